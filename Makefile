@@ -1,0 +1,67 @@
+# The project's commands. They need python3 (3.11 or newer), pip and make, and install into .venv here.
+# Another interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+
+# Tests on real data skip themselves where this folder does not exist.
+ifneq ($(wildcard ../shared/data),)
+export MVCCA_DATA ?= $(abspath ../shared/data)
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint format docs bench clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(VENV)/.installed-plot ## retrieve across views on real data, and write mvcca-demo.html
+	$(VENV)/bin/mvcca demo
+
+# One BLAS thread per test process: two that spin against each other are slower than one.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
+test: $(VENV)/.installed-test ## run the tests (some of them: make test ARGS="-k ranks")
+	$(PY) -m pytest -n auto --maxprocesses 4 $(ARGS)
+
+lint: $(VENV)/.installed-lint ## check style, format and types
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+
+format: $(VENV)/.installed-lint ## rewrite the files in the project's format
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html; a warning is an error
+	rm -rf docs/generated
+	MPLBACKEND=Agg $(PY) -m sphinx -b html -W --keep-going docs docs/_build/html
+
+bench: $(VENV)/.installed-test ## run every benchmark
+	@for script in benchmarks/bench_*.py; do echo "== $$script" && $(PY) $$script || exit; done
+
+clean: ## remove what these commands wrote, except the environment
+	rm -rf dist docs/_build docs/gallery docs/generated docs/sg_execution_times.rst
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache mvcca-demo.html
+	find mvcca tests benchmarks docs -name __pycache__ -type d -exec rm -rf {} +
+
+# One stamp per extra: a second call installs nothing, an edited requirement installs again.
+$(VENV)/.installed-%: pyproject.toml tests/constraints.txt | $(PY)
+	@echo "Installing mvcca[$*] into $(VENV) (about a minute the first time)"
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null
+	@$(PY) -m pip install --quiet --disable-pip-version-check \
+	    --constraint tests/constraints.txt --editable ".[$*]"
+	@touch $@
+
+# `python3 -m venv` fails on a Debian without python3-venv; there virtualenv, in .tools, does the same.
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "mvcca needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	         "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1 || { \
+	    echo "No working venv module in $(PYTHON): using virtualenv" && \
+	    $(PYTHON) -m pip install --quiet --upgrade --target .tools virtualenv && \
+	    PYTHONPATH=.tools $(PYTHON) -m virtualenv --quiet --clear $(VENV); }

@@ -1,0 +1,53 @@
+"""How the documentation is built: `make docs`. Nothing here reaches for the network."""
+
+from importlib.metadata import version as installed_version
+
+project = "mvcca"
+author = "The mvcca developers"
+copyright = "The mvcca developers"
+version = release = installed_version("mvcca")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",  # reads CHANGELOG.md
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "examples"]
+default_role = "py:obj"
+
+# A module's page lists its __all__, so a public name cannot be forgotten here.
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autodoc_typehints = "none"  # numpydoc's Parameters section says more
+numpydoc_show_class_members = False  # the class template lists them
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "doc_module": ("mvcca",),
+    "image_scrapers": ("matplotlib",),
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mvcca"
+html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_sidebars = {"changelog": []}
+html_show_sourcelink = False
+
+
+def skip_what_scikit_learn_documents(_app, _what, _name, obj, _skip, _options):
+    """Leave inherited scikit-learn methods out: their text links to scikit-learn's own pages."""
+    home = getattr(getattr(obj, "fget", obj), "__module__", None) or ""
+    return True if home.partition(".")[0] == "sklearn" else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)

@@ -1,0 +1,64 @@
+"""Compiled loops over label vectors and rows, each one formula with a plain NumPy twin in the tests.
+
+Kernels are serial and release the GIL. Importing this module loads numba, so it is imported inside
+the functions that need it: `import mvcca` compiles nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mvcca._jit import jit
+
+_WORD = 64  # label bits in a machine word
+
+
+def pack_label_sets(vectors: csr_array) -> np.ndarray:
+    """Indicators (n, n_labels) as bits of uint64 words (n, ceil(n_labels / 64))."""
+    n, n_labels = vectors.shape
+    packed = np.zeros((n, max(1, -(-n_labels // _WORD))), dtype=np.uint64)
+    rows = np.repeat(np.arange(n), np.diff(vectors.indptr))
+    bits = np.uint64(1) << (vectors.indices % _WORD).astype(np.uint64)
+    np.bitwise_or.at(packed, (rows, vectors.indices // _WORD), bits)
+    return packed
+
+
+@jit
+def fill_by_difference(A, B, table, out):  # type: ignore[no-untyped-def]
+    """out[i, j] = table[number of labels in which the sets A[i] and B[j] differ]."""
+    m1 = np.uint64(0x5555555555555555)
+    m2 = np.uint64(0x3333333333333333)
+    m4 = np.uint64(0x0F0F0F0F0F0F0F0F)
+    h01 = np.uint64(0x0101010101010101)
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            count = np.uint64(0)
+            for word in range(A.shape[1]):
+                bits = A[i, word] ^ B[j, word]
+                bits -= (bits >> np.uint64(1)) & m1
+                bits = (bits & m2) + ((bits >> np.uint64(2)) & m2)
+                bits = (bits + (bits >> np.uint64(4))) & m4
+                count += (bits * h01) >> np.uint64(56)
+            out[i, j] = table[count]
+
+
+@jit
+def inner_products_to_exponents(out, half_norms_a, half_norms_b, scale):  # type: ignore[no-untyped-def]
+    """In place, inner products aᵀb become -scale ‖a - b‖² / 2, never above 0."""
+    zero = out.dtype.type(0)
+    scale = out.dtype.type(scale)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            half_distance = half_norms_a[i] + half_norms_b[j] - out[i, j]
+            out[i, j] = -scale * max(half_distance, zero)
+
+
+@jit
+def add_rows_by_code(X, codes, row_weights, sums):  # type: ignore[no-untyped-def]
+    """sums[codes[i]] += row_weights[i] X[i] for every row i."""
+    for i in range(X.shape[0]):
+        code = codes[i]
+        weight = row_weights[i]
+        for j in range(X.shape[1]):
+            sums[code, j] += weight * X[i, j]

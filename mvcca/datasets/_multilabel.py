@@ -1,0 +1,146 @@
+"""Views planted through labels: label sets become latent vectors, latent vectors become views.
+
+Objects may be seen in one view only, so this is where label-supervised methods, and containers of
+unpaired or partly paired views, find data with a known answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch, check_random_state
+
+from mvcca.views import Views
+
+__all__ = ["make_multilabel_views"]
+
+
+def make_multilabel_views(
+    n_samples: int = 300,
+    *,
+    n_features: Sequence[int] = (20, 15),
+    n_classes: int = 6,
+    max_labels: int = 3,
+    n_latent: int = 6,
+    paired: float = 0.0,
+    noise: float = 0.1,
+    random_state: Any = None,
+) -> Bunch:
+    r"""Views of which the labels are the only thing in common.
+
+    Object i has a set of labels with 0/1 vector :math:`z_i`, one to `max_labels` of them, the size
+    and then the labels drawn uniformly. Its latent vector is the sum of its labels' vectors,
+    :math:`h_i = C^\top z_i`, and view p shows it as
+
+    .. math:: x_{pi} = A_p^\top h_i + \mu_p + \sigma e_{pi}, \qquad A_p A_p^\top = I,
+
+    so that :math:`A_p (x_{pi} - \mu_p)` is the latent vector again, up to noise of standard
+    deviation :math:`\sigma` per coordinate: in that space objects of all views compare.
+
+    Parameters
+    ----------
+    n_samples : int, default=300
+        Number of objects.
+    n_features : sequence of int, default=(20, 15)
+        Width of each view; as many views as widths.
+    n_classes : int, default=6
+        Number of labels.
+    max_labels : int, default=3
+        Largest number of labels of an object.
+    n_latent : int, default=6
+        Length of the latent vectors; the labels' vectors are random and of length one.
+    paired : float in [0, 1], default=0.0
+        Share of the objects that are seen in every view. Each of the others is seen in one view,
+        spread evenly. 0 gives unpaired views, 1 paired ones.
+    noise : float, default=0.1
+        Standard deviation :math:`\sigma`.
+    random_state : int, RandomState or None, default=None
+        Seed of labels, mixing and draws.
+
+    Returns
+    -------
+    Bunch
+        views : Views of float64, ``view0``, ``view1``, ...
+            Paired objects first, then those of each view, view after view.
+        labels : list of frozenset of int
+        indicator : ndarray of int, shape (n_samples, n_classes)
+            The labels as a 0/1 matrix.
+        latent : ndarray, shape (n_samples, n_latent)
+        class_vectors : ndarray, shape (n_classes, n_latent)
+            The matrix C.
+        mixing : dict of str to ndarray of shape (n_latent, n_features)
+            The matrices A.
+        means : dict of str to ndarray of shape (n_features,)
+        DESCR : str
+
+    Raises
+    ------
+    ValueError
+        If a parameter lies outside what is named above, a view is narrower than `n_latent`, or a
+        view would be left without objects.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import make_multilabel_views
+    >>> data = make_multilabel_views(10, paired=0.4)
+    >>> data.views.pattern.tolist()
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['view0+view1', 'view0+view1', 'view0+view1', 'view0+view1',
+     'view0', 'view0', 'view0', 'view1', 'view1', 'view1']
+    """
+    if not 1 <= max_labels <= n_classes:
+        raise ValueError(
+            f"max_labels must lie between 1 and n_classes={n_classes}, got {max_labels}."
+        )
+    if not 0 <= paired <= 1:
+        raise ValueError(f"paired must lie between 0 and 1, got {paired}.")
+    if noise < 0:
+        raise ValueError(f"noise is a standard deviation and cannot be negative, got {noise}.")
+    if min(n_features) < n_latent:
+        raise ValueError(
+            f"Every view needs at least n_latent={n_latent} features to show the latent vector, "
+            f"got n_features {tuple(n_features)}."
+        )
+    index = _index(n_samples, len(n_features), paired)
+    rng = check_random_state(random_state)
+    sizes = rng.randint(1, max_labels + 1, size=(n_samples, 1))
+    order = rng.uniform(size=(n_samples, n_classes)).argsort(axis=1).argsort(axis=1)
+    indicator = (order < sizes).astype(int)
+    class_vectors = rng.standard_normal((n_classes, n_latent))
+    class_vectors /= np.linalg.norm(class_vectors, axis=1, keepdims=True)
+    latent = indicator @ class_vectors
+    blocks, mixing, means = {}, {}, {}
+    for number, width in enumerate(n_features):
+        name = f"view{number}"
+        mixing[name] = np.linalg.qr(rng.standard_normal((width, n_latent)))[0].T
+        means[name] = rng.standard_normal(width)
+        shown = latent[index[:, number] >= 0]
+        blocks[name] = shown @ mixing[name] + means[name]
+        blocks[name] += noise * rng.standard_normal(blocks[name].shape)
+    return Bunch(
+        views=Views(blocks, index),
+        labels=[frozenset(np.flatnonzero(row).tolist()) for row in indicator],
+        indicator=indicator,
+        latent=latent,
+        class_vectors=class_vectors,
+        mixing=mixing,
+        means=means,
+        DESCR=f"Views planted through {n_classes} labels; {paired:.0%} of the objects are paired.",
+    )
+
+
+def _index(n_samples: int, n_views: int, paired: float) -> np.ndarray:
+    """Row of every object in every view: paired objects first, the rest spread over the views."""
+    n_paired = round(paired * n_samples)
+    seen = np.zeros((n_samples, n_views), dtype=bool)
+    seen[:n_paired] = True
+    for view, alone in enumerate(np.array_split(np.arange(n_paired, n_samples), n_views)):
+        seen[alone, view] = True
+    if not seen.any(axis=0).all():
+        raise ValueError(
+            f"{n_samples} objects of which {n_paired} are paired leave a view empty: {n_views} "
+            "views need more objects, or more paired ones."
+        )
+    return np.where(seen, np.cumsum(seen, axis=0) - 1, -1)

@@ -1,0 +1,307 @@
+"""What a user may pass as labels, turned into distinct label vectors and a code per row.
+
+A class vector, an indicator matrix, a list of label sets and real label vectors all become the same
+two things: a table of *distinct* label vectors, and for every row its line in that table. What two
+label vectors have in common is `mvcca.similarity`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, eye_array, issparse
+from scipy.sparse import vstack as sparse_vstack
+
+__all__ = ["LabelTable", "encode_labels", "indicator_matrices", "label_vectors"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """Distinct label vectors.
+
+    Attributes
+    ----------
+    vectors : csr_array of 0/1 or ndarray of float, shape (n_distinct, n_labels)
+        One line per distinct label vector; sparse for classes, sets and indicators.
+    vocabulary : ndarray or None, shape (n_labels,)
+        What the columns mean, where labels came as classes or sets.
+    """
+
+    vectors: Any
+    vocabulary: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return self.vectors.shape[0]
+
+    @property
+    def is_binary(self) -> bool:
+        return issparse(self.vectors)
+
+    def dense(self) -> np.ndarray:
+        """The label vectors as a dense float64 array."""
+        return self.vectors.toarray().astype(float) if self.is_binary else self.vectors
+
+    def merge(self, other: LabelTable) -> tuple[LabelTable, np.ndarray]:
+        """Both tables as one, and the line of it that each line of self, then other, became."""
+        mine, theirs, vocabulary = _common_columns(self, other)
+        if not issparse(mine):
+            vectors, codes = _distinct_rows(np.concatenate([mine, theirs]))
+        else:
+            vectors, codes = _distinct_rows(csr_array(sparse_vstack([mine, theirs], format="csr")))
+        return LabelTable(vectors, vocabulary), codes
+
+
+def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
+    """Turn labels in any accepted form into a table of distinct label vectors and codes.
+
+    Parameters
+    ----------
+    y : array-like, sparse matrix or list of label sets
+        A class vector (n,), an indicator matrix (n, n_labels), real label vectors (n, n_dims), or
+        n collections of label names. One real number per row is a label vector of length one.
+
+    Returns
+    -------
+    table : LabelTable
+        The distinct label vectors, in the order of their first row.
+    codes : ndarray of int, shape (n,)
+        The line of the table for every row.
+
+    Raises
+    ------
+    ValueError
+        If labels hold NaN or infinity, or are neither one- nor two-dimensional.
+    """
+    if issparse(y):
+        return _encode_matrix(csr_array(y))
+    if _is_label_sets(y):
+        return _encode_sets([_as_set(labels) for labels in y])
+    values = np.asarray(y)
+    if values.dtype.kind == "O":
+        values = _resolve_objects(values)
+    if values.ndim == 2 and values.shape[1] == 1 and not _is_indicator(values):
+        values = values[:, 0]  # a column of classes
+    if values.ndim == 1:
+        return _encode_classes(values)
+    if values.ndim == 2:
+        if values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"A two-dimensional y must hold numbers, got {values.dtype}. Pass several names "
+                "per row as a list of sets."
+            )
+        return _encode_matrix(values)
+    raise ValueError(
+        "Labels must be a class vector, an indicator matrix, a list of label sets or real label "
+        f"vectors; got an array of shape {values.shape}."
+    )
+
+
+def indicator_matrices(*labels: Any) -> list[csr_array]:
+    """Encode several sets of labels as 0/1 matrices over the same columns.
+
+    Parameters
+    ----------
+    *labels : class vectors, indicator matrices or lists of label sets
+        All of the same kind.
+
+    Returns
+    -------
+    list of csr_array, each of shape (n_rows, n_labels)
+        Row i of a matrix marks the labels of row i.
+
+    Raises
+    ------
+    ValueError
+        If labels are real-valued vectors, which have no label in common or apart.
+    """
+    tables, codes = zip(*(encode_labels(y) for y in labels), strict=True)
+    for table in tables:
+        if not table.is_binary:
+            raise ValueError(
+                "Relevance needs classes, label sets or an indicator matrix; got real-valued "
+                "label vectors. Threshold them, or use weighted_average_precision."
+            )
+    merged, lines = tables[0], np.arange(len(tables[0]))
+    offsets = [lines]
+    for table in tables[1:]:
+        merged, moved = merged.merge(table)
+        size = len(moved) - len(table)
+        offsets = [moved[:size][old] for old in offsets] + [moved[size:]]
+    return [
+        csr_array(merged.vectors[line[code]])
+        for line, code in zip(offsets, codes, strict=True)
+    ]
+
+
+def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np.ndarray:
+    """Turn label sets into the sum of their labels' word vectors.
+
+    Views with different vocabularies ("tabby" here, "cat" there) become comparable when their
+    labels are words with vectors: a row is labelled by z = Σ v(label) over its labels [1]_.
+
+    Parameters
+    ----------
+    labels : iterable of label sets, or of single labels
+        The labels of each row, as names.
+    vectors : mapping of name to array-like, shape (n_dims,)
+        The word vector of every name, such as GloVe's.
+
+    Returns
+    -------
+    ndarray, shape (n_rows, n_dims)
+        Real label vectors to pass as ``y``; a row without labels is zero.
+
+    Raises
+    ------
+    KeyError
+        If a label has no vector; all missing names are listed.
+
+    References
+    ----------
+    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+       Cross-modal Matching and Retrieval", CVPRW 2022, section 3 and eq. (5).
+    """
+    sets = [_as_set(label) for label in labels]
+    missing = sorted({str(name) for names in sets for name in names if name not in vectors})
+    if missing:
+        raise KeyError(f"no word vector for the labels {missing}; add them to `vectors`")
+    n_dims = len(np.asarray(next(iter(vectors.values()))))
+    total = np.zeros((len(sets), n_dims))
+    for row, names in zip(total, sets, strict=True):
+        for name in sorted(names, key=str):  # a fixed order, so that sums repeat to the last bit
+            row += np.asarray(vectors[name], dtype=float)
+    return total
+
+
+def _as_set(labels: Any) -> frozenset[Any]:
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        return frozenset([labels])
+    return frozenset(labels)
+
+
+def _is_label_sets(y: Any) -> bool:
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
+        y = list(y)
+    if not isinstance(y, Sequence) or isinstance(y, str) or not len(y):
+        return False
+    if any(isinstance(item, set | frozenset) for item in y):
+        return True
+    if not all(isinstance(item, list | tuple) for item in y):
+        return False
+    ragged = len({len(item) for item in y}) > 1
+    return ragged or any(isinstance(name, str) for item in y for name in item)
+
+
+def _encode_sets(sets: list[frozenset[Any]]) -> tuple[LabelTable, np.ndarray]:
+    names = sorted(set().union(*sets), key=lambda name: (type(name).__name__, name))
+    column = {name: number for number, name in enumerate(names)}
+    indices = [sorted(column[name] for name in labels) for labels in sets]
+    lengths = [len(row) for row in indices]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    flat = np.fromiter((c for row in indices for c in row), dtype=np.int32, count=indptr[-1])
+    matrix = csr_array((np.ones(len(flat), np.uint8), flat, indptr), shape=(len(sets), len(names)))
+    vocabulary = np.empty(len(names), dtype=object)
+    vocabulary[:] = names
+    vectors, codes = _distinct_rows(matrix)
+    return LabelTable(vectors, vocabulary), codes
+
+
+def _resolve_objects(values: np.ndarray) -> np.ndarray:
+    """An object array as numbers where all of it is numbers, as names otherwise."""
+    if any(value is None for value in values.flat):
+        raise ValueError("Labels contain None; give every row a label, or an empty label set.")
+    if all(isinstance(value, int | float | np.number | np.bool_) for value in values.flat):
+        return np.asarray(values.tolist())
+    return values.astype(str)
+
+
+def _encode_classes(values: np.ndarray) -> tuple[LabelTable, np.ndarray]:
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported as labels.")
+    if values.dtype.kind == "f":
+        _require_finite(values)
+        if not np.all(values == np.round(values)):  # a continuous target
+            return _encode_matrix(values[:, None].astype(float))
+        values = values.astype(np.int64)
+    vocabulary, codes = np.unique(values, return_inverse=True)
+    vectors = csr_array(eye_array(len(vocabulary), dtype=np.uint8, format="csr"))
+    return LabelTable(vectors, vocabulary.astype(object)), codes.reshape(-1)
+
+
+def _is_indicator(values: np.ndarray) -> bool:
+    return values.dtype.kind == "b" or bool(np.isin(values, (0, 1)).all())
+
+
+def _encode_matrix(values: Any) -> tuple[LabelTable, np.ndarray]:
+    stored = values.data if issparse(values) else values
+    if stored.dtype.kind == "c":
+        raise ValueError("Complex data not supported as labels.")
+    _require_finite(stored)
+    if _is_indicator(stored):
+        matrix = csr_array(values, dtype=np.uint8, copy=True)
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        vectors, codes = _distinct_rows(matrix)
+    else:
+        dense = values.toarray() if issparse(values) else values
+        vectors, codes = _distinct_rows(np.ascontiguousarray(dense, dtype=float))
+    return LabelTable(vectors), codes
+
+
+def _require_finite(values: np.ndarray) -> None:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("Labels contain NaN or infinity; every row needs finite labels.")
+
+
+def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
+    """Distinct rows of a canonical CSR indicator or a dense array, and each row's number."""
+    if issparse(matrix):
+        ends, bytes_each = matrix.indptr, matrix.indices.itemsize
+        buffer = matrix.indices.tobytes()
+        keys = [
+            buffer[start * bytes_each : end * bytes_each]
+            for start, end in zip(ends[:-1], ends[1:], strict=True)
+        ]
+    else:
+        keys = [row.tobytes() for row in matrix + 0.0]  # + 0.0 makes -0.0 equal to 0.0
+    seen: dict[bytes, int] = {}
+    codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(keys))
+    first = np.full(len(seen), len(keys), dtype=np.intp)
+    np.minimum.at(first, codes, np.arange(len(keys)))
+    return matrix[first], codes
+
+
+def _common_columns(a: LabelTable, b: LabelTable) -> tuple[Any, Any, np.ndarray | None]:
+    """The vectors of two tables over the same columns."""
+    if a.is_binary != b.is_binary or (a.vocabulary is None) != (b.vocabulary is None):
+        raise ValueError(
+            "Labels of the same kind are expected everywhere: classes or label sets, indicator "
+            "matrices, or real label vectors. Got two kinds."
+        )
+    if a.vocabulary is None or b.vocabulary is None:
+        if a.vectors.shape[1] != b.vectors.shape[1]:
+            raise ValueError(
+                f"Label vectors must have the same length everywhere, got {a.vectors.shape[1]} and "
+                f"{b.vectors.shape[1]}. For vocabularies that differ between views, pass word "
+                "vectors (mvcca.labels.label_vectors)."
+            )
+        return a.vectors, b.vectors, None
+    names = sorted({*a.vocabulary, *b.vocabulary}, key=lambda name: (type(name).__name__, name))
+    column = {name: number for number, name in enumerate(names)}
+    vocabulary = np.empty(len(names), dtype=object)
+    vocabulary[:] = names
+    return _spread(a, column), _spread(b, column), vocabulary
+
+
+def _spread(table: LabelTable, column: dict[Any, int]) -> csr_array:
+    assert table.vocabulary is not None
+    move = np.array([column[name] for name in table.vocabulary], dtype=np.int32)
+    old = table.vectors
+    shape = (old.shape[0], len(column))
+    moved = csr_array((old.data.copy(), move[old.indices], old.indptr.copy()), shape=shape)
+    moved.sort_indices()
+    return moved

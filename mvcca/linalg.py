@@ -1,0 +1,265 @@
+"""The small dense problem at the end of every fit: the top of A w = ρ B w, with B block-diagonal.
+
+Each within-view matrix B_p is whitened on its own (equilibrated, then Cholesky, or a rank-revealing
+eigendecomposition where that fails); then one SVD for two views, one symmetric eigenproblem for any
+other number. Signs are fixed here too. Nothing here knows of rows, labels or estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+__all__ = ["Rotation", "Solution", "Whitener", "canonical_directions"]
+
+# Condition numbers of data (not of its covariance) beyond which the covariance route loses digits.
+ILL_CONDITIONED = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Whitener:
+    """A map W with WᵀBW = I for a symmetric positive semi-definite B of shape (d, d).
+
+    B is scaled to unit diagonal first: the solution is the same, the rounding is not. Columns of
+    zero variance and directions that are only rounding are left out, so W has `rank` columns.
+
+    Attributes
+    ----------
+    scale : ndarray, shape (d,)
+        1 / √B_jj, and 0 for columns without variance.
+    factor : ndarray
+        Lower Cholesky factor L of the scaled B, W = D L⁻ᵀ; or the basis V, W = D V.
+    columns : ndarray of int
+        The columns with variance, which `factor` covers.
+    is_triangular : bool
+        Whether `factor` is a Cholesky factor.
+    rank : int
+        Number of directions of B above rounding.
+    condition : float
+        Condition number of the data that B is the scaled covariance of; inf where rank is lost.
+    """
+
+    scale: np.ndarray
+    factor: np.ndarray
+    columns: np.ndarray
+    is_triangular: bool
+    rank: int
+    condition: float
+
+    @classmethod
+    def of(cls, B: np.ndarray) -> Whitener:
+        """Factorise B."""
+        variances = np.diag(B)
+        columns = np.flatnonzero(variances > 0)
+        scale = np.zeros(len(B))
+        scale[columns] = 1 / np.sqrt(variances[columns])
+        d = scale[columns]
+        kept = B if len(columns) == len(B) else B[np.ix_(columns, columns)]
+        correlation = kept * d[:, None] * d
+        factor, failed = linalg.lapack.dpotrf(correlation, lower=1, clean=1)
+        if not failed:
+            norm = np.abs(correlation).sum(axis=0).max()
+            inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
+            if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
+                condition = float(np.sqrt(1 / inverse_condition))
+                return cls(scale, factor, columns, True, len(columns), condition)
+        values, vectors = linalg.eigh(correlation)
+        real = values > len(values) * np.finfo(float).eps * values[-1]
+        basis = vectors[:, real] / np.sqrt(values[real])
+        condition = float(np.sqrt(values[-1] / values[0])) if real.all() else np.inf
+        return cls(scale, basis, columns, False, int(real.sum()), condition)
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (rank, m)."""
+        scaled = C[self.columns] * self.scale[self.columns, None]
+        if self.is_triangular:
+            return linalg.solve_triangular(
+                self.factor, scaled, lower=True, overwrite_b=True, check_finite=False
+            )
+        return self.factor.T @ scaled
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        weights = np.zeros((len(self.scale), U.shape[1]))
+        if self.is_triangular:
+            lifted = linalg.solve_triangular(
+                self.factor, U, trans="T", lower=True, check_finite=False
+            )
+        else:
+            lifted = self.factor @ U
+        weights[self.columns] = lifted * self.scale[self.columns, None]
+        return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The top of the generalized eigenproblem, and what there was to find.
+
+    Attributes
+    ----------
+    values : ndarray, shape (k,)
+        ρ, decreasing.
+    weights : dict of str to ndarray, shape (n_features, k)
+        One map per view, scaled so that Σ_p w_pᵀ B_p w_p is the number of views.
+    bound : int
+        How many components the data can give, when fewer than were asked for; else at least k.
+    ranks : dict of str to int
+        Rank of each view.
+    """
+
+    values: np.ndarray
+    weights: dict[str, np.ndarray]
+    bound: int
+    ranks: dict[str, int]
+
+
+def canonical_directions(
+    between: Mapping[tuple[str, str], np.ndarray],
+    whiteners: Mapping[str, Whitener],
+    n_components: int,
+    precision: float = np.finfo(float).eps,
+) -> Solution:
+    """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
+
+    Two views: singular values of W_1ᵀ A_12 W_2, the canonical correlations. More views: the top of
+    the symmetric problem with blocks W_pᵀ A_pq W_q, for which λ = 1 + ρ is the eigenvalue of the
+    problem with B on the diagonal of A (SPEC: eq. (2) of P4 with a block-diagonal right side). One
+    view is compared with itself.
+
+    Parameters
+    ----------
+    between : mapping of (str, str) to ndarray
+        A_pq for p before q; for one view A_pp.
+    whiteners : mapping of str to Whitener
+        W_p of every view's within matrix B_p.
+    n_components : int
+        How many components are wanted.
+    precision : float
+        Unit roundoff of what A was computed from: smaller values are not told from zero.
+    """
+    names = list(whiteners)
+    ranks = {name: whitener.rank for name, whitener in whiteners.items()}
+    white = {
+        (p, q): whiteners[q].project(whiteners[p].project(A).T).T for (p, q), A in between.items()
+    }
+    if len(names) == 2:
+        left, values, right = _top_singular(white[names[0], names[1]], n_components)
+        directions = dict(zip(names, (left, right), strict=True))
+        limit = min(ranks.values())
+    else:
+        values, directions = _top_symmetric(white, ranks, n_components)
+        # The form vanishes on the widest view alone, so no more than the rest can be positive.
+        limit = ranks[names[0]] if len(names) == 1 else sum(ranks.values()) - max(ranks.values())
+    top = values[0] if len(values) else 0.0
+    real = int(np.sum(values > 10 * max(ranks.values()) * precision * top))
+    kept = min(real, n_components, limit)
+    bound = kept if kept < n_components else limit
+    weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}
+    return Solution(values[:kept], _with_fixed_signs(weights, whiteners), bound, ranks)
+
+
+def _top_singular(T: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leading singular triplets; through the smaller Gram matrix when few of many are wanted."""
+    if min(T.shape) > 512 and 4 * k < min(T.shape):
+        tall = T.shape[0] >= T.shape[1]
+        gram = T.T @ T if tall else T @ T.T
+        n = len(gram)
+        squares, vectors = linalg.eigh(gram, subset_by_index=[n - k, n - 1])
+        values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+        if values[-1] > 1e-3 * values[0]:  # squaring keeps the digits of these
+            other = (T @ vectors if tall else T.T @ vectors) / values
+            return (other, values, vectors) if tall else (vectors, values, other)
+    left, values, right = linalg.svd(T, full_matrices=False, check_finite=False)
+    return left, values, right.T
+
+
+def _top_symmetric(
+    white: Mapping[tuple[str, str], np.ndarray], ranks: Mapping[str, int], k: int
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Leading eigenvalues of the blocks put together, and the eigenvectors view by view."""
+    ends = np.cumsum([0, *ranks.values()])
+    place = {name: slice(*ends[i : i + 2]) for i, name in enumerate(ranks)}
+    n = int(ends[-1])
+    whole = np.zeros((n, n))
+    for (p, q), block in white.items():
+        whole[place[p], place[q]] = block if p != q else (block + block.T) / 2
+        whole[place[q], place[p]] = whole[place[p], place[q]].T
+    values, vectors = linalg.eigh(whole, subset_by_index=[max(0, n - k), n - 1])
+    vectors *= np.sqrt(len(ranks))
+    return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
+
+
+def _with_fixed_signs(
+    weights: dict[str, np.ndarray], whiteners: Mapping[str, Whitener]
+) -> dict[str, np.ndarray]:
+    """Make the largest weight of each component positive, in units of each feature's deviation."""
+    in_deviations = [
+        np.divide(w, s[:, None], out=np.zeros_like(w), where=s[:, None] > 0)
+        for w, s in ((weights[name], whiteners[name].scale) for name in weights)
+    ]
+    stacked = np.concatenate(in_deviations)
+    largest = np.abs(stacked).argmax(axis=0)
+    signs = np.where(stacked[largest, np.arange(stacked.shape[1])] < 0, -1.0, 1.0)
+    return {name: w * signs for name, w in weights.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """Rows in another basis: Z = (X - mean) basis and X = mean + Z inverse.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+        Mean of the rows of X.
+    basis : ndarray, shape (d, r)
+        Maps weights found on Z back to X.
+    inverse : ndarray, shape (r, d)
+        Its pseudo-inverse.
+    """
+
+    mean: np.ndarray
+    basis: np.ndarray
+    inverse: np.ndarray
+
+    @classmethod
+    def to_row_space(cls, X: np.ndarray, mean: np.ndarray) -> Rotation:
+        """Orthonormal basis of the span of the centred rows of a wide X (n < d).
+
+        Centred rows add up to zero, so that the last one is in the span of the others.
+        """
+        basis, _ = linalg.qr((X - mean)[:-1].T, mode="economic", check_finite=False)
+        return cls(mean, basis, basis.T)
+
+    @classmethod
+    def to_principal_components(cls, X: np.ndarray, mean: np.ndarray) -> Rotation:
+        """Basis in which the columns of an ill-conditioned X are uncorrelated, by an SVD of X.
+
+        Columns are scaled to unit length first, so that a column in small units is no less a
+        column; directions below max(n, d) eps of the largest are left out.
+        """
+        centred = X - mean
+        lengths = np.linalg.norm(centred, axis=0)
+        scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        centred *= scale
+        _, values, right = linalg.svd(centred, full_matrices=False, check_finite=False)
+        right = right[values > max(X.shape) * np.finfo(float).eps * values[0]]
+        return cls(mean, scale[:, None] * right.T, right * lengths)
+
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        """The rows in the new basis."""
+        return (X - self.mean) @ self.basis
+
+    def then(self, other: Rotation) -> Rotation:
+        """This change of basis followed by another."""
+        return Rotation(self.mean, self.basis @ other.basis, other.inverse @ self.inverse)
+
+    def ridge(self) -> np.ndarray:
+        """The identity of the old basis in the new one, (r, r)."""
+        return self.basis.T @ self.basis
+
+    def mean_diagonal(self, B: np.ndarray) -> float:
+        """Mean diagonal in the old basis of a matrix B in the new one."""
+        return float(np.sum(B * (self.inverse @ self.inverse.T)) / len(self.basis))

@@ -1,0 +1,300 @@
+"""What the linear estimators share: ridge, the ending of every fit, scaling by power, and score."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from itertools import combinations, permutations
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.base import MultiViewEstimator, _encode, _is_per_view
+from mvcca.config import block_slices
+from mvcca.labels import indicator_matrices
+from mvcca.linalg import Rotation, Solution, Whitener
+from mvcca.measures import average_precision, column_correlations
+from mvcca.statistics import LabelSums, Moments
+from mvcca.statistics._moments import column_slices
+from mvcca.views import Views, holds_views
+
+
+class LinearEstimator(MultiViewEstimator):
+    """One affine map per view.
+
+    Subclasses choose the between- and the within-view matrices; this class turns them into
+    attributes.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"}), Mapping],
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    n_components: int
+    reg: float | str | Mapping[str, float]
+    power: float = 0.0  # a parameter of the estimators whose eigenvalues are worth weighting by
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean correlation of the projected views, over components and pairs of views.
+
+        Objects seen in two views count; where there are none (unpaired views, or a single one),
+        label-supervised estimators score the mean average precision of cosine ranking between the
+        views instead. For other measures see `mvcca.retrieval_scorer`.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            Rows to project.
+        y : matrix or labels, optional
+            Labels; or the second view, for an unsupervised estimator and a lone matrix X.
+
+        Returns
+        -------
+        float
+            Larger is better; at most 1.
+
+        Raises
+        ------
+        ValueError
+            If no object is seen in two views and no labels are given.
+        """
+        check_is_fitted(self)
+        second = None if self._supervised or holds_views(X) else y
+        per_view = y is not None and holds_views(X) and _is_per_view(X, y)
+        unpaired = per_view and not isinstance(X, Views)
+        views = self._open(X, second, fitting=False, unpaired=unpaired).views
+        scores = views.replace({name: self._project(name, block) for name, block in views.items()})
+        pairs = [pair for pair in combinations(views.names, 2) if _n_shared(views, *pair) > 1]
+        if pairs:
+            return float(np.mean([column_correlations(*_shared(scores, *pair)) for pair in pairs]))
+        if y is None or not self._supervised:
+            raise ValueError(
+                f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
+                "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
+            )
+        return _mean_average_precision(scores, y, per_view)
+
+    def _project(self, name: str, block: Any) -> np.ndarray:
+        scores = super()._project(name, block)
+        if self.power:
+            scores *= np.maximum(self.eigenvalues_, 0) ** self.power
+        return scores
+
+    # ---- the ending of every fit ----------------------------------------------------------------
+
+    def _reg_of_views(self, names: tuple[str, ...], views: Views | None) -> dict[str, float]:
+        if self.reg == "auto":
+            if views is None:
+                raise ValueError(
+                    'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give '
+                    "partial_fit a number."
+                )
+            return {name: _ledoit_wolf_ridge(views[name]) for name in names}
+        if not isinstance(self.reg, Mapping):
+            return dict.fromkeys(names, float(self.reg))  # type: ignore[arg-type]
+        if set(self.reg) != set(names):
+            raise ValueError(f"reg names the views {list(self.reg)}, expected {list(names)}.")
+        for name, value in self.reg.items():
+            if not (isinstance(value, Real) and 0 <= value < np.inf):
+                raise ValueError(f"reg of view {name!r} must be a number >= 0, got {value!r}.")
+        return {name: float(self.reg[name]) for name in names}
+
+    def _added(self, statistic: Any) -> Any:
+        """The statistic of this batch and all before it."""
+        if not hasattr(self, "_statistic"):
+            return statistic
+        if self._statistic is None:
+            raise ValueError(
+                "partial_fit cannot go on from fit, which keeps no statistic of its rows. Give all "
+                "batches to partial_fit of a fresh estimator (sklearn.base.clone)."
+            )
+        return self._statistic + statistic
+
+    def _learn(
+        self,
+        solution: Solution,
+        means: Mapping[str, np.ndarray],
+        rotations: Mapping[str, Rotation],
+    ) -> None:
+        """Set the fitted attributes, and say where there was less to find than asked for."""
+        if solution.bound == 0:
+            raise ValueError(
+                "The views have nothing in common: their (weighted) covariance between views is "
+                "zero. Check that rows, or labels, correspond."
+            )
+        if solution.bound < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components} is more than the data can give: at most "
+                f"{solution.bound}. Fitted with n_components_={solution.bound}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.weights_ = {
+            name: rotations[name].basis @ w if name in rotations else w
+            for name, w in solution.weights.items()
+        }
+        self.means_ = {  # a rotated view has moved its mean to zero
+            name: means[name] @ rotations[name].inverse + rotations[name].mean
+            if name in rotations
+            else means[name]
+            for name in solution.weights
+        }
+        self.eigenvalues_ = 1 + solution.values
+        self.n_components_ = len(solution.values)
+        self.ranks_ = solution.ranks
+        self.view_names_ = tuple(solution.weights)
+
+
+def in_row_space(views: Views) -> tuple[Views, dict[str, Rotation]]:
+    """Views, those with more features than rows in a basis of their rows; and the bases.
+
+    Weights outside the span of the rows are worth nothing, with a ridge or without, and n x n
+    statistics of n rows are smaller than d x d ones.
+    """
+    wide = [name for name, block in views.items() if 1 < block.shape[0] < block.shape[1]]
+    return rotate(views, wide, Rotation.to_row_space)
+
+
+def rotate(
+    views: Views,
+    names: list[str],
+    find: Callable[[np.ndarray, np.ndarray], Rotation],
+) -> tuple[Views, dict[str, Rotation]]:
+    """Views, those of `names` in another basis and in float64; and the bases."""
+    blocks, rotations = dict(views.items()), {}
+    for name in names:
+        block = blocks[name]
+        if issparse(block):  # n x d is smaller than the d x d statistic would be
+            block = block.toarray()
+        block = block.astype(np.float64, copy=False)
+        rotations[name] = find(block, block.mean(axis=0))
+        blocks[name] = rotations[name].apply(block)
+    return views.replace(blocks), rotations
+
+
+def own_moments(views: Views, weights: np.ndarray | None) -> dict[str, Moments]:
+    """Moments of every view by itself, over all the objects seen in it."""
+    return {
+        name: Moments.of(
+            Views({name: block}), None if weights is None else weights[views.objects(name)]
+        )
+        for name, block in views.items()
+    }
+
+
+def check_label_vectors(sums: LabelSums) -> None:
+    """Labels that are all the same teach nothing; rows without labels deserve a word."""
+    if len(sums.table) < 2:
+        raise ValueError(
+            "All rows have the same labels, so that labels tell nothing apart. Expected at least "
+            "two distinct classes or label sets in y."
+        )
+    empty = np.diff(sums.table.vectors.indptr) == 0 if sums.table.is_binary else np.zeros(0, bool)
+    if empty.any():
+        warnings.warn(
+            f"{sums.counts[empty].sum():g} rows have no labels. They count as alike to each other "
+            "(under cosine, to nothing); drop them if that is not meant.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def with_ridge(
+    within: Mapping[str, np.ndarray],
+    reg: Mapping[str, float],
+    rotations: Mapping[str, Rotation],
+) -> dict[str, np.ndarray]:
+    """Within-view matrices with `reg` times their mean diagonal added to the diagonal."""
+    ridged = dict(within)
+    for name, B in within.items():
+        rotation = rotations.get(name)
+        if not reg[name]:
+            continue
+        if rotation is None:
+            ridged[name] = B + reg[name] * np.mean(np.diag(B)) * np.eye(len(B))
+        else:
+            ridged[name] = B + reg[name] * rotation.mean_diagonal(B) * rotation.ridge()
+    return ridged
+
+
+def blocks_between(matrix: np.ndarray, widths: Mapping[str, int]) -> dict[tuple[str, str], Any]:
+    """A_pq of every pair of views, p before q, out of the whole matrix; A_pp of a single view."""
+    columns = column_slices(dict(widths))
+    names = list(columns)
+    pairs = list(combinations(names, 2)) or [(names[0], names[0])]
+    return {(p, q): matrix[columns[p], columns[q]] for p, q in pairs}
+
+
+def blocks_within(matrix: np.ndarray, widths: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """A_pp of every view, out of the whole matrix."""
+    return {name: matrix[c, c] for name, c in column_slices(dict(widths)).items()}
+
+
+def whiten(within: Mapping[str, np.ndarray]) -> dict[str, Whitener]:
+    """Factorise every view's within matrix; a view that never varies is an error."""
+    for name, B in within.items():
+        variances = np.diag(B)
+        if not np.isfinite(B).all():
+            raise ValueError(
+                f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
+            )
+        if not (variances > 0).any():
+            raise ValueError(
+                f"view {name!r} has no variance: all its rows are the same in double precision. "
+                "Drop the view, or rescale it if its values are extremely small."
+            )
+    return {name: Whitener.of(B) for name, B in within.items()}
+
+
+def input_precision(views: Views) -> float:
+    """Unit roundoff of the coarsest view."""
+    return max(float(np.finfo(block.dtype).eps) for _, block in views.items())
+
+
+def _ledoit_wolf_ridge(X: Any) -> float:
+    """The ridge, in mean variances, that shrinks as much as Ledoit and Wolf's estimate."""
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
+    shrinkage = ledoit_wolf_shrinkage(X.toarray() if issparse(X) else X)
+    return float(shrinkage / max(1 - shrinkage, np.finfo(float).eps))
+
+
+def _n_shared(views: Views, p: str, q: str) -> int:
+    return int(views.select([p, q]).seen.all(axis=1).sum())
+
+
+def _shared(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
+    both = views.select([p, q])
+    both = both[both.seen.all(axis=1)]
+    return both[p], both[q]
+
+
+def _mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
+    """Mean over ordered pairs of views; within a single view the query itself ranks last."""
+    table, codes = _encode(scores, y, per_view)
+    indicators = indicator_matrices(table.vectors)[0]
+    names = scores.names
+    unit = {name: _unit_rows(np.asarray(scores[name], dtype=float)) for name in names}
+    values = []
+    for p, q in permutations(names, 2) if len(names) > 1 else [(names[0], names[0])]:
+        gallery = indicators[codes[q]].astype(np.int32)
+        for rows in block_slices(len(unit[p]), 8 * len(unit[q])):
+            similarity = unit[p][rows] @ unit[q].T
+            relevant = (indicators[codes[p][rows]].astype(np.int32) @ gallery.T).toarray() > 0
+            if p == q:
+                own = np.arange(rows.start, rows.stop)
+                similarity[own - rows.start, own] = -2  # below every cosine
+                relevant[own - rows.start, own] = False
+            values.append(average_precision(similarity, relevant))
+    return float(np.mean(np.concatenate(values)))
+
+
+def _unit_rows(X: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)

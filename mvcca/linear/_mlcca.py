@@ -1,0 +1,343 @@
+"""Multi-label CCA, and with it Fast MLCCA, cluster-CCA and mean-CCA: choices of how labels weigh."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mvcca.labels import LabelTable
+from mvcca.linalg import Rotation, canonical_directions
+from mvcca.linear._estimator import (
+    LinearEstimator,
+    blocks_between,
+    check_label_vectors,
+    in_row_space,
+    input_precision,
+    whiten,
+    with_ridge,
+)
+from mvcca.linear._neighbors import nearest_label_pairs
+from mvcca.similarity import LabelGram, Similarity, similarity_function
+from mvcca.statistics import LabelSums, Moments
+from mvcca.statistics._moments import column_slices
+from mvcca.views import Views
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledRows:
+    """Rows with their labels. They add, but are as large as the data."""
+
+    views: Views
+    table: LabelTable
+    codes: Mapping[str, np.ndarray]
+    weights: np.ndarray | None
+
+    def __add__(self, other: _LabelledRows) -> _LabelledRows:
+        table, lines = self.table.merge(other.table)
+        mine, theirs = lines[: len(self.table)], lines[len(self.table) :]
+        codes = {
+            name: np.concatenate([mine[self.codes[name]], theirs[other.codes[name]]])
+            for name in self.views.names
+        }
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = np.concatenate([self._object_weights(), other._object_weights()])
+        return _LabelledRows(Views.concatenate([self.views, other.views]), table, codes, weights)
+
+    def _object_weights(self) -> np.ndarray:
+        return np.ones(len(self.views)) if self.weights is None else self.weights
+
+    def weights_of(self, name: str) -> np.ndarray:
+        return self._object_weights()[self.views.objects(name)]
+
+
+class MLCCA(LinearEstimator):
+    """Multi-label canonical correlation analysis.
+
+    CCA over all pairs of rows of two views, each weighted by how alike its labels are [1]_:
+
+        C_xy = 1/N Σ_i Σ_j f(z_i, z_j) x_i y_jᵀ,
+        C_xx = 1/N Σ_i Σ_j f(z_i, z_j) x_i x_iᵀ,  C_yy = 1/N Σ_i Σ_j f(z_i, z_j) y_j y_jᵀ,
+
+    with centred rows and N = n_x n_y, so that views need no pairing. More than two views share one
+    space through all pairs of views, each C_pp averaged over them. The sums over pairs are exact:
+    they are taken over distinct label vectors, of which there are few.
+
+    Special cases: ``similarity="equal"`` is cluster-CCA [2]_ (all pairs within a class), with
+    ``weighting="means"`` mean-CCA (CCA of the class means); ``n_neighbors=50`` is Fast MLCCA.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
+        Label similarity f: see `mvcca.similarity`. The paper's dot-product similarity is "cosine";
+        its squared exponential exp(-‖·‖²/σ) is "sqexp" with half its σ, and the official code's
+        is "exp".
+    sigma : float, default=1.0
+        Bandwidth of the exponentials.
+    weighting : {"pairs", "means"}, default="pairs"
+        Whether every pair of rows counts, or every pair of label sets once, by the mean of its rows.
+    n_neighbors : int or None, default=None
+        Restrict the sums to the pairs of a row and its nearest rows in label space (itself among
+        them where rows are paired). Ties, which are the rule among label sets, are broken in an
+        order drawn with `random_state`, each row from its own place in that order.
+    reg : float, mapping of str to float, or "auto", default=1e-4
+        Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
+        shrinks as Ledoit and Wolf do.
+    power : float, default=0.0
+        Scores are multiplied by λ^power.
+    random_state : int, RandomState or None, default=None
+        Order of ties; used with `n_neighbors` only.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        One map per view, by name.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means (plain, not weighted).
+    eigenvalues_ : ndarray, shape (n_components_,)
+        λ = 1 + ρ in decreasing order.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them; with c classes and
+        "equal", c - 1.
+    n_label_vectors_ : int
+        Number of distinct label vectors.
+    ranks_ : dict of str to int
+        Rank of each view.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    MVMLCCA : Label-weighted sums in the constraint too.
+
+    References
+    ----------
+    .. [1] Ranjan, Rasiwasia and Jawahar, "Multi-label Cross-modal Retrieval", ICCV 2015.
+    .. [2] Rasiwasia, Mahajan, Mahadevan and Aggarwal, "Cluster Canonical Correlation Analysis",
+       AISTATS 2014.
+
+    Examples
+    --------
+    >>> from mvcca import MLCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> data = load_digits_views()
+    >>> cluster_cca = MLCCA(9, similarity="equal").fit(data.views, data.labels)
+    >>> cluster_cca.n_components_
+    9
+    """
+
+    _min_views = 1
+    _supervised = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearEstimator._parameter_constraints,
+        "similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
+        "sigma": [Interval(Real, 0, None, closed="neither")],
+        "weighting": [StrOptions({"pairs", "means"})],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        similarity: Similarity = "sqexp",
+        sigma: float = 1.0,
+        weighting: str = "pairs",
+        n_neighbors: int | None = None,
+        reg: float | str | Mapping[str, float] = 1e-4,
+        power: float = 0.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.similarity = similarity
+        self.sigma = sigma
+        self.weighting = weighting
+        self.n_neighbors = n_neighbors
+        self.reg = reg
+        self.power = power
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the maps from labelled views, paired or not.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views. Their pairing is not used. A lone matrix is a single view, compared with
+            itself.
+        y : labels
+            A class vector, indicator matrix, list of label sets, or real label vectors, one per
+            object; or a list or mapping with the labels of each view, whose heights may differ.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If labels are missing or all the same, or a view holds NaN, infinity or no variance.
+        """
+        self._validate_params()
+        self._fit(_LabelledRows(*self._open_supervised_fit(X, y, sample_weight)))
+        self._statistic = None
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows and fit again; batches give what `fit` gives.
+
+        The weight of a row in C_pp depends on the labels of *all* rows, so that all rows are kept.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also after `fit`, which keeps no rows, and for other views than before.
+        """
+        self._validate_params()
+        rows = self._added(_LabelledRows(*self._open_supervised_fit(X, y, sample_weight)))
+        self._fit(rows)
+        self._statistic = rows
+        return self
+
+    def _fit(self, data: _LabelledRows) -> None:
+        if self.n_neighbors is not None and self.weighting == "means":
+            raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
+        reg = self._reg_of_views(data.views.names, data.views)
+        views, rotations = in_row_space(data.views)
+        sums = LabelSums.of(views, data.table, data.codes, data.weights)
+        check_label_vectors(sums)
+        mean = sums.mean()
+        if self.weighting == "means":
+            sums = sums.averaged()
+            data = _label_means(sums)
+            views = data.views
+        if self.n_neighbors is None:
+            between, row_weights = self._all_pairs(sums, mean, data)
+        else:
+            between, row_weights = self._nearest_pairs(views, mean, data)
+        within = {
+            name: _scatter_about(block, row_weights[name], mean[name])
+            for name, block in views.items()
+        }
+        solution = canonical_directions(
+            between,
+            whiten(with_ridge(within, reg, rotations)),
+            self.n_components,
+            input_precision(data.views),
+        )
+        self._learn(solution, mean, rotations)
+        self.n_label_vectors_ = len(sums.table)
+
+    def _all_pairs(
+        self, sums: LabelSums, mean: Mapping[str, np.ndarray], data: _LabelledRows
+    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
+        """C_pq of every pair of views, and what each row weighs in its view's C_pp."""
+        gram = LabelGram(sums.table, self.similarity, self.sigma)
+        between = blocks_between(sums.covariance(gram, mean), sums.widths)
+        likeness = sums.row_weights(gram)  # of a label vector to the rows of each view
+        names, totals = list(sums.widths), sums.counts.sum(axis=0)
+        row_weights = {}
+        for p, name in enumerate(names):
+            others = [q for q in range(len(names)) if q != p] or [p]
+            label_weight = likeness[:, others].mean(axis=1)
+            _check_weights(name, label_weight[sums.counts[:, p] > 0], sums.counts[:, p])
+            row_weights[name] = label_weight[data.codes[name]] * data.weights_of(name) / totals[p]
+        return between, row_weights
+
+    def _nearest_pairs(
+        self, views: Views, mean: Mapping[str, np.ndarray], data: _LabelledRows
+    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
+        """The same over the pairs of a row and its nearest rows in label space."""
+        assert self.n_neighbors is not None
+        order = check_random_state(self.random_state).permutation(len(views))
+        formula = similarity_function(self.similarity, self.sigma)
+        names = views.names
+        pairs = list(combinations(names, 2)) or [(names[0], names[0])]
+        between = {}
+        row_weights = {name: np.zeros(views[name].shape[0]) for name in names}
+        for p, q in pairs:
+            ranks = {name: order[views.objects(name)] for name in (p, q)}
+            F = nearest_label_pairs(
+                data.table.dense(),
+                (data.codes[p], ranks[p]),
+                (data.codes[q], ranks[q]),
+                self.n_neighbors,
+                formula,
+            )
+            wp, wq = data.weights_of(p), data.weights_of(q)
+            F = F.multiply(wp[:, None]).multiply(wq[None, :]).tocsr() / F.nnz
+            between[p, q] = _cross(views[p], F, views[q], mean[p], mean[q])
+            share = max(1, len(names) - 1)
+            row_weights[p] += F.sum(axis=1) / share
+            if p != q:
+                row_weights[q] += F.sum(axis=0) / share
+        return between, row_weights
+
+
+def _label_means(sums: LabelSums) -> _LabelledRows:
+    """Each view's mean row per label vector as rows, unpaired."""
+    blocks, codes = {}, {}
+    for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
+        codes[name] = np.flatnonzero(sums.counts[:, p])
+        blocks[name] = sums.sums[codes[name], columns]
+    return _LabelledRows(Views.unpaired(blocks), sums.table, codes, None)
+
+
+def _check_weights(name: str, weights: np.ndarray, counts: np.ndarray) -> None:
+    if (weights < 0).any():
+        raise ValueError(
+            f"Rows of view {name!r} get negative weights: the similarity is negative on average. "
+            "Use one in [0, 1], such as sqexp."
+        )
+    lonely = int(np.count_nonzero(weights == 0))
+    if lonely:
+        warnings.warn(
+            f"{lonely} label sets of view {name!r} are like none of the other views: their rows "
+            "count for nothing.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ; weights are in the row weights' own units."""
+    moments = Moments.of(Views({"": X}), weights)
+    shift = moments.means[0] - mean
+    return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)
+
+
+def _cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
+    """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ, sparse rows left sparse."""
+    product = (F.T @ X).T @ Y if X.shape[1] <= Y.shape[1] else X.T @ (F @ Y)
+    product = product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+    from_x, from_y = X.T @ F.sum(axis=1), Y.T @ F.sum(axis=0)
+    return (
+        product
+        - np.outer(from_x, mean_y)
+        - np.outer(mean_x, from_y)
+        + F.sum() * np.outer(mean_x, mean_y)
+    )

@@ -1,0 +1,272 @@
+"""Multi-view CCA: maps under which the views of one object agree, for two or more views."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mvcca.labels import encode_labels
+from mvcca.linalg import ILL_CONDITIONED, Rotation, Whitener, canonical_directions
+from mvcca.linear._estimator import (
+    LinearEstimator,
+    blocks_between,
+    blocks_within,
+    in_row_space,
+    input_precision,
+    rotate,
+    whiten,
+    with_ridge,
+)
+from mvcca.statistics import Moments
+from mvcca.views import Views, as_views
+
+_IN_MEMORY_BYTES = 2 * 2**30  # of float64 rows, up to which a view is worth decomposing itself
+
+
+class MVCCA(LinearEstimator):
+    """Multi-view canonical correlation analysis.
+
+    Finds maps W_p that bring the views x_p of the same object together [1]_,
+
+        min Σ_{p≠q} E ‖W_pᵀ x_p - W_qᵀ x_q‖²   subject to   Σ_p w_pᵀ (Σ_pp + r_p I) w_p = n_views,
+
+    the top of Σ_q Σ_pq w_q = λ (Σ_pp + r_p I) w_p with λ = 1 + ρ: the ridge stands in the constraint
+    only. (Eq. (2) of [1]_ prints the full matrix on both sides, which would make every λ 1; its
+    right side is block-diagonal.) On two views this *is* CCA with unit-variance scores.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    reg : float, mapping of str to float, or "auto", default=1e-4
+        Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
+        view changes nothing; "auto" shrinks as Ledoit and Wolf do.
+    power : float, default=0.0
+        Scores are multiplied by λ^power, which gives components that the views agree on more
+        weight in cosine similarity; 4 is usual with labels as a view [2]_.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        One map per view, by name.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        λ = 1 + ρ in decreasing order, at most the number of views.
+    canonical_correlations_ : ndarray, shape (n_components_,)
+        ρ; only for two views, where they are correlations.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        Rank of each view.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    CCA : Two views, no eigenvalue weighting.
+    with_labels_as_view : Three-view CCA: labels as one more view.
+
+    References
+    ----------
+    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+       Cross-modal Matching and Retrieval", CVPRW 2022, eqs. (1) and (2).
+    .. [2] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
+       Tags, and their Semantics", IJCV 2014.
+
+    Examples
+    --------
+    >>> from mvcca import MVCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> views = load_digits_views("quadrants").views
+    >>> MVCCA(n_components=4, reg=1e-2).fit(views[:1500]).score(views[1500:]) > 0.5
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        reg: float | str | Mapping[str, float] = 1e-4,
+        power: float = 0.0,
+    ) -> None:
+        self.n_components = n_components
+        self.reg = reg
+        self.power = power
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the maps from paired, or partly paired, views.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views. A lone matrix is the first of two views.
+        y : matrix, optional
+            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
+        sample_weight : array-like, shape (n_rows,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a view holds NaN or infinity, never varies, or differs in rows from the others.
+        """
+        self._validate_params()
+        views, weights = self._open_fit(X, y, sample_weight)
+        reg = self._reg_of_views(views.names, views)
+        rows, rotations = in_row_space(views)
+        problem = _Problem.of(Moments.of(rows, weights), reg, rotations)
+        poor = problem.worth_decomposing(rows)
+        if poor:  # their covariance has lost digits that the rows themselves still have
+            rows, better = rotate(rows, poor, Rotation.to_principal_components)
+            rotations |= {n: rotations[n].then(r) if n in rotations else r for n, r in better.items()}
+            problem = _Problem.of(Moments.of(rows, weights), reg, rotations)
+        self._solve(problem, input_precision(views))
+        self._statistic = None
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also after `fit`, which keeps no moments, and for other views than before.
+        """
+        self._validate_params()
+        views, weights = self._open_fit(X, y, sample_weight)
+        reg = self._reg_of_views(views.names, None)
+        moments = self._added(Moments.of(views, weights))
+        problem = _Problem.of(moments, reg, {})
+        problem.warn_of_lost_digits()
+        self._solve(problem, input_precision(views))
+        self._statistic = moments
+        return self
+
+    def _solve(self, problem: _Problem, precision: float) -> None:
+        problem.warn_of_certain_correlation()
+        between = blocks_between(problem.covariance, problem.moments.widths)
+        solution = canonical_directions(between, problem.whiteners, self.n_components, precision)
+        self._learn(solution, problem.moments.mean(), problem.rotations)
+        if len(self.view_names_) == 2:
+            self.canonical_correlations_ = solution.values
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Covariance of all views, and each view's own, with its ridge, factorised."""
+
+    moments: Moments
+    reg: Mapping[str, float]
+    rotations: Mapping[str, Rotation]
+    covariance: np.ndarray
+    whiteners: Mapping[str, Whitener]
+
+    @classmethod
+    def of(
+        cls, moments: Moments, reg: Mapping[str, float], rotations: Mapping[str, Rotation]
+    ) -> _Problem:
+        covariance = moments.covariance()
+        within = blocks_within(covariance, moments.widths)
+        return cls(moments, reg, rotations, covariance, whiten(with_ridge(within, reg, rotations)))
+
+    def worth_decomposing(self, rows: Views) -> list[str]:
+        """Views whose covariance lost digits and whose rows are in memory and not too many."""
+        poor = [n for n, w in self.whiteners.items() if w.condition > ILL_CONDITIONED]
+        fits = [n for n in poor if 8 * np.prod(rows[n].shape, dtype=float) <= _IN_MEMORY_BYTES]
+        self.warn_of_lost_digits(except_for=fits)
+        return fits
+
+    def warn_of_lost_digits(self, except_for: Iterable[str] = ()) -> None:
+        for name, whitener in self.whiteners.items():
+            if whitener.condition > ILL_CONDITIONED and name not in except_for:
+                warnings.warn(
+                    f"View {name!r} is close to collinear: its condition number passes "
+                    f"{ILL_CONDITIONED:.0e} and {whitener.rank} of {len(whitener.scale)} "
+                    "directions are told from rounding, so small correlations may lose digits. "
+                    "Set reg > 0, or fit dense rows in memory.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def warn_of_certain_correlation(self) -> None:
+        names, counts = list(self.whiteners), self.moments.counts
+        for (i, p), (j, q) in combinations(enumerate(names), 2):
+            width = self.whiteners[p].rank + self.whiteners[q].rank
+            if counts[i, j] and counts[i, j] <= width and not (self.reg[p] or self.reg[q]):
+                warnings.warn(
+                    f"n <= p + q and reg=0: {counts[i, j]:g} objects against {width} independent "
+                    f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
+                    "construction and mean nothing; set reg > 0.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+
+def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:
+    """Add the labels as one more view: MVCCA on the result is three-view CCA [1]_.
+
+    Parameters
+    ----------
+    X : Views, mapping or list of matrices
+        Views of the objects.
+    y : class vector, indicator matrix, label sets or real label vectors
+        One label (or label set) per object.
+    name : str, default="labels"
+        Name of the new view: label vectors, indicators as a sparse 0/1 matrix.
+
+    Returns
+    -------
+    Views
+
+    Raises
+    ------
+    ValueError
+        If there are not as many labels as objects, or a view has that name already.
+
+    References
+    ----------
+    .. [1] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
+       Tags, and their Semantics", IJCV 2014.
+
+    Examples
+    --------
+    >>> from mvcca import MVCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.linear import with_labels_as_view
+    >>> data = load_digits_views()
+    >>> model = MVCCA(9, power=4).fit(with_labels_as_view(data.views, data.labels))
+    >>> model.transform({"left": data.views["left"][:2]})["left"].shape
+    (2, 9)
+    """
+    views = as_views(X)
+    table, codes = encode_labels(y)
+    if len(codes) != len(views):
+        raise ValueError(f"Expected labels of {len(views)} objects, got {len(codes)}.")
+    if name in views:
+        raise ValueError(f"There is a view named {name!r} already; choose another name.")
+    vectors = table.vectors[codes]
+    if table.is_binary:
+        vectors = csr_array(vectors, dtype=np.float64)
+    return views.add(name, vectors)

@@ -1,0 +1,261 @@
+"""Multi-view multi-label CCA: every row of a view against every row of the others, by their labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mvcca.labels import LabelTable
+from mvcca.linalg import Rotation, canonical_directions
+from mvcca.linear._estimator import (
+    LinearEstimator,
+    blocks_between,
+    blocks_within,
+    check_label_vectors,
+    in_row_space,
+    input_precision,
+    own_moments,
+    whiten,
+    with_ridge,
+)
+from mvcca.similarity import LabelGram, Similarity
+from mvcca.statistics import LabelSums, Moments
+from mvcca.views import Views
+
+
+@dataclass(frozen=True, eq=False)
+class _Statistic:
+    """Label sums of all views and, for the ordinary constraint, the moments of each."""
+
+    sums: LabelSums
+    moments: Mapping[str, Moments]
+
+    @classmethod
+    def of(
+        cls,
+        views: Views,
+        table: LabelTable,
+        codes: Mapping[str, np.ndarray],
+        weights: np.ndarray | None,
+        with_moments: bool,
+    ) -> _Statistic:
+        moments = own_moments(views, weights) if with_moments else {}
+        return cls(LabelSums.of(views, table, codes, weights), moments)
+
+    def __add__(self, other: _Statistic) -> _Statistic:
+        moments = {name: own + other.moments[name] for name, own in self.moments.items()}
+        return _Statistic(self.sums + other.sums, moments)
+
+
+class MVMLCCA(LinearEstimator):
+    """Multi-view multi-label canonical correlation analysis.
+
+    Brings rows of different views together as far as their labels are alike, paired or not [1]_:
+
+        min Σ_{p≠q} 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) ‖W_pᵀ x_p^a - W_qᵀ x_q^b‖²,
+
+    the top of Σ_q Ψ_pq w_q = λ (B_p + r_p I) w_p with the label-weighted covariances
+
+        Ψ_pq = 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) x_p^a x_q^bᵀ
+
+    of centred rows (eqs. (3) and (4) of [1]_). Since g depends on label vectors only, Ψ comes from
+    the sums of features per distinct label vector: exact, and in one pass over the rows. The
+    official code adds its ridge on both sides, which is the ridge in the constraint that stands
+    here, with λ = 1 + ρ; it centres test rows by their own mean, here the training mean is taken.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
+        Label similarity g: see `mvcca.similarity`. "sqexp" is eq. (5) of [1]_. A callable gets two
+        stacks of label vectors, must be symmetric, and returns a value per pair.
+    sigma : float, default=1.0
+        Bandwidth of the exponentials. (The official code for MS-COCO amounts to 0.5.)
+    within : {"label", "sample"}, default="label"
+        The constraint B_p: "label" is the paper's Ψ_pp, which has no more rank than there are
+        distinct label vectors, so that with fewer of these than features the ridge alone decides;
+        "sample" is the ordinary covariance Σ_pp, right for few classes.
+    reg : float, mapping of str to float, or "auto", default=1e-4
+        Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
+        changes nothing; "auto" shrinks as Ledoit and Wolf do.
+    power : float, default=0.0
+        Scores are multiplied by λ^power.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        One map per view, by name, with Σ_p w_pᵀ (B_p + r_p I) w_p = n_views.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        λ = 1 + ρ in decreasing order.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    n_label_vectors_ : int
+        Number of distinct label vectors.
+    ranks_ : dict of str to int
+        Rank of each view's constraint.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    MLCCA : Weights rows, not label sums, in the constraint.
+
+    Notes
+    -----
+    Rows without labels are alike with g = 1 under the exponentials and count as a label set of
+    their own; under "cosine" they are alike to nothing. A warning says how many there are.
+
+    References
+    ----------
+    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+       Cross-modal Matching and Retrieval", CVPRW 2022.
+
+    Examples
+    --------
+    Images and texts of different things, labelled alike:
+
+    >>> from mvcca import MVMLCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> data = load_digits_views(labels="segments")
+    >>> images, texts = data.views["left"][:800], data.views["right"][800:1500]
+    >>> labels = data.labels
+    >>> model = MVMLCCA(5, within="sample").fit([images, texts], [labels[:800], labels[800:1500]])
+    >>> model.weights_["view1"].shape
+    (32, 5)
+    """
+
+    _min_views = 1
+    _supervised = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearEstimator._parameter_constraints,
+        "similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
+        "sigma": [Interval(Real, 0, None, closed="neither")],
+        "within": [StrOptions({"label", "sample"})],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        similarity: Similarity = "sqexp",
+        sigma: float = 1.0,
+        within: str = "label",
+        reg: float | str | Mapping[str, float] = 1e-4,
+        power: float = 0.0,
+    ) -> None:
+        self.n_components = n_components
+        self.similarity = similarity
+        self.sigma = sigma
+        self.within = within
+        self.reg = reg
+        self.power = power
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the maps from labelled views, paired or not.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views. Their pairing is not used. A lone matrix is a single view.
+        y : labels
+            A class vector, indicator matrix, list of label sets, or real label vectors, one per
+            object; or a list or mapping with the labels of each view, whose heights may differ.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If labels are missing or all the same, or a view holds NaN, infinity or no variance.
+        """
+        self._validate_params()
+        views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
+        reg = self._reg_of_views(views.names, views)
+        rows, rotations = in_row_space(views)
+        statistic = _Statistic.of(rows, table, codes, weights, with_moments=self.within == "sample")
+        self._solve(statistic, reg, rotations, input_precision(views))
+        self._statistic = None
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to the label sums and solve again; batches give what `fit` gives.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also after `fit`, which keeps no sums, and for other views than before.
+        """
+        self._validate_params()
+        views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
+        reg = self._reg_of_views(views.names, None)
+        statistic = self._added(
+            _Statistic.of(views, table, codes, weights, with_moments=self.within == "sample")
+        )
+        self._solve(statistic, reg, {}, input_precision(views))
+        self._statistic = statistic
+        return self
+
+    def _solve(
+        self,
+        statistic: _Statistic,
+        reg: Mapping[str, float],
+        rotations: Mapping[str, Rotation],
+        precision: float,
+    ) -> None:
+        sums = statistic.sums
+        check_label_vectors(sums)
+        psi = sums.covariance(LabelGram(sums.table, self.similarity, self.sigma))
+        if self.within == "sample":
+            within = {name: own.covariance() for name, own in statistic.moments.items()}
+        else:
+            self._warn_of_few_label_vectors(sums, rotations)
+            within = blocks_within(psi, sums.widths)
+        solution = canonical_directions(
+            blocks_between(psi, sums.widths),
+            whiten(with_ridge(within, reg, rotations)),
+            self.n_components,
+            precision,
+        )
+        self._learn(solution, sums.mean(), rotations)
+        self.n_label_vectors_ = len(sums.table)
+
+    def _warn_of_few_label_vectors(
+        self, sums: LabelSums, rotations: Mapping[str, Rotation]
+    ) -> None:
+        for p, (name, width) in enumerate(sums.widths.items()):
+            if name in rotations:
+                width = len(rotations[name].basis)
+            n_distinct = int(np.count_nonzero(sums.counts[:, p]))
+            if n_distinct <= width:
+                warnings.warn(
+                    f"View {name!r} has {width} features but only {n_distinct} distinct label "
+                    "sets: the label-weighted covariance in the constraint has rank "
+                    f"{n_distinct - 1} at most and the ridge decides the rest. Set "
+                    'within="sample", take MLCCA, or raise reg.',
+                    UserWarning,
+                    stacklevel=4,
+                )

@@ -1,0 +1,94 @@
+"""Nearest rows in label space, for Fast MLCCA.
+
+Label sets tie more often than not, so that "the nearest 50" has to be made reproducible: that is
+what is here, and not in a general nearest-neighbour search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mvcca.similarity import squared_distances
+
+
+def nearest_label_pairs(
+    vectors: np.ndarray,
+    from_rows: tuple[np.ndarray, np.ndarray],
+    to_rows: tuple[np.ndarray, np.ndarray],
+    n_neighbors: int,
+    similarity: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> csr_array:
+    """Similarities of every row to its nearest rows by label, zero for all others.
+
+    Rows at the same distance as the last one taken are taken in cyclic order, from the row's own
+    place in it: each row gets its own draw, itself first where both sides hold the same objects.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (n_distinct, n_labels)
+        Distinct label vectors.
+    from_rows, to_rows : pairs of ndarray of int
+        The label code of each row, and its place in the order of ties.
+    n_neighbors : int
+        Neighbours of each row.
+    similarity : callable
+        Function of two stacks of label vectors.
+
+    Returns
+    -------
+    csr_array, shape (n_from, n_to)
+        With n_neighbors entries per row.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than `n_neighbors` rows to take from.
+    """
+    (from_codes, from_order), (to_codes, to_order) = from_rows, to_rows
+    if n_neighbors > len(to_codes):
+        raise ValueError(
+            f"n_neighbors={n_neighbors} is more than the {len(to_codes)} rows to choose from."
+        )
+    sources, targets = _rows_by_code(from_codes, from_order), _rows_by_code(to_codes, to_order)
+    present = np.array(sorted(targets))
+    sizes = np.array([len(targets[code]) for code in present])
+    columns = np.empty((len(from_codes), n_neighbors), dtype=np.int64)
+    values = np.empty((len(from_codes), n_neighbors))
+    for code, rows in sources.items():
+        distances = squared_distances(vectors[code : code + 1], vectors[present])[0]
+        # No row further than the n-th nearest label vector can be among the n nearest rows.
+        cut = min(n_neighbors, len(present)) - 1
+        near = np.flatnonzero(distances <= np.partition(distances, cut)[cut] + 1e-9)
+        near = near[np.argsort(distances[near], kind="stable")]
+        edges = np.flatnonzero(np.diff(distances[near]) > 1e-9) + 1
+        taken = 0
+        for group in np.split(near, edges):
+            wanted = min(n_neighbors - taken, int(sizes[group].sum()))
+            tied = np.concatenate([targets[present[label]] for label in group])
+            tied = tied[np.argsort(to_order[tied])]
+            own_place = np.searchsorted(to_order[tied], from_order[rows])
+            draw = (own_place[:, None] + np.arange(wanted)) % len(tied)
+            columns[rows, taken : taken + wanted] = tied[draw]
+            taken += wanted
+            if taken == n_neighbors:
+                break
+        likeness = similarity(vectors[code : code + 1], vectors[present[near]])[0]
+        by_code = np.zeros(len(vectors))
+        by_code[present[near]] = likeness
+        values[rows] = by_code[to_codes[columns[rows]]]
+    indptr = np.arange(0, columns.size + 1, n_neighbors)
+    return csr_array(
+        (values.ravel(), columns.ravel(), indptr), shape=(len(from_codes), len(to_codes))
+    )
+
+
+def _rows_by_code(codes: np.ndarray, order: np.ndarray) -> dict[int, np.ndarray]:
+    """Rows of every label vector, in the order of ties."""
+    rows = np.lexsort((order, codes))
+    starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
+    return {
+        int(codes[group[0]]): group for group in np.split(rows, starts[1:]) if len(group)
+    }

@@ -1,0 +1,113 @@
+"""The three ways to compare rows, each made into one matrix product.
+
+A gallery is prepared once; queries are then prepared to match, and the product of the two orders a
+query's gallery as its metric does. Input is checked here, on the way in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca.measures import unit_rows
+
+Metric = Literal["cosine", "euclidean", "inner"]
+METRICS = ("cosine", "euclidean", "inner")
+
+
+class Gallery:
+    """Rows to be ranked, prepared for one metric.
+
+    Parameters
+    ----------
+    rows : array-like, shape (n_gallery, n_components)
+        float32 is kept and everything else becomes float64.
+    metric : {"cosine", "euclidean", "inner"}, default="cosine"
+        A cosine with a zero row is 0.
+
+    Attributes
+    ----------
+    factor : ndarray, shape (n_gallery, n_components) or (n_gallery, n_components + 1)
+        Its product with prepared queries orders each query's gallery.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, a value is not finite, or the metric is unknown.
+    """
+
+    def __init__(self, rows: Any, metric: Metric = "cosine") -> None:
+        if metric not in METRICS:
+            raise ValueError(f"Expected metric to be one of {list(METRICS)}, got {metric!r}.")
+        rows = checked_rows(rows, "gallery")
+        if not len(rows):
+            raise ValueError("The gallery is empty; at least one row to search is needed.")
+        self.metric = metric
+        self.n_components = rows.shape[1]
+        if metric == "cosine":
+            self.factor = unit_rows(rows)
+        elif metric == "inner":
+            self.factor = rows
+        else:
+            # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2, for any origin; a near one rounds least.
+            self._origin = rows.mean(axis=0)
+            self._centred = rows - self._origin
+            half_squares = np.einsum("ij,ij->i", self._centred, self._centred) / 2
+            self.factor = np.column_stack([self._centred, -half_squares])
+        self._largest_norm = _largest_norm(self.factor)
+
+    def __len__(self) -> int:
+        return len(self.factor)
+
+    def queries(self, rows: Any) -> np.ndarray:
+        """Queries prepared to be multiplied with `factor`, in the precision of the gallery."""
+        rows = checked_rows(rows, "queries", self.factor.dtype)
+        if rows.shape[1] != self.n_components:
+            raise ValueError(
+                f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
+            )
+        if self.metric == "cosine":
+            return unit_rows(rows)
+        if self.metric == "euclidean":
+            rows = np.column_stack([rows - self._origin, np.ones(len(rows), rows.dtype)])
+        if _largest_norm(rows) * self._largest_norm > np.finfo(rows.dtype).max:
+            raise ValueError(
+                f"Scores overflow {rows.dtype}: rescale queries and gallery, or use float64."
+            )
+        return rows
+
+    def reported(self, queries: np.ndarray, products: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Scores as the user reads them, from prepared queries and their products with items."""
+        if self.metric != "euclidean":
+            return products
+        # From the rows themselves: the product only orders, and cancels where distances are small.
+        return -np.linalg.norm(queries[:, None, :-1] - self._centred[items], axis=2)
+
+
+def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None) -> np.ndarray:
+    """Finite numbers in a C-contiguous matrix of float32 or float64."""
+    if issparse(rows):
+        raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
+    values = np.asarray(rows)
+    if values.ndim != 2:
+        raise ValueError(
+            f"Expected {name} of shape (n_rows, n_components), got {values.shape}. "
+            "Reshape a single row with x.reshape(1, -1)."
+        )
+    if values.dtype.kind not in "biufO":
+        raise ValueError(f"Expected {name} to be real numbers, got {values.dtype}.")
+    if dtype is None:
+        dtype = np.dtype(np.float32 if values.dtype == np.float32 else np.float64)
+    values = np.ascontiguousarray(values, dtype=dtype)
+    if not np.isfinite(values).all():
+        row = np.flatnonzero(~np.isfinite(values).all(axis=1))[0]
+        raise ValueError(f"Expected {name} to be finite, got NaN or infinity in row {row}.")
+    return values
+
+
+def _largest_norm(rows: np.ndarray) -> float:
+    with np.errstate(over="ignore"):  # the caller compares with the largest float
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        return float(np.sqrt(squares.max(initial=0)))

@@ -1,0 +1,152 @@
+"""What is relevant to what: items of the same object, or items that share a label.
+
+A relevance answers for a block of queries at a time, so that no matrix of all queries by the whole
+gallery is held.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mvcca.labels import indicator_matrices
+
+
+class Relevance(Protocol):
+    """Which gallery rows are relevant to a query."""
+
+    shape: tuple[int, int]  # (n_queries, n_gallery)
+
+    def of(self, queries: slice) -> Any:
+        """Boolean matrix (n, n_gallery), dense or sparse, for a block of n queries."""
+
+    def at(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """Relevance of items (n, k) of each of a block's n queries, of the same shape."""
+
+    def count(self, queries: slice) -> np.ndarray:
+        """Number of relevant gallery rows of each of a block's queries."""
+
+
+class SameObject:
+    """Items of the query's object are relevant.
+
+    Parameters
+    ----------
+    query_objects, gallery_objects : array of int, shapes (n_queries,) and (n_gallery,)
+        The object that each row shows.
+    """
+
+    def __init__(self, query_objects: np.ndarray, gallery_objects: np.ndarray) -> None:
+        self._queries, self._gallery = query_objects, gallery_objects
+        self.shape = (len(query_objects), len(gallery_objects))
+        n_objects = 1 + max(query_objects.max(initial=-1), gallery_objects.max(initial=-1))
+        ones = np.ones(len(gallery_objects), dtype=bool)
+        columns = np.arange(len(gallery_objects))
+        self._shown = csr_array((ones, (gallery_objects, columns)), (n_objects, len(columns)))
+
+    def of(self, queries: slice) -> csr_array:
+        """Rows of the object that each query shows."""
+        return csr_array(self._shown[self._queries[queries]])
+
+    def at(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """Whether query and item show the same object."""
+        return self._queries[queries][:, None] == self._gallery[items]
+
+    def count(self, queries: slice) -> np.ndarray:
+        """Gallery rows that show the query's object."""
+        return np.diff(self._shown.indptr)[self._queries[queries]]
+
+
+class SharedLabel:
+    """Items that share at least one label with the query are relevant.
+
+    Parameters
+    ----------
+    vectors : csr_array of 0/1, shape (n_distinct, n_labels)
+        Distinct label sets; an empty one is relevant to nothing.
+    query_codes, gallery_codes : array of int, shapes (n_queries,) and (n_gallery,)
+        The label set of each row.
+    """
+
+    def __init__(
+        self, vectors: csr_array, query_codes: np.ndarray, gallery_codes: np.ndarray
+    ) -> None:
+        self._vectors = vectors.astype(np.int32)
+        self._queries, self._gallery = query_codes, gallery_codes
+        self._copies = np.bincount(gallery_codes, minlength=vectors.shape[0])
+        self.shape = (len(query_codes), len(gallery_codes))
+
+    def of(self, queries: slice) -> np.ndarray:
+        """Whether query and item share a label, for the whole gallery."""
+        return self._shares(queries)[:, self._gallery]
+
+    def at(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """Whether query and item share a label."""
+        return np.take_along_axis(self._shares(queries), self._gallery[items], axis=1)
+
+    def count(self, queries: slice) -> np.ndarray:
+        """Gallery rows that share a label with the query."""
+        return self._shares(queries) @ self._copies
+
+    def _shares(self, queries: slice) -> np.ndarray:
+        """Whether each query shares a label with each distinct label set."""
+        codes = self._queries[queries]
+        return (self._vectors[codes] @ self._vectors.T).astype(bool).toarray()
+
+
+def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
+    """Relevance of paired rows: gallery row i to query i, and to nothing else.
+
+    If n_gallery = g n_queries, rows g i, ..., g i + g - 1 are relevant to query i (five captions of
+    an image); if n_queries = h n_gallery, query i belongs to row ⌊i / h⌋.
+
+    Parameters
+    ----------
+    n_queries, n_gallery : int
+        One a multiple of the other.
+
+    Returns
+    -------
+    relevance
+        For `ranks` and `average_precision`.
+
+    Raises
+    ------
+    ValueError
+        If neither number is a multiple of the other.
+    """
+    n_objects = min(n_queries, n_gallery)
+    if n_objects < 1 or n_queries % n_objects or n_gallery % n_objects:
+        raise ValueError(
+            "Paired rows need as many queries as gallery rows, or a multiple of them; got "
+            f"{n_queries} and {n_gallery}. Use by_labels for rows that are not paired."
+        )
+    return SameObject(
+        np.arange(n_queries) // (n_queries // n_objects),
+        np.arange(n_gallery) // (n_gallery // n_objects),
+    )
+
+
+def by_labels(query_labels: Any, gallery_labels: Any) -> SharedLabel:
+    """Relevance of labelled rows: those that share at least one label with the query.
+
+    Parameters
+    ----------
+    query_labels, gallery_labels : class vectors, indicator matrices or lists of label sets
+        Both of the same kind. Rows with an empty label set are relevant to nothing.
+
+    Returns
+    -------
+    relevance
+        For `ranks` and `average_precision`.
+
+    Raises
+    ------
+    ValueError
+        If labels are real-valued vectors, or of two kinds.
+    """
+    queries, gallery = indicator_matrices(query_labels, gallery_labels)
+    distinct, query_codes, gallery_codes = _distinct(queries, gallery)
+    return SharedLabel(distinct, query_codes, gallery_codes)

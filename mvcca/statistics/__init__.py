@@ -1,0 +1,11 @@
+"""What `fit` needs to know of the rows, as values that add.
+
+A statistic of all rows is the sum of the statistics of its blocks, so whole arrays, batches and
+sparse matrices are one line: ``reduce(add, map(Statistic.of, blocks))``. Nothing here solves
+anything; see `mvcca.linalg`.
+"""
+
+from mvcca.statistics._label_sums import LabelSums
+from mvcca.statistics._moments import Moments
+
+__all__ = ["LabelSums", "Moments"]

@@ -1,0 +1,288 @@
+"""The container every estimator takes: several feature matrices indexed together by object.
+
+`Views` speaks NumPy's row protocol (`shape`, `len`, `views[rows]`), which is all that scikit-learn's
+splitters, searches and pipelines ask of their input. What lives here is the pairing of rows and the
+containers a user may pass instead; whether the numbers are usable is checked where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from scipy.sparse import vstack as sparse_vstack
+
+__all__ = ["Views"]
+
+
+class Views:
+    """Feature matrices of the same objects in several views.
+
+    Parameters
+    ----------
+    blocks : mapping of str to matrix, or sequence of matrices
+        One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features).
+        A sequence gets the names ``view0``, ``view1``, ...
+    index : array of int, shape (n_objects, n_views), optional
+        ``index[i, v]`` is the row of object i in view v, or -1 where i is not seen in v. Without
+        it row i of every matrix is object i.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The views, in order.
+    widths : dict of str to int
+        Number of features of each view.
+    seen : ndarray of bool, shape (n_objects, n_views)
+        Whether an object is seen in a view.
+    pattern : ndarray of str, shape (n_objects,)
+        The views each object is seen in, such as ``"image+text"``: pass it to a stratified
+        splitter so that every fold holds every view.
+    shape : tuple of int
+        (number of objects, total number of features).
+
+    Raises
+    ------
+    ValueError
+        If paired views differ in their number of rows, or the index does not fit the blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = Views({"image": np.zeros((4, 3)), "text": np.ones((4, 2))})
+    >>> views
+    Views(4 objects, image: 3, text: 2)
+    >>> views[:2]["text"].shape
+    (2, 2)
+    """
+
+    __iter__ = None  # over objects or over views? ask for views.names or views[rows]
+
+    def __init__(self, blocks: Mapping[str, Any] | Sequence[Any], index: Any = None) -> None:
+        self._blocks = _named_blocks(blocks)
+        heights = {name: block.shape[0] for name, block in self._blocks.items()}
+        if index is None:
+            if len(set(heights.values())) > 1:
+                found = ", ".join(f"{name}: {height}" for name, height in heights.items())
+                raise ValueError(
+                    f"Paired views must have the same number of rows, got {found}. "
+                    "Use Views.unpaired if no object is seen in two views."
+                )
+            self._seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
+        else:
+            index = _checked_index(index, heights)
+            self._seen = index >= 0
+            # From here on row k of a block is the k-th object seen in that view.
+            self._blocks = {
+                name: _take_rows(block, rows[rows >= 0])
+                for (name, block), rows in zip(self._blocks.items(), index.T, strict=True)
+            }
+
+    @classmethod
+    def unpaired(cls, blocks: Mapping[str, Any] | Sequence[Any]) -> Views:
+        """Views of which no two show the same object: rows stacked, view after view."""
+        named = _named_blocks(blocks)
+        heights = np.array([block.shape[0] for block in named.values()])
+        return cls._of(named, np.repeat(np.eye(len(named), dtype=bool), heights, axis=0))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Views]) -> Views:
+        """The objects of several `Views` with the same names, one after the other."""
+        names = parts[0].names
+        for part in parts:
+            if part.names != names:
+                raise ValueError(f"Expected views {list(names)}, got {list(part.names)}.")
+        blocks = {name: _stack_rows([part[name] for part in parts]) for name in names}
+        return cls._of(blocks, np.concatenate([part.seen for part in parts]))
+
+    @classmethod
+    def _of(cls, blocks: dict[str, Any], seen: np.ndarray) -> Views:
+        views = cls.__new__(cls)
+        views._blocks, views._seen = blocks, seen
+        return views
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._blocks)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        return {name: block.shape[1] for name, block in self._blocks.items()}
+
+    @property
+    def seen(self) -> np.ndarray:
+        return self._seen
+
+    @property
+    def pattern(self) -> np.ndarray:
+        kinds, which = np.unique(self._seen, axis=0, return_inverse=True)
+        labels = ["+".join(np.array(self.names)[kind]) for kind in kinds]
+        return np.array(labels)[which.reshape(-1)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), sum(self.widths.values())
+
+    def __len__(self) -> int:
+        return self._seen.shape[0]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._blocks
+
+    def __getitem__(self, key: Any) -> Any:
+        """The matrix of a view by its name, or the `Views` of some objects by their positions."""
+        if isinstance(key, str):
+            if key not in self._blocks:
+                raise KeyError(f"no view named {key!r}; the views are {list(self.names)}")
+            return self._blocks[key]
+        if isinstance(key, tuple):  # scikit-learn indexes rows with (rows, ...)
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise TypeError(
+                    "Views are indexed by a view's name or by objects (a slice, a mask or "
+                    "positions); take columns with views[name][:, columns]."
+                )
+            key = key[0]
+        rows = np.arange(len(self))[key].reshape(-1)
+        if self.is_paired:
+            whole = isinstance(key, slice)  # a slice of a NumPy block copies nothing
+            blocks = {
+                name: _take_rows(block, key if whole else rows)
+                for name, block in self._blocks.items()
+            }
+            return Views._of(blocks, self._seen[rows])
+        position = np.cumsum(self._seen, axis=0) - 1
+        blocks = {
+            name: _take_rows(block, position[rows, v][self._seen[rows, v]])
+            for v, (name, block) in enumerate(self._blocks.items())
+        }
+        return Views._of(blocks, self._seen[rows])
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether every object is seen in every view."""
+        return bool(self._seen.all())
+
+    def objects(self, name: str) -> np.ndarray:
+        """Positions of the objects that the rows of ``views[name]`` belong to."""
+        self[name]
+        return np.flatnonzero(self._seen[:, self.names.index(name)])
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Pairs of a view's name and its matrix."""
+        return iter(self._blocks.items())
+
+    def select(self, names: Sequence[str]) -> Views:
+        """The same objects in some of the views."""
+        columns = [self.names.index(name) for name in names]
+        return Views._of({name: self[name] for name in names}, self._seen[:, columns])
+
+    def replace(self, blocks: Mapping[str, Any]) -> Views:
+        """The same objects with other matrices: one row for each row of ``views[name]``."""
+        for name, block in blocks.items():
+            if block.shape[0] != self[name].shape[0]:
+                raise ValueError(
+                    f"View {name!r} has {self[name].shape[0]} rows, got {block.shape[0]}."
+                )
+        return Views._of(dict(blocks), self.select(list(blocks)).seen)
+
+    def add(self, name: str, block: Any) -> Views:
+        """The same objects with one more view, in which all of them are seen."""
+        blocks = self._blocks | _named_blocks({name: block})
+        return Views._of(blocks, np.column_stack([self._seen, np.ones(len(self), dtype=bool)]))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(
+            "Views hold several matrices and are not one array. Take one with views[name], or "
+            "join them with mvcca.JoinViews."
+        )
+
+    def __repr__(self) -> str:
+        widths = ", ".join(f"{name}: {width}" for name, width in self.widths.items())
+        return f"Views({len(self)} objects, {widths})"
+
+
+def holds_views(X: Any) -> bool:
+    """Whether X is a container of views rather than one matrix."""
+    if isinstance(X, Views):
+        return True
+    if issparse(X):  # a dok_array is a dict
+        return False
+    if isinstance(X, Mapping):
+        return True
+    # A list of rows is one matrix; a list of matrices is a list of views.
+    return isinstance(X, list | tuple) and len(X) > 0 and any(_n_dims(item) == 2 for item in X)
+
+
+def as_views(X: Any, *, unpaired: bool = False) -> Views:
+    """`Views` of any container of views."""
+    if isinstance(X, Views):
+        return X
+    return Views.unpaired(X) if unpaired else Views(X)
+
+
+def _n_dims(item: Any) -> int:
+    if hasattr(item, "shape"):
+        return len(item.shape)
+    if isinstance(item, list | tuple):
+        return 1 + (_n_dims(item[0]) if len(item) else 0)
+    return 0
+
+
+def _named_blocks(blocks: Any) -> dict[str, Any]:
+    if isinstance(blocks, Mapping) and not issparse(blocks):
+        named = dict(blocks)
+    elif isinstance(blocks, list | tuple):
+        named = {f"view{number}": block for number, block in enumerate(blocks)}
+    else:
+        raise TypeError(
+            "Expected a mapping of view names to matrices or a list of matrices, got "
+            f"{type(blocks).__name__}."
+        )
+    if not named:
+        raise ValueError("Expected at least one view, got none.")
+    for name in named:
+        if not isinstance(name, str):
+            raise TypeError(f"Names of views must be strings, got {name!r}.")
+    return {name: _as_block(name, block) for name, block in named.items()}
+
+
+def _as_block(name: str, block: Any) -> Any:
+    if issparse(block):
+        return block if block.format == "csr" else block.tocsr()
+    if not hasattr(block, "shape"):
+        block = np.asarray(block)
+    if len(block.shape) != 2:
+        raise ValueError(
+            f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
+            "Reshape a single feature with x.reshape(-1, 1)."
+        )
+    return block
+
+
+def _take_rows(block: Any, rows: Any) -> Any:
+    return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
+
+
+def _stack_rows(blocks: list[Any]) -> Any:
+    if any(issparse(block) for block in blocks):
+        return csr_array(sparse_vstack(blocks, format="csr"))
+    return np.concatenate([np.asarray(block) for block in blocks])
+
+
+def _checked_index(index: Any, heights: dict[str, int]) -> np.ndarray:
+    index = np.asarray(index)
+    if index.ndim != 2 or index.shape[1] != len(heights) or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"index must be an integer array of shape (n_objects, {len(heights)}), one column per "
+            f"view, got {index.dtype} of shape {index.shape}."
+        )
+    index = index.astype(np.intp)
+    for (name, height), rows in zip(heights.items(), index.T, strict=True):
+        if rows.size and (rows.max() >= height or rows.min() < -1):
+            raise ValueError(
+                f"index names rows {rows.min()} to {rows.max()} of view {name!r}, which has rows "
+                f"0 to {height - 1}; -1 stands for an object not seen in the view."
+            )
+    return index

@@ -1,0 +1,24 @@
+"""What all tests share: how a test says which data file it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers",
+        "needs_data(filename): reads a file of the data home; skipped by name where it is absent",
+    )
+
+
+def pytest_runtest_setup(item):
+    for marker in item.iter_markers("needs_data"):
+        from mvcca.datasets import get_data_home
+
+        (filename,) = marker.args
+        if not (get_data_home() / filename).exists():
+            pytest.skip(
+                f"{item.name} needs {filename}, which is not in {get_data_home()}: set MVCCA_DATA "
+                "to the folder that holds it"
+            )

@@ -1,0 +1,66 @@
+"""What `import mvcca` offers: every name resolves, and type checkers and readers see the same."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import mvcca
+
+ROOT = Path(__file__).parents[1]
+
+
+def names_for_type_checkers() -> dict[str, str]:
+    """Name -> module it is imported from, as the TYPE_CHECKING block of mvcca/__init__.py says."""
+    tree = ast.parse(Path(mvcca.__file__).read_text(encoding="utf-8"))
+    (block,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    return {
+        alias.asname: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize(("name", "module"), names_for_type_checkers().items())
+def test_every_public_name_is_what_type_checkers_are_told(name, module):
+    value = getattr(mvcca, name)
+    if isinstance(value, ModuleType):
+        assert value is import_module(f"{module}.{name}")
+    else:
+        assert value is getattr(import_module(module), name)
+
+
+def test_type_checkers_know_every_public_name():
+    assert names_for_type_checkers().keys() == set(mvcca.__all__)
+
+
+def test_dir_lists_every_public_name():
+    assert set(mvcca.__all__) <= set(dir(mvcca))
+
+
+def test_an_unknown_name_is_an_attribute_error_that_says_it():
+    with pytest.raises(AttributeError, match="no attribute 'MVCAA'"):
+        _ = mvcca.MVCAA
+
+
+def test_version_is_the_one_in_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert mvcca.__version__ == project["version"]
+
+
+@pytest.mark.parametrize("name", mvcca.__all__)
+def test_every_public_name_is_in_the_api_reference(name):
+    value = getattr(mvcca, name)
+    module = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    listed = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").split()
+    assert any(module == entry or module.startswith(f"{entry}.") for entry in listed)
