@@ -1,5 +1,6 @@
 """How the documentation is built: `make docs`. Nothing here reaches for the network."""
 
+import re
 from importlib.metadata import version as installed_version
 
 project = "mvcca"
@@ -49,5 +50,14 @@ def skip_what_scikit_learn_documents(_app, _what, _name, obj, _skip, _options):
     return True if home.partition(".")[0] == "sklearn" else None
 
 
+def escape_names_in_shapes(_app, _what, _name, _obj, _options, lines):
+    """Keep ``shape (n_features, n_components_)`` text: reST takes ``n_components_`` for a link."""
+    lines[:] = [
+        re.sub(r"shape \([^)]*\)", lambda shape: re.sub(r"_(?=[,)])", r"\\_", shape[0]), line)
+        for line in lines
+    ]
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)
+    app.connect("autodoc-process-docstring", escape_names_in_shapes, priority=400)  # numpydoc: 500

@@ -18,5 +18,7 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` on its first call, for use from several Python threads at once."""
     try:
         return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # numba finds neither the package's folder nor a home to write its cache to
+    except (
+        RuntimeError
+    ):  # numba finds neither the package's folder nor a home to write its cache to
         return njit(nogil=True)(function)

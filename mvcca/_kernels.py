@@ -1,4 +1,4 @@
-"""Compiled loops over label vectors and rows, each one formula with a plain NumPy twin in the tests.
+"""Compiled loops over label vectors and rows, each one formula with a NumPy twin in the tests.
 
 Kernels are serial and release the GIL. Importing this module loads numba, so it is imported inside
 the functions that need it: `import mvcca` compiles nothing.
@@ -15,36 +15,39 @@ _WORD = 64  # label bits in a machine word
 
 
 def pack_label_sets(vectors: csr_array) -> np.ndarray:
-    """Indicators (n, n_labels) as bits of uint64 words (n, ceil(n_labels / 64))."""
+    """Indicators (n, n_labels) as bits of uint64 words, word after word: (n_labels / 64, n)."""
     n, n_labels = vectors.shape
-    packed = np.zeros((n, max(1, -(-n_labels // _WORD))), dtype=np.uint64)
+    packed = np.zeros((max(1, -(-n_labels // _WORD)), n), dtype=np.uint64)
     rows = np.repeat(np.arange(n), np.diff(vectors.indptr))
     bits = np.uint64(1) << (vectors.indices % _WORD).astype(np.uint64)
-    np.bitwise_or.at(packed, (rows, vectors.indices // _WORD), bits)
+    np.bitwise_or.at(packed, (vectors.indices // _WORD, rows), bits)
     return packed
 
 
 @jit
-def fill_by_difference(A, B, table, out):  # type: ignore[no-untyped-def]
-    """out[i, j] = table[number of labels in which the sets A[i] and B[j] differ]."""
-    m1 = np.uint64(0x5555555555555555)
-    m2 = np.uint64(0x3333333333333333)
-    m4 = np.uint64(0x0F0F0F0F0F0F0F0F)
-    h01 = np.uint64(0x0101010101010101)
-    for i in range(A.shape[0]):
-        for j in range(B.shape[0]):
-            count = np.uint64(0)
-            for word in range(A.shape[1]):
-                bits = A[i, word] ^ B[j, word]
-                bits -= (bits >> np.uint64(1)) & m1
-                bits = (bits & m2) + ((bits >> np.uint64(2)) & m2)
-                bits = (bits + (bits >> np.uint64(4))) & m4
-                count += (bits * h01) >> np.uint64(56)
-            out[i, j] = table[count]
+def fill_by_difference(A, B, table, out):
+    """out[i, j] = table[number of labels in which the packed sets A[:, i] and B[:, j] differ]."""
+    pairs = np.uint64(0x5555555555555555)
+    fours = np.uint64(0x3333333333333333)
+    bytes_ = np.uint64(0x0F0F0F0F0F0F0F0F)
+    ones = np.uint64(0x0101010101010101)
+    counts = np.empty(B.shape[1], np.int64)
+    for i in range(A.shape[1]):
+        counts[:] = 0
+        for word in range(A.shape[0]):  # word by word, so that the loop over j vectorises
+            a = A[word, i]
+            for j in range(B.shape[1]):
+                bits = a ^ B[word, j]
+                bits -= (bits >> np.uint64(1)) & pairs
+                bits = (bits & fours) + ((bits >> np.uint64(2)) & fours)
+                bits = (bits + (bits >> np.uint64(4))) & bytes_
+                counts[j] += np.int64((bits * ones) >> np.uint64(56))
+        for j in range(B.shape[1]):
+            out[i, j] = table[counts[j]]
 
 
 @jit
-def inner_products_to_exponents(out, half_norms_a, half_norms_b, scale):  # type: ignore[no-untyped-def]
+def inner_products_to_exponents(out, half_norms_a, half_norms_b, scale):
     """In place, inner products aᵀb become -scale ‖a - b‖² / 2, never above 0."""
     zero = out.dtype.type(0)
     scale = out.dtype.type(scale)
@@ -55,7 +58,7 @@ def inner_products_to_exponents(out, half_norms_a, half_norms_b, scale):  # type
 
 
 @jit
-def add_rows_by_code(X, codes, row_weights, sums):  # type: ignore[no-untyped-def]
+def add_rows_by_code(X, codes, row_weights, sums):
     """sums[codes[i]] += row_weights[i] X[i] for every row i."""
     for i in range(X.shape[0]):
         code = codes[i]

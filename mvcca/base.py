@@ -13,14 +13,14 @@ from typing import Any, Self
 import numpy as np
 import sklearn
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mvcca.labels import LabelTable, encode_labels
-from mvcca.views import Views, as_views, holds_views
+from mvcca.views import Views, as_views, holds_views, in_same_container
 
-_FLOATS = [np.float64, np.float32]
+FLOATS = [np.float64, np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,49 @@ class Input:
     wrap: Callable[[Mapping[str, np.ndarray]], Any]
 
 
-class MultiViewEstimator(BaseEstimator):
+class OutputContainerMixin:
+    """`set_output` for transformers whose output is one matrix, or several in a container."""
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what the matrices that come out are: "default" (NumPy), "pandas" or "polars".
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            None leaves the choice as it is.
+        """
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _output_container(self) -> str:
+        local = getattr(self, "_sklearn_output_config", {})
+        return local.get("transform", sklearn.get_config()["transform_output"])
+
+    def _frame(self, block: Any, columns: np.ndarray, came: Any) -> Any:
+        """A matrix in the chosen container, with the row index of the one that it was made of."""
+        kind = self._output_container()
+        if kind == "default":
+            return block
+        if type(block).__module__.split(".")[0] == kind:  # a DataFrame of that kind already
+            return block
+        if kind not in ("pandas", "polars"):
+            raise ValueError(f'output must be "default", "pandas" or "polars", got {kind!r}.')
+        if issparse(block):
+            raise ValueError(
+                f"{kind.capitalize()} output does not support sparse data. Choose dense output, or "
+                'set_output(transform="default").'
+            )
+        if kind == "polars":
+            import polars as pl
+
+            return pl.DataFrame(np.asarray(block), schema=list(columns), orient="row")
+        import pandas as pd
+
+        return pd.DataFrame(block, columns=columns, index=getattr(came, "index", None))
+
+
+class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
     """Base of all estimators that map several views into one space.
 
     Subclasses set ``weights_`` and ``means_`` (by view name) in `fit`, and say with
@@ -44,6 +86,7 @@ class MultiViewEstimator(BaseEstimator):
 
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
+    n_components_: int
     view_names_: tuple[str, ...]
 
     def transform(self, X: Any, y: Any = None) -> Any:
@@ -54,6 +97,7 @@ class MultiViewEstimator(BaseEstimator):
         X : Views, mapping, list of matrices, or matrix
             A mapping or `Views` may hold any subset of the fitted views, by name; a list holds all
             of them, in order. A lone matrix is the first view, if the estimator was fitted on one.
+            Rows need no pairing here: views may differ in their number of rows.
         y : matrix, optional
             The second view, if the estimator was fitted on two lone matrices.
 
@@ -68,31 +112,22 @@ class MultiViewEstimator(BaseEstimator):
             If a view is unknown, or its number of features is not the fitted one.
         """
         check_is_fitted(self)
-        came = self._open(X, None if self._supervised else y, fitting=False)
+        if y is not None and (self._supervised or holds_views(X)):
+            raise ValueError(
+                f"{type(self).__name__}.transform takes y only as the second view of a lone matrix "
+                "X, where it was fitted on two; labels are for fit and score."
+            )
+        came = self._open(X, y, reset=False, unpaired=True)
         return came.wrap({name: self._project(name, block) for name, block in came.views.items()})
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project X; see `fit` and `transform`."""
-        self.fit(X, y, **fit_params)  # type: ignore[attr-defined]
-        return self.transform(X) if self._supervised or holds_views(X) else self.transform(X, y)
+        """Fit to X (and y), then project X alone; see `fit` and `transform`."""
+        return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined]
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of each projected view: the estimator's name and a number."""
-        check_is_fitted(self)
-        prefix = type(self).__name__.lower()
-        return np.array([f"{prefix}{i}" for i in range(self.n_components_)], dtype=object)  # type: ignore[attr-defined]
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what the projected matrices are: "default" (NumPy), "pandas" or "polars".
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"} or None, default=None
-            None leaves the choice as it is.
-        """
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
-        return self
+    @property
+    def _n_features_out(self) -> int:
+        """Of every view, for `get_feature_names_out`."""
+        return self.n_components_
 
     def _project(self, name: str, block: Any) -> np.ndarray:
         weights = self.weights_[name].astype(block.dtype, copy=False)
@@ -102,88 +137,107 @@ class MultiViewEstimator(BaseEstimator):
 
     # ---- the door -------------------------------------------------------------------------------
 
-    def _open(self, X: Any, y: Any = None, *, fitting: bool, unpaired: bool = False) -> Input:
-        """Check what came in; `y` is a second view here, never labels."""
+    def _open(self, X: Any, y: Any = None, *, reset: bool, unpaired: bool = False) -> Input:
+        """Check what came in, against what was fitted unless `reset`; y is a second view here."""
         if not holds_views(X):
-            return self._open_matrices(X, y, fitting=fitting)
-        names = None if fitting or not isinstance(X, list | tuple) else self.view_names_
-        raw = as_views(X if names is None else _named_by_position(X, names), unpaired=unpaired)
-        if fitting:
+            return self._open_matrices(X, y, reset=reset)
+        raw = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
+        if reset:
             self.n_features_in_ = raw.shape[1]
+            self._column_names = {name: column_names(block) for name, block in raw.items()}
         else:
-            self._check_widths(raw)
-        minimum = 2 if fitting else 1
+            self._check_fitted_to(raw)
         checked = {
-            name: self._check_view(name, block, ensure_min_samples=minimum)
+            name: self._check_view(name, block, ensure_min_samples=2 if reset else 1)
             for name, block in raw.items()
         }
-        return Input(raw.replace(checked), _rewrapping(X, raw, self._frame))
 
-    def _open_matrices(self, X: Any, y: Any, *, fitting: bool) -> Input:
+        def wrap(scores: Mapping[str, np.ndarray]) -> Any:
+            columns = self.get_feature_names_out()
+            framed = {n: self._frame(block, columns, raw[n]) for n, block in scores.items()}
+            return in_same_container(X, raw, framed)
+
+        return Input(raw.replace(checked), wrap)
+
+    def _open_matrices(self, X: Any, y: Any, *, reset: bool) -> Input:
         """One lone matrix, or two: scikit-learn's convention for cross-decomposition."""
-        if not fitting and "X" not in self.view_names_:
+        if not reset and "X" not in self.view_names_:
             raise ValueError(
                 f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
-                f"view of a lone matrix: transform({{{self.view_names_[0]!r}: X}})."
+                f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
             )
-        _reject_lookalikes(X)
-        minimum = 2 if fitting else 1
-        options = {"accept_sparse": "csr", "dtype": _FLOATS, "ensure_min_samples": minimum}
-        blocks = {"X": validate_data(self, X, reset=fitting, **options)}
+        reject_masks(X)
+        reject_strings(X)
+        minimum = 2 if reset else 1
+        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
+        blocks = {"X": validate_data(self, X, reset=reset, **options)}
         frames = {"X": X}
+        if reset:
+            self._column_names = {"X": None, "y": column_names(y)}  # X has feature_names_in_
         if y is not None:
-            _reject_lookalikes(y)
-            if not fitting and "y" not in self.view_names_:
+            reject_masks(y)
+            reject_strings(y)
+            if not reset and "y" not in self.view_names_:
                 raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
             Y = check_array(y, ensure_2d=False, input_name="y", estimator=self, **options)
             blocks["y"] = Y.reshape(-1, 1) if Y.ndim == 1 else Y
             frames["y"] = y
             check_consistent_length(*blocks.values())
-            if not fitting:
-                self._check_widths(Views({"y": blocks["y"]}))
+            if not reset:
+                self._check_width("y", blocks["y"].shape[1])
+                check_column_names("y", self._column_names["y"], y)
 
         def wrap(scores: Mapping[str, np.ndarray]) -> Any:
-            out = tuple(self._frame(scores[name], frames[name]) for name in blocks)
+            columns = self.get_feature_names_out()
+            out = tuple(self._frame(scores[name], columns, frames[name]) for name in blocks)
             return out if y is not None else out[0]
 
         return Input(Views(blocks), wrap)
 
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
-        _reject_lookalikes(block, f"View {name!r}: ")
         try:
-            return check_array(
-                block, accept_sparse="csr", dtype=_FLOATS, estimator=self, **options
-            )
+            reject_masks(block)
+            reject_strings(block)
+            return check_array(block, accept_sparse="csr", dtype=FLOATS, estimator=self, **options)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"View {name!r}: {error}") from error
+            raise of_view(name, error) from error
 
-    def _check_widths(self, views: Views) -> None:
-        for name, width in views.widths.items():
+    def _check_fitted_to(self, views: Views) -> None:
+        for name, block in views.items():
             if name not in self.view_names_:
                 raise ValueError(
                     f"Unknown view {name!r}; {type(self).__name__} was fitted on the views "
                     f"{list(self.view_names_)}."
                 )
-            fitted = len(self.weights_[name])
-            if width != fitted:
-                raise ValueError(
-                    f"View {name!r} has {width} features, but {type(self).__name__} is expecting "
-                    f"{fitted} features as input."
-                )
+            self._check_width(name, block.shape[1])
+            check_column_names(name, self._column_names[name], block)
 
-    def _open_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Views, np.ndarray | None]:
+    def _check_width(self, name: str, width: int) -> None:
+        fitted = len(self.weights_[name])
+        if width != fitted:
+            raise ValueError(
+                f"View {name!r} has {width} features, but {type(self).__name__} is expecting "
+                f"{fitted} features as input."
+            )
+
+    def _open_fit(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Views, np.ndarray | None]:
         """Checked views for an unsupervised fit, and weights of the objects."""
         if not holds_views(X) and y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. With "
                 "one matrix X, y is the second view; or pass Views, a mapping or a list of views."
             )
-        views = self._open(X, None if holds_views(X) else y, fitting=True).views
-        self._check_number_of_views(views)
-        return views, _weights_of_objects(sample_weight, views)
+        views = self._open(X, None if holds_views(X) else y, reset=reset).views
+        views = self._check_completeness(views, reset)
+        weights = _weights_of_objects(sample_weight, views)
+        if weights is None or weights.all():
+            return views, weights
+        return views[weights > 0], weights[weights > 0]  # what counts 0 times is not there
 
     def _open_supervised_fit(
-        self, X: Any, y: Any, sample_weight: Any
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> tuple[Views, LabelTable, dict[str, np.ndarray], np.ndarray | None]:
         """Checked views, their distinct label vectors and a code per row, and object weights."""
         if y is None:
@@ -192,11 +246,29 @@ class MultiViewEstimator(BaseEstimator):
                 "learns from labels (a class vector, an indicator matrix, label sets, or real "
                 "label vectors)."
             )
-        per_view = holds_views(X) and _is_per_view(X, y)
-        views = self._open(X, fitting=True, unpaired=per_view and not isinstance(X, Views)).views
+        per_view = holds_views(X) and is_per_view(X, y)
+        unpaired = per_view and not isinstance(X, Views)
+        views = self._open(X, reset=reset, unpaired=unpaired).views
+        table, codes = encode_views(views, y, per_view)
+        views = self._check_completeness(views, reset)
+        weights = _weights_of_objects(sample_weight, views)
+        if weights is None or weights.all():
+            return views, table, codes, weights
+        counts = weights > 0
+        codes = {name: code[counts[views.objects(name)]] for name, code in codes.items()}
+        return views[counts], *_used_lines(table, codes), weights[counts]
+
+    def _check_completeness(self, views: Views, reset: bool) -> Views:
+        """As many views as the method takes; in a later batch, the fitted ones in their order."""
+        if not reset:
+            missing = [name for name in self.view_names_ if name not in views]
+            if missing:
+                raise ValueError(
+                    f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
+                )
+            return views.select(self.view_names_)
         self._check_number_of_views(views)
-        table, codes = _encode(views, y, per_view)
-        return views, table, codes, _weights_of_objects(sample_weight, views)
+        return views
 
     def _check_number_of_views(self, views: Views) -> None:
         found, name = len(views.names), type(self).__name__
@@ -207,23 +279,6 @@ class MultiViewEstimator(BaseEstimator):
                 f"{name} takes {self._max_views} views, got {found}: {list(views.names)}. "
                 "Use MVCCA for more."
             )
-
-    def _frame(self, scores: np.ndarray, came: Any) -> Any:
-        """Scores in the output container that the user chose with `set_output`."""
-        local = getattr(self, "_sklearn_output_config", {})
-        kind = local.get("transform", sklearn.get_config()["transform_output"])
-        if kind == "default":
-            return scores
-        columns = self.get_feature_names_out()
-        if kind == "pandas":
-            import pandas as pd
-
-            return pd.DataFrame(scores, columns=columns, index=getattr(came, "index", None))
-        if kind == "polars":
-            import polars as pl
-
-            return pl.DataFrame(scores, schema=list(columns))
-        raise ValueError(f'output must be "default", "pandas" or "polars", got {kind!r}')
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -236,69 +291,105 @@ class MultiViewEstimator(BaseEstimator):
         return tags
 
 
-def _rewrapping(X: Any, views: Views, frame: Callable[[np.ndarray, Any], Any]) -> Any:
-    """How to give scores back in the container X came in."""
-
-    def framed(scores: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        return {name: frame(block, views[name]) for name, block in scores.items()}
-
-    if isinstance(X, Views):
-        return lambda scores: views.replace(framed(scores))
-    if isinstance(X, Mapping):
-        return framed
-    return lambda scores: type(X)(framed(scores).values())
-
-
-def _named_by_position(X: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    if len(X) != len(names):
-        raise ValueError(
-            f"Expected a list of {len(names)} views {list(names)}, got {len(X)}. Pass a mapping "
-            "by name to project only some of them."
-        )
-    return dict(zip(names, X, strict=True))
-
-
-def _reject_lookalikes(block: Any, prefix: str = "") -> None:
-    """Refuse what NumPy would quietly turn into numbers."""
+def reject_masks(block: Any) -> None:
+    """Refuse masked arrays, whose mask NumPy would drop without a word."""
     if np.ma.isMaskedArray(block):
         raise ValueError(
-            f"{prefix}Masked arrays are not supported: the mask would be dropped. Fill or drop "
-            "the masked entries first."
+            "Masked arrays are not supported: the mask would be dropped. Fill or drop the masked "
+            "entries first."
         )
-    values = block if isinstance(block, np.ndarray) else None
-    if values is not None and (
-        values.dtype.kind in "US"
-        or (values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.flat))
+
+
+def reject_strings(block: Any) -> None:
+    """Refuse strings, which NumPy would turn into numbers where they look like some."""
+    if issparse(block):
+        return
+    values = np.asarray(block)
+    if values.dtype.kind in "US" or (
+        values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.flat)
     ):
-        raise ValueError(f"{prefix}Expected numbers, got strings. Encode them first.")
+        raise ValueError("Expected numbers, got strings. Encode them first.")
+
+
+def of_view(name: str, error: ValueError | TypeError) -> ValueError | TypeError:
+    """The error again, saying which view it is about."""
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"View {name!r}: {error}")
+
+
+def column_names(block: Any) -> tuple[str, ...] | None:
+    """Names of a DataFrame's columns, where all of them are strings."""
+    columns = getattr(block, "columns", None)
+    if columns is None or not all(isinstance(column, str) for column in columns):
+        return None
+    return tuple(columns)
+
+
+def check_column_names(name: str, fitted: tuple[str, ...] | None, block: Any) -> None:
+    """A DataFrame has the columns of the one that was fitted, in their order."""
+    came = column_names(block)
+    if fitted is None or came is None or fitted == came:
+        return
+    moved = "the same names in another order" if set(fitted) == set(came) else f"{list(came)}"
+    raise ValueError(
+        f"View {name!r}: the feature names should match those that were passed during fit, "
+        f"{list(fitted)}; got {moved}."
+    )
 
 
 def _weights_of_objects(sample_weight: Any, views: Views) -> np.ndarray | None:
     if sample_weight is None:
         return None
     column = np.empty((len(views), 1))
-    return _check_sample_weight(sample_weight, column, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(
+        sample_weight, column, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weights.sum() > 1:
+        raise ValueError(
+            "sample_weight says how often each object counts and must add up to more than 1, got "
+            f"{weights.sum():g}. Multiply weights of mean 1 / n by n."
+        )
+    return weights
 
 
-def _is_per_view(X: Any, y: Any) -> bool:
-    """Whether labels came one set per view rather than one per object."""
+def is_per_view(X: Any, y: Any) -> bool:
+    """Whether the labels of views X came view by view rather than one (or one set) per object."""
     if isinstance(y, Mapping) and not issparse(y):
         return True
-    n_views = len(X.names) if isinstance(X, Views) else len(X)
-    if not isinstance(y, list | tuple) or len(y) != n_views:
+    blocks = X if isinstance(X, list | tuple) else [block for _, block in X.items()]
+    if not isinstance(y, list | tuple) or len(y) != len(blocks):
         return False
-    blocks = [block for _, block in X.items()] if not isinstance(X, list | tuple) else X
-    return all(
-        not isinstance(labels, str) and hasattr(labels, "__len__") and _height(labels) == _height(block)
-        for labels, block in zip(y, blocks, strict=True)
-    )
+    if any(isinstance(part, str | set | frozenset) or not hasattr(part, "__len__") for part in y):
+        return False
+    heights = [_height(block) for block in blocks]
+    n_objects = len(X) if isinstance(X, Views) else heights[0]
+    return len(y) != n_objects or [_height(part) for part in y] == heights
 
 
 def _height(block: Any) -> int:
     return block.shape[0] if hasattr(block, "shape") and len(block.shape) else len(block)
 
 
-def _encode(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str, np.ndarray]]:
+def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
+    """The labels of the rows of every view, in the form in which they came."""
+    if y is None:
+        return dict.fromkeys(views.names)
+    if not per_view:
+        check_consistent_length(views, y)
+        everything = views.is_paired
+        return {n: y if everything else _safe_indexing(y, views.objects(n)) for n in views.names}
+    labels = dict(y) if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
+    if set(labels) != set(views.names):
+        raise ValueError(f"Expected labels of the views {list(views.names)}, got {list(labels)}.")
+    for name in views.names:
+        if _height(labels[name]) != views[name].shape[0]:
+            raise ValueError(
+                f"View {name!r} has {views[name].shape[0]} rows but {_height(labels[name])} labels."
+            )
+    return labels
+
+
+def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str, np.ndarray]]:
     """Distinct label vectors over all views, and the code of every row of every view."""
     if not per_view:
         table, codes = encode_labels(y)
@@ -308,16 +399,13 @@ def _encode(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str,
                 f"{[len(views), len(codes)]}. One label (or label set) per object is expected."
             )
         return table, {name: codes[views.objects(name)] for name in views.names}
-    labels = y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
-    if set(labels) != set(views.names):
-        raise ValueError(f"Expected labels of the views {list(views.names)}, got {list(labels)}.")
+    labels = labels_by_view(views, y, per_view)
     table, codes = None, {}
     for name in views.names:
-        mine, codes[name] = encode_labels(labels[name])
-        if len(codes[name]) != views[name].shape[0]:
-            raise ValueError(
-                f"View {name!r} has {views[name].shape[0]} rows but {len(codes[name])} labels."
-            )
+        try:
+            mine, codes[name] = encode_labels(labels[name])
+        except (ValueError, TypeError) as error:
+            raise of_view(name, error) from error
         if table is None:
             table = mine
             continue
@@ -327,3 +415,13 @@ def _encode(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str,
         codes[name] = lines[size:][codes[name]]
     assert table is not None
     return table, codes
+
+
+def _used_lines(
+    table: LabelTable, codes: Mapping[str, np.ndarray]
+) -> tuple[LabelTable, dict[str, np.ndarray]]:
+    """The lines of a table that some row refers to, and the codes of the rows in these."""
+    used, moved = np.unique(np.concatenate(list(codes.values())), return_inverse=True)
+    ends = np.cumsum([len(code) for code in codes.values()])[:-1]
+    parts = zip(codes, np.split(moved, ends), strict=True)
+    return LabelTable(table.vectors[used], table.vocabulary), dict(parts)

@@ -2,7 +2,7 @@
 
 Each within-view matrix B_p is whitened on its own (equilibrated, then Cholesky, or a rank-revealing
 eigendecomposition where that fails); then one SVD for two views, one symmetric eigenproblem for any
-other number. Signs are fixed here too. Nothing here knows of rows, labels or estimators.
+other number. How signs are fixed stands here too. Nothing here knows of rows, labels or estimators.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-__all__ = ["Rotation", "Solution", "Whitener", "canonical_directions"]
+__all__ = ["Rotation", "Solution", "Whitener", "canonical_directions", "with_fixed_signs"]
 
 # Condition numbers of data (not of its covariance) beyond which the covariance route loses digits.
 ILL_CONDITIONED = 1e6
@@ -158,7 +158,7 @@ def canonical_directions(
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit
     weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}
-    return Solution(values[:kept], _with_fixed_signs(weights, whiteners), bound, ranks)
+    return Solution(values[:kept], weights, bound, ranks)
 
 
 def _top_singular(T: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -192,15 +192,19 @@ def _top_symmetric(
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
 
 
-def _with_fixed_signs(
-    weights: dict[str, np.ndarray], whiteners: Mapping[str, Whitener]
+def with_fixed_signs(
+    weights: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Make the largest weight of each component positive, in units of each feature's deviation."""
-    in_deviations = [
-        np.divide(w, s[:, None], out=np.zeros_like(w), where=s[:, None] > 0)
-        for w, s in ((weights[name], whiteners[name].scale) for name in weights)
-    ]
-    stacked = np.concatenate(in_deviations)
+    """Make the largest weight of each component positive, in units of each feature's deviation.
+
+    Parameters
+    ----------
+    weights : mapping of str to ndarray, shape (n_features, k)
+        One map per view.
+    variances : mapping of str to ndarray, shape (n_features,)
+        Of the features that the weights apply to.
+    """
+    stacked = np.concatenate([w * np.sqrt(variances[name])[:, None] for name, w in weights.items()])
     largest = np.abs(stacked).argmax(axis=0)
     signs = np.where(stacked[largest, np.arange(stacked.shape[1])] < 0, -1.0, 1.0)
     return {name: w * signs for name, w in weights.items()}
@@ -225,28 +229,40 @@ class Rotation:
     inverse: np.ndarray
 
     @classmethod
-    def to_row_space(cls, X: np.ndarray, mean: np.ndarray) -> Rotation:
-        """Orthonormal basis of the span of the centred rows of a wide X (n < d).
+    def to_row_space(
+        cls, X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
+    ) -> Rotation:
+        """Basis of the span of the centred rows of a wide X (n < d), by a pivoted QR.
 
-        Centred rows add up to zero, so that the last one is in the span of the others.
+        Orthonormal, so that a ridge in the old basis loses nothing; or, where there is no ridge and
+        many weights solve the problem, of the rows with columns scaled to unit length: the smallest
+        weights in units of the features are those that a full covariance would give.
         """
-        basis, _ = linalg.qr((X - mean)[:-1].T, mode="economic", check_finite=False)
-        return cls(mean, basis, basis.T)
+        mean, centred, lengths = _centred(X, weights)
+        scale = _reciprocal(lengths) if equilibrate else np.asarray(lengths > 0, dtype=float)
+        centred *= scale
+        basis, triangle, _ = linalg.qr(
+            centred.T, mode="economic", pivoting=True, check_finite=False
+        )
+        sizes = np.abs(np.diag(triangle))
+        return cls._of(mean, basis[:, sizes > _cut(X) * sizes[0]], scale)
 
     @classmethod
-    def to_principal_components(cls, X: np.ndarray, mean: np.ndarray) -> Rotation:
+    def to_principal_components(cls, X: np.ndarray, weights: np.ndarray | None = None) -> Rotation:
         """Basis in which the columns of an ill-conditioned X are uncorrelated, by an SVD of X.
 
         Columns are scaled to unit length first, so that a column in small units is no less a
         column; directions below max(n, d) eps of the largest are left out.
         """
-        centred = X - mean
-        lengths = np.linalg.norm(centred, axis=0)
-        scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        mean, centred, lengths = _centred(X, weights)
+        scale = _reciprocal(lengths)
         centred *= scale
-        _, values, right = linalg.svd(centred, full_matrices=False, check_finite=False)
-        right = right[values > max(X.shape) * np.finfo(float).eps * values[0]]
-        return cls(mean, scale[:, None] * right.T, right * lengths)
+        _, sizes, right = linalg.svd(centred, full_matrices=False, check_finite=False)
+        return cls._of(mean, right[sizes > _cut(X) * sizes[0]].T, scale)
+
+    @classmethod
+    def _of(cls, mean: np.ndarray, vectors: np.ndarray, scale: np.ndarray) -> Rotation:
+        return cls(mean, scale[:, None] * vectors, vectors.T * _reciprocal(scale))
 
     def apply(self, X: np.ndarray) -> np.ndarray:
         """The rows in the new basis."""
@@ -260,6 +276,27 @@ class Rotation:
         """The identity of the old basis in the new one, (r, r)."""
         return self.basis.T @ self.basis
 
-    def mean_diagonal(self, B: np.ndarray) -> float:
-        """Mean diagonal in the old basis of a matrix B in the new one."""
-        return float(np.sum(B * (self.inverse @ self.inverse.T)) / len(self.basis))
+    def diagonal(self, B: np.ndarray) -> np.ndarray:
+        """Diagonal in the old basis, (d,), of a matrix B in the new one."""
+        return np.einsum("ri,ri->i", self.inverse, B @ self.inverse)
+
+
+def _centred(
+    X: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
+    mean = np.average(X, axis=0, weights=weights)
+    centred = X - mean
+    constant = (X[0] == X).all(axis=0)
+    centred[:, constant] = 0  # and not what rounding of the mean left
+    if weights is not None:
+        centred *= np.sqrt(weights)[:, None]
+    return mean, centred, np.linalg.norm(centred, axis=0)
+
+
+def _reciprocal(lengths: np.ndarray) -> np.ndarray:
+    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+def _cut(X: np.ndarray) -> float:
+    return max(X.shape) * np.finfo(float).eps

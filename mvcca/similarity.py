@@ -8,7 +8,7 @@ at all where the formula factorises (G = ΦΦᵀ), and multiplied at once. Featu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -161,11 +161,11 @@ class LabelGram:
             root = np.asarray(self._factor.T @ S)
             return np.asarray(root.T @ root, dtype=np.float64)
         # G is symmetric: its strict lower triangle and half its diagonal give A, SᵀGS = A + Aᵀ.
-        half = np.zeros((S.shape[1], S.shape[1]))
-        for rows in self._strips():
-            strip = self._tile(rows, slice(0, rows.stop), S.dtype)
+        n_features = S.shape[1]
+        half, step = np.zeros((n_features, n_features)), np.empty((n_features, n_features), S.dtype)
+        for rows, strip in self._strips(S.dtype, lower=True):
             strip[:, rows] *= 0.5
-            half += S[rows].T @ (strip @ S[: rows.stop])
+            half += np.matmul(S[rows].T, strip @ S[: rows.stop], out=step)
         return half + half.T
 
     def times(self, V: np.ndarray) -> np.ndarray:
@@ -173,18 +173,19 @@ class LabelGram:
         if self._factor is not None:
             return np.asarray(self._factor @ (self._factor.T @ V))
         result = np.empty_like(V, dtype=np.float64)
-        for rows in self._strips():
-            result[rows] = self._tile(rows, slice(0, self._n), np.dtype(np.float64)) @ V
+        for rows, strip in self._strips(V.dtype):
+            result[rows] = strip @ V
         return result
 
-    def _strips(self) -> list[slice]:
-        step = self._tile_rows
-        return [slice(i, min(i + step, self._n)) for i in range(0, self._n, step)]
-
-    def _tile(self, rows: slice, columns: slice, dtype: np.dtype) -> np.ndarray:
-        out = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=dtype)
-        self._fill(rows, columns, out)
-        return out
+    def _strips(self, dtype: np.dtype, lower: bool = False) -> Iterator[tuple[slice, np.ndarray]]:
+        """Row after row of tiles of G, or of its lower triangle; the buffer is used again."""
+        buffer = np.empty(min(self._tile_rows, self._n) * self._n, dtype=dtype)
+        for start in range(0, self._n, self._tile_rows):
+            rows = slice(start, min(start + self._tile_rows, self._n))
+            shape = (rows.stop - rows.start, rows.stop if lower else self._n)
+            strip = buffer[: shape[0] * shape[1]].reshape(shape)
+            self._fill(rows, slice(0, shape[1]), strip)
+            yield rows, strip
 
 
 def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
@@ -200,7 +201,8 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
             values = np.exp(-np.sqrt(differences) / sigma)
 
     def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
-        fill_by_difference(packed[rows], packed[columns], values.astype(out.dtype), out)
+        A, B = (np.ascontiguousarray(packed[:, part]) for part in (rows, columns))
+        fill_by_difference(A, B, values.astype(out.dtype), out)
 
     return fill
 

@@ -215,11 +215,27 @@ def holds_views(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and any(_n_dims(item) == 2 for item in X)
 
 
-def as_views(X: Any, *, unpaired: bool = False) -> Views:
-    """`Views` of any container of views."""
+def as_views(X: Any, names: Sequence[str] | None = None, *, unpaired: bool = False) -> Views:
+    """`Views` of any container of views; those of a list are `names`, in order, where given."""
     if isinstance(X, Views):
         return X
+    if names is not None and isinstance(X, list | tuple):
+        if len(X) != len(names):
+            raise ValueError(
+                f"Expected a list of {len(names)} views {list(names)}, got {len(X)}. Pass a "
+                "mapping by name to give only some of them."
+            )
+        X = dict(zip(names, X, strict=True))
     return Views.unpaired(X) if unpaired else Views(X)
+
+
+def in_same_container(X: Any, views: Views, blocks: Mapping[str, Any]) -> Any:
+    """Matrices by name in the container that X, which was opened as `views`, came in."""
+    if isinstance(X, Views):
+        return views.replace(blocks)
+    if isinstance(X, Mapping):
+        return dict(blocks)
+    return tuple(blocks.values()) if isinstance(X, tuple) else list(blocks.values())
 
 
 def _n_dims(item: Any) -> int:
@@ -249,16 +265,14 @@ def _named_blocks(blocks: Any) -> dict[str, Any]:
 
 
 def _as_block(name: str, block: Any) -> Any:
-    if issparse(block):
-        return block if block.format == "csr" else block.tocsr()
     if not hasattr(block, "shape"):
         block = np.asarray(block)
     if len(block.shape) != 2:
         raise ValueError(
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
-            "Reshape a single feature with x.reshape(-1, 1)."
+            "Reshape your data: a single feature with x.reshape(-1, 1)."
         )
-    return block
+    return block.tocsr() if issparse(block) and block.format != "csr" else block
 
 
 def _take_rows(block: Any, rows: Any) -> Any:

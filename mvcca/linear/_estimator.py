@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations, permutations
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,10 +14,10 @@ from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import MultiViewEstimator, _encode, _is_per_view
+from mvcca.base import MultiViewEstimator, encode_views, is_per_view
 from mvcca.config import block_slices
 from mvcca.labels import indicator_matrices
-from mvcca.linalg import Rotation, Solution, Whitener
+from mvcca.linalg import Rotation, Solution, Whitener, with_fixed_signs
 from mvcca.measures import average_precision, column_correlations
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import column_slices
@@ -66,9 +67,9 @@ class LinearEstimator(MultiViewEstimator):
         """
         check_is_fitted(self)
         second = None if self._supervised or holds_views(X) else y
-        per_view = y is not None and holds_views(X) and _is_per_view(X, y)
+        per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, second, fitting=False, unpaired=unpaired).views
+        views = self._open(X, second, reset=False, unpaired=unpaired).views
         scores = views.replace({name: self._project(name, block) for name, block in views.items()})
         pairs = [pair for pair in combinations(views.names, 2) if _n_shared(views, *pair) > 1]
         if pairs:
@@ -105,22 +106,25 @@ class LinearEstimator(MultiViewEstimator):
                 raise ValueError(f"reg of view {name!r} must be a number >= 0, got {value!r}.")
         return {name: float(self.reg[name]) for name in names}
 
-    def _added(self, statistic: Any) -> Any:
-        """The statistic of this batch and all before it."""
-        if not hasattr(self, "_statistic"):
-            return statistic
-        if self._statistic is None:
-            raise ValueError(
-                "partial_fit cannot go on from fit, which keeps no statistic of its rows. Give all "
-                "batches to partial_fit of a fresh estimator (sklearn.base.clone)."
+    def _is_first_batch(self) -> bool:
+        """Whether `partial_fit` starts here; `fit` keeps no statistic of its rows to go on from."""
+        if getattr(self, "_statistic", None) is not None:
+            return False
+        if hasattr(self, "weights_"):
+            warnings.warn(
+                "partial_fit starts over: fit keeps no statistic of its rows. Give all batches to "
+                "partial_fit.",
+                UserWarning,
+                stacklevel=3,
             )
-        return self._statistic + statistic
+        return True
 
     def _learn(
         self,
         solution: Solution,
         means: Mapping[str, np.ndarray],
         rotations: Mapping[str, Rotation],
+        variances: Mapping[str, np.ndarray],
     ) -> None:
         """Set the fitted attributes, and say where there was less to find than asked for."""
         if solution.bound == 0:
@@ -135,10 +139,11 @@ class LinearEstimator(MultiViewEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        self.weights_ = {
+        weights = {
             name: rotations[name].basis @ w if name in rotations else w
             for name, w in solution.weights.items()
         }
+        self.weights_ = with_fixed_signs(weights, variances)
         self.means_ = {  # a rotated view has moved its mean to zero
             name: means[name] @ rotations[name].inverse + rotations[name].mean
             if name in rotations
@@ -151,29 +156,36 @@ class LinearEstimator(MultiViewEstimator):
         self.view_names_ = tuple(solution.weights)
 
 
-def in_row_space(views: Views) -> tuple[Views, dict[str, Rotation]]:
+def in_row_space(
+    views: Views, weights: np.ndarray | None, reg: Mapping[str, float]
+) -> tuple[Views, dict[str, Rotation]]:
     """Views, those with more features than rows in a basis of their rows; and the bases.
 
     Weights outside the span of the rows are worth nothing, with a ridge or without, and n x n
     statistics of n rows are smaller than d x d ones.
     """
-    wide = [name for name, block in views.items() if 1 < block.shape[0] < block.shape[1]]
-    return rotate(views, wide, Rotation.to_row_space)
+    wide = {
+        name: partial(Rotation.to_row_space, equilibrate=not reg[name])
+        for name, block in views.items()
+        if 1 < block.shape[0] < block.shape[1]
+    }
+    return rotate(views, weights, wide)
 
 
 def rotate(
     views: Views,
-    names: list[str],
-    find: Callable[[np.ndarray, np.ndarray], Rotation],
+    weights: np.ndarray | None,
+    find: Mapping[str, Callable[[np.ndarray, np.ndarray | None], Rotation]],
 ) -> tuple[Views, dict[str, Rotation]]:
-    """Views, those of `names` in another basis and in float64; and the bases."""
+    """Views, those named by `find` in the basis it finds and in float64; and the bases."""
     blocks, rotations = dict(views.items()), {}
-    for name in names:
+    for name, basis_of in find.items():
         block = blocks[name]
         if issparse(block):  # n x d is smaller than the d x d statistic would be
             block = block.toarray()
         block = block.astype(np.float64, copy=False)
-        rotations[name] = find(block, block.mean(axis=0))
+        own_weights = None if weights is None else weights[views.objects(name)]
+        rotations[name] = basis_of(block, own_weights)
         blocks[name] = rotations[name].apply(block)
     return views.replace(blocks), rotations
 
@@ -205,21 +217,28 @@ def check_label_vectors(sums: LabelSums) -> None:
         )
 
 
+def variances_within(
+    within: Mapping[str, np.ndarray], rotations: Mapping[str, Rotation]
+) -> dict[str, np.ndarray]:
+    """Diagonals of the within-view matrices, of the features as they came."""
+    return {
+        name: rotations[name].diagonal(B) if name in rotations else np.diag(B)
+        for name, B in within.items()
+    }
+
+
 def with_ridge(
     within: Mapping[str, np.ndarray],
     reg: Mapping[str, float],
     rotations: Mapping[str, Rotation],
+    variances: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
-    """Within-view matrices with `reg` times their mean diagonal added to the diagonal."""
+    """Within-view matrices with `reg` times their mean variance added to the diagonal."""
     ridged = dict(within)
     for name, B in within.items():
-        rotation = rotations.get(name)
-        if not reg[name]:
-            continue
-        if rotation is None:
-            ridged[name] = B + reg[name] * np.mean(np.diag(B)) * np.eye(len(B))
-        else:
-            ridged[name] = B + reg[name] * rotation.mean_diagonal(B) * rotation.ridge()
+        if reg[name]:
+            identity = rotations[name].ridge() if name in rotations else np.eye(len(B))
+            ridged[name] = B + reg[name] * variances[name].mean() * identity
     return ridged
 
 
@@ -277,7 +296,7 @@ def _shared(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
     """Mean over ordered pairs of views; within a single view the query itself ranks last."""
-    table, codes = _encode(scores, y, per_view)
+    table, codes = encode_views(scores, y, per_view)
     indicators = indicator_matrices(table.vectors)[0]
     names = scores.names
     unit = {name: _unit_rows(np.asarray(scores[name], dtype=float)) for name in names}

@@ -21,6 +21,7 @@ from mvcca.linear._estimator import (
     check_label_vectors,
     in_row_space,
     input_precision,
+    variances_within,
     whiten,
     with_ridge,
 )
@@ -218,7 +219,10 @@ class MLCCA(LinearEstimator):
             As in `fit`; also after `fit`, which keeps no rows, and for other views than before.
         """
         self._validate_params()
-        rows = self._added(_LabelledRows(*self._open_supervised_fit(X, y, sample_weight)))
+        first = self._is_first_batch()
+        rows = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight, reset=first))
+        if not first:
+            rows = self._statistic + rows
         self._fit(rows)
         self._statistic = rows
         return self
@@ -227,7 +231,7 @@ class MLCCA(LinearEstimator):
         if self.n_neighbors is not None and self.weighting == "means":
             raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
         reg = self._reg_of_views(data.views.names, data.views)
-        views, rotations = in_row_space(data.views)
+        views, rotations = in_row_space(data.views, data.weights, reg)
         sums = LabelSums.of(views, data.table, data.codes, data.weights)
         check_label_vectors(sums)
         mean = sums.mean()
@@ -243,13 +247,14 @@ class MLCCA(LinearEstimator):
             name: _scatter_about(block, row_weights[name], mean[name])
             for name, block in views.items()
         }
+        variances = variances_within(within, rotations)
         solution = canonical_directions(
             between,
-            whiten(with_ridge(within, reg, rotations)),
+            whiten(with_ridge(within, reg, rotations, variances)),
             self.n_components,
             input_precision(data.views),
         )
-        self._learn(solution, mean, rotations)
+        self._learn(solution, mean, rotations, variances)
         self.n_label_vectors_ = len(sums.table)
 
     def _all_pairs(

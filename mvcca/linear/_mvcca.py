@@ -20,6 +20,7 @@ from mvcca.linear._estimator import (
     in_row_space,
     input_precision,
     rotate,
+    variances_within,
     whiten,
     with_ridge,
 )
@@ -126,11 +127,12 @@ class MVCCA(LinearEstimator):
         self._validate_params()
         views, weights = self._open_fit(X, y, sample_weight)
         reg = self._reg_of_views(views.names, views)
-        rows, rotations = in_row_space(views)
+        rows, rotations = in_row_space(views, weights, reg)
         problem = _Problem.of(Moments.of(rows, weights), reg, rotations)
         poor = problem.worth_decomposing(rows)
         if poor:  # their covariance has lost digits that the rows themselves still have
-            rows, better = rotate(rows, poor, Rotation.to_principal_components)
+            decompose = dict.fromkeys(poor, Rotation.to_principal_components)
+            rows, better = rotate(rows, weights, decompose)
             rotations |= {n: rotations[n].then(r) if n in rotations else r for n, r in better.items()}
             problem = _Problem.of(Moments.of(rows, weights), reg, rotations)
         self._solve(problem, input_precision(views))
@@ -155,9 +157,12 @@ class MVCCA(LinearEstimator):
             As in `fit`; also after `fit`, which keeps no moments, and for other views than before.
         """
         self._validate_params()
-        views, weights = self._open_fit(X, y, sample_weight)
+        first = self._is_first_batch()
+        views, weights = self._open_fit(X, y, sample_weight, reset=first)
         reg = self._reg_of_views(views.names, None)
-        moments = self._added(Moments.of(views, weights))
+        moments = Moments.of(views, weights)
+        if not first:
+            moments = self._statistic + moments
         problem = _Problem.of(moments, reg, {})
         problem.warn_of_lost_digits()
         self._solve(problem, input_precision(views))
@@ -168,7 +173,7 @@ class MVCCA(LinearEstimator):
         problem.warn_of_certain_correlation()
         between = blocks_between(problem.covariance, problem.moments.widths)
         solution = canonical_directions(between, problem.whiteners, self.n_components, precision)
-        self._learn(solution, problem.moments.mean(), problem.rotations)
+        self._learn(solution, problem.moments.mean(), problem.rotations, problem.variances)
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
 
@@ -181,6 +186,7 @@ class _Problem:
     reg: Mapping[str, float]
     rotations: Mapping[str, Rotation]
     covariance: np.ndarray
+    variances: Mapping[str, np.ndarray]
     whiteners: Mapping[str, Whitener]
 
     @classmethod
@@ -189,7 +195,9 @@ class _Problem:
     ) -> _Problem:
         covariance = moments.covariance()
         within = blocks_within(covariance, moments.widths)
-        return cls(moments, reg, rotations, covariance, whiten(with_ridge(within, reg, rotations)))
+        variances = variances_within(within, rotations)
+        whiteners = whiten(with_ridge(within, reg, rotations, variances))
+        return cls(moments, reg, rotations, covariance, variances, whiteners)
 
     def worth_decomposing(self, rows: Views) -> list[str]:
         """Views whose covariance lost digits and whose rows are in memory and not too many."""

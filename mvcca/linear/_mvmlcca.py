@@ -21,6 +21,7 @@ from mvcca.linear._estimator import (
     in_row_space,
     input_precision,
     own_moments,
+    variances_within,
     whiten,
     with_ridge,
 )
@@ -186,7 +187,7 @@ class MVMLCCA(LinearEstimator):
         self._validate_params()
         views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
         reg = self._reg_of_views(views.names, views)
-        rows, rotations = in_row_space(views)
+        rows, rotations = in_row_space(views, weights, reg)
         statistic = _Statistic.of(rows, table, codes, weights, with_moments=self.within == "sample")
         self._solve(statistic, reg, rotations, input_precision(views))
         self._statistic = None
@@ -210,11 +211,13 @@ class MVMLCCA(LinearEstimator):
             As in `fit`; also after `fit`, which keeps no sums, and for other views than before.
         """
         self._validate_params()
-        views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
+        first = self._is_first_batch()
+        batch = self._open_supervised_fit(X, y, sample_weight, reset=first)
+        views = batch[0]
         reg = self._reg_of_views(views.names, None)
-        statistic = self._added(
-            _Statistic.of(views, table, codes, weights, with_moments=self.within == "sample")
-        )
+        statistic = _Statistic.of(*batch, with_moments=self.within == "sample")
+        if not first:
+            statistic = self._statistic + statistic
         self._solve(statistic, reg, {}, input_precision(views))
         self._statistic = statistic
         return self
@@ -234,28 +237,32 @@ class MVMLCCA(LinearEstimator):
         else:
             self._warn_of_few_label_vectors(sums, rotations)
             within = blocks_within(psi, sums.widths)
+        variances = variances_within(within, rotations)
         solution = canonical_directions(
             blocks_between(psi, sums.widths),
-            whiten(with_ridge(within, reg, rotations)),
+            whiten(with_ridge(within, reg, rotations, variances)),
             self.n_components,
             precision,
         )
-        self._learn(solution, sums.mean(), rotations)
+        self._learn(solution, sums.mean(), rotations, variances)
         self.n_label_vectors_ = len(sums.table)
 
     def _warn_of_few_label_vectors(
         self, sums: LabelSums, rotations: Mapping[str, Rotation]
     ) -> None:
+        few = {}
         for p, (name, width) in enumerate(sums.widths.items()):
-            if name in rotations:
-                width = len(rotations[name].basis)
+            n_features = len(rotations[name].basis) if name in rotations else width
             n_distinct = int(np.count_nonzero(sums.counts[:, p]))
-            if n_distinct <= width:
-                warnings.warn(
-                    f"View {name!r} has {width} features but only {n_distinct} distinct label "
-                    "sets: the label-weighted covariance in the constraint has rank "
-                    f"{n_distinct - 1} at most and the ridge decides the rest. Set "
-                    'within="sample", take MLCCA, or raise reg.',
-                    UserWarning,
-                    stacklevel=4,
+            if n_distinct <= n_features:
+                few[name] = (
+                    f"{name!r} has {n_features} features but only {n_distinct} distinct label sets"
                 )
+        if few:
+            warnings.warn(
+                f"View {', '.join(few.values())}: the label-weighted covariance in the constraint "
+                "has less rank than features, and the ridge decides the rest. Set "
+                'within="sample", take MLCCA, or raise reg.',
+                UserWarning,
+                stacklevel=4,
+            )

@@ -1,8 +1,7 @@
-"""The loop of exact search: scores of a tile that belong among the best so far.
+"""The loop of exact search: the k best so far of every row, while scores come tile by tile.
 
-A row's best k are a heap, worst first, in two arrays of its own. The plain twin is
-`measures.descending_order` over whole rows. Importing this module loads numba, so it is imported
-inside the functions that need it.
+The plain twin is `mvcca.measures.descending_order` over whole rows. Importing this module loads
+numba, so it is imported inside the functions that need it.
 """
 
 from __future__ import annotations
@@ -12,26 +11,37 @@ import numpy as np
 from mvcca._jit import jit
 
 _CHUNK = 32  # scores tested at once; almost all chunks hold nothing new
+_WAITING = 64  # candidates of a row that are merged at once
 
 
 @jit
-def push_tile(tile, first, values, indices):  # type: ignore[no-untyped-def]
-    """Keep the k largest of values[r] and tile[r] for every row r, the lowest indices among equals.
+def merge_tile(tile, first, scores, items):
+    """Keep the best k of scores[r] (falling) and tile[r] for every row r, equals by lowest index.
 
-    Column c of the tile is item first + c, and items come in the order of their index.
+    Column c of the tile is item first + c; tiles come in the order of their items.
     """
+    k = scores.shape[1]
+    new_scores = np.empty(_WAITING, scores.dtype)
+    new_items = np.empty(_WAITING, items.dtype)
     for r in range(tile.shape[0]):
-        row, heap, items = tile[r], values[r], indices[r]
+        row, n_new = tile[r], 0
+        kth = scores[r, k - 1]
         for start in range(0, row.shape[0], _CHUNK):
-            if _count_above(row[start : start + _CHUNK], heap[0]):
-                for c in range(start, min(start + _CHUNK, row.shape[0])):
-                    # An item that only equals the worst kept one has the higher index.
-                    if row[c] > heap[0]:
-                        _replace_worst(heap, items, row[c], first + c)
+            if not _count_above(row[start : start + _CHUNK], kth):
+                continue
+            for c in range(start, min(start + _CHUNK, row.shape[0])):
+                if row[c] > kth:  # one that only equals the kth has a higher index
+                    _insert(new_scores, new_items, n_new, row[c], first + c)
+                    n_new += 1
+                    if n_new == _WAITING:
+                        _merge(scores[r], items[r], new_scores, new_items, n_new)
+                        n_new = 0
+                        kth = scores[r, k - 1]
+        _merge(scores[r], items[r], new_scores, new_items, n_new)
 
 
 @jit
-def _count_above(chunk, threshold):  # type: ignore[no-untyped-def]
+def _count_above(chunk, threshold):
     """Number of scores above the threshold, in 32-bit integers: a loop that compiles to SIMD."""
     count = np.int32(0)
     for i in range(chunk.shape[0]):
@@ -40,21 +50,25 @@ def _count_above(chunk, threshold):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _replace_worst(heap, items, score, item):  # type: ignore[no-untyped-def]
-    """Sift a new item down from the root; of equal scores the higher index is worse."""
-    hole = 0
-    while True:
-        child = 2 * hole + 1
-        if child >= heap.shape[0]:
-            break
-        other = child + 1
-        if other < heap.shape[0] and (
-            heap[other] < heap[child]
-            or (heap[other] == heap[child] and items[other] > items[child])
-        ):
-            child = other
-        if score < heap[child] or (score == heap[child] and item > items[child]):
-            break
-        heap[hole], items[hole] = heap[child], items[child]
-        hole = child
-    heap[hole], items[hole] = score, item
+def _insert(scores, items, n, score, item):
+    """Put an item into the falling scores[:n], after its equals."""
+    while n > 0 and scores[n - 1] < score:
+        scores[n], items[n] = scores[n - 1], items[n - 1]
+        n -= 1
+    scores[n], items[n] = score, item
+
+
+@jit
+def _merge(scores, items, new_scores, new_items, n_new):
+    """The best of two falling lists in place of the first, whose items come first among equals."""
+    n_old = scores.shape[0]
+    while n_new > 0:  # from the end, where the worst of both belongs
+        place = n_old + n_new - 1
+        if n_old > 0 and scores[n_old - 1] < new_scores[n_new - 1]:
+            n_old -= 1
+            score, item = scores[n_old], items[n_old]
+        else:
+            n_new -= 1
+            score, item = new_scores[n_new], new_items[n_new]
+        if place < scores.shape[0]:
+            scores[place], items[place] = score, item

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
-from mvcca.labels import indicator_matrices
+from mvcca.labels import encode_labels, indicator_matrices
 
 
 class Relevance(Protocol):
@@ -148,5 +148,5 @@ def by_labels(query_labels: Any, gallery_labels: Any) -> SharedLabel:
         If labels are real-valued vectors, or of two kinds.
     """
     queries, gallery = indicator_matrices(query_labels, gallery_labels)
-    distinct, query_codes, gallery_codes = _distinct(queries, gallery)
-    return SharedLabel(distinct, query_codes, gallery_codes)
+    table, codes = encode_labels(vstack([queries, gallery], format="csr"))
+    return SharedLabel(table.vectors, codes[: queries.shape[0]], codes[queries.shape[0] :])

@@ -1,4 +1,4 @@
-"""Row counts and feature sums per distinct label vector: all that a label-weighted covariance asks."""
+"""Counts and feature sums per distinct label vector: all a label-weighted covariance asks for."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from scipy.sparse import csr_array, issparse
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
-from mvcca.statistics._moments import _ROUNDING, column_slices
+from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
+
+_CACHED_ROWS = 128  # of sums, worked on while they are in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,9 @@ class LabelSums:
             w = np.ones(len(codes[name])) if weights is None else weights[views.objects(name)]
             counts[:, p] = np.bincount(codes[name], weights=w, minlength=len(table))
             _add_rows(views[name], codes[name], w, sums[:, columns])
-        return cls(table, views.widths, counts, sums, np.result_type(*(b for _, b in views.items())))
+        return cls(
+            table, views.widths, counts, sums, np.result_type(*(b for _, b in views.items()))
+        )
 
     def __add__(self, other: LabelSums) -> LabelSums:
         if self.widths != other.widths:
@@ -113,26 +117,32 @@ class LabelSums:
     def deviations(self, mean: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
         """Feature sums about a mean (the plain one), over each view's number of rows; (U, D)."""
         mean = self.mean() if mean is None else mean
-        sums = self.sums.copy()
         totals = self.counts.sum(axis=0)
+        deviations = np.empty(self.sums.shape, dtype=self.dtype)
         for p, (name, columns) in enumerate(column_slices(self.widths).items()):
-            expected = np.outer(self.counts[:, p], mean[name])
-            block = sums[:, columns]
-            rounding = _ROUNDING * (np.abs(block) + np.abs(expected))
-            block -= expected
-            block[np.abs(block) <= rounding] = 0
-            block /= totals[p]
-        return sums
+            largest = np.zeros(self.widths[name])
+            for start in range(0, len(self.sums), _CACHED_ROWS):
+                rows = slice(start, start + _CACHED_ROWS)
+                block = self.counts[rows, p, None] * mean[name]
+                np.subtract(self.sums[rows, columns], block, out=block)
+                block /= totals[p]
+                np.maximum(largest, block.max(axis=0), out=largest)
+                np.maximum(largest, -block.min(axis=0), out=largest)
+                deviations[rows, columns] = block
+            # What adding up many times the same number leaves is rounding, not variation.
+            rounding = np.finfo(np.float64).eps * self.counts[:, p].max() * np.abs(mean[name])
+            deviations[:, columns.start + np.flatnonzero(largest <= rounding)] = 0
+        return deviations
 
     def covariance(
         self, gram: LabelGram, mean: Mapping[str, np.ndarray] | None = None
     ) -> np.ndarray:
         """The label-weighted covariance Ψ about a mean (the plain one), all blocks, (D, D)."""
-        return gram.quadratic(self.deviations(mean).astype(self.dtype, copy=False))
+        return gram.quadratic(self.deviations(mean))
 
     def row_weights(self, gram: LabelGram) -> np.ndarray:
         """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
-        return gram.times(self.counts / self.counts.sum(axis=0))
+        return gram.times((self.counts / self.counts.sum(axis=0)).astype(self.dtype))
 
 
 def _add_rows(X: Any, codes: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:

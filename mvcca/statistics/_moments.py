@@ -1,4 +1,4 @@
-"""Counts, means and centred scatter of the rows: all that CCA and its multi-view kin ask of data."""
+"""Counts, means and centred scatter of the rows: all that CCA and its kin ask of the data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Moments:
         """
         blocks = (
             _moments_of_block(views[rows], None if weights is None else weights[rows])
-            for rows in block_slices(len(views), 8 * views.shape[1])
+            for rows in block_slices(len(views), _row_bytes(views))
         )
         return reduce(add, blocks)
 
@@ -106,10 +106,12 @@ class Moments:
                 shift_p, shift_q = self.means[q, in_p] - own[in_p], self.means[p, in_q] - own[in_q]
                 if p != q and (np.any(shift_p) or np.any(shift_q)):
                     scatter[in_p, in_q] += self.counts[p, q] * np.outer(shift_p, shift_q)
+        counts = np.repeat(np.diag(self.counts), list(self.widths.values()))
+        _clear_rounding(scatter, own, counts, np.full(len(own), _ROUNDING**2))
         return scatter
 
     def covariance(self) -> np.ndarray:
-        """Covariances Σ_pq = scatter_pq / (n_pq - 1), shape (D, D), zero where nothing is shared."""
+        """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero where nothing is shared."""
         freedom = np.maximum(self.counts - 1, 1e-300)
         widths = list(self.widths.values())
         freedom = np.repeat(np.repeat(freedom, widths, axis=0), widths, axis=1)
@@ -127,6 +129,10 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
     }
 
 
+def _row_bytes(views: Views) -> int:
+    return sum(block.dtype.itemsize * block.shape[1] for _, block in views.items())
+
+
 def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
     columns = column_slices(views.widths)
     n_features = views.shape[1]
@@ -141,7 +147,11 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
             in_p, in_q = list(columns.values())[p], list(columns.values())[q]
             means[q, in_p], means[p, in_q], scatter[in_p, in_q] = _pair_scatter(A, B, w)
             scatter[in_q, in_p] = scatter[in_p, in_q].T
-    _clear_rounding(scatter, views, np.diag(counts), means)
+    widths = list(views.widths.values())
+    own = np.concatenate([means[p, c] for p, c in enumerate(columns.values())])
+    # Centring a column leaves less than subtracting its squared mean from its squares does.
+    relative = [_ROUNDING if issparse(block) else _ROUNDING**2 for _, block in views.items()]
+    _clear_rounding(scatter, own, np.repeat(np.diag(counts), widths), np.repeat(relative, widths))
     return Moments(views.widths, counts, means, scatter)
 
 
@@ -150,18 +160,20 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     blocks = dict(views.items())
     dtype = np.result_type(*blocks.values())
     centred = np.empty(views.shape, dtype=dtype)
-    mean = np.concatenate([_mean(block, weights) for block in blocks.values()])
-    rounded = mean.astype(dtype)
+    w = np.ones(len(views), dtype=dtype) if weights is None else weights.astype(dtype)
+    total = float(len(views) if weights is None else weights.sum())
+    shift = np.zeros(views.shape[1], dtype=dtype)
     for name, columns in column_slices(views.widths).items():
-        np.subtract(blocks[name], rounded[columns], out=centred[:, columns])
-    total = len(views) if weights is None else weights.sum()
+        shift[columns] = _share(w, total) @ blocks[name]
+        np.subtract(blocks[name], shift[columns], out=centred[:, columns])
+    # The mean of centred rows is what the precision of the data could not hold of the mean.
+    residue = (_share(w, total) @ centred).astype(np.float64)
     if weights is not None:
-        centred *= np.sqrt(weights, dtype=dtype)[:, None]
+        centred *= np.sqrt(w)[:, None]
     scatter = (centred.T @ centred).astype(np.float64, copy=False)
-    residue = mean - rounded  # what float32 could not hold of the mean
-    if residue.any():
+    if np.any(total * residue**2 > np.finfo(dtype).eps * np.diag(scatter)):
         scatter -= np.outer(total * residue, residue)
-    return mean, scatter
+    return shift + residue, scatter
 
 
 def _shared_rows(
@@ -205,21 +217,21 @@ def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarra
 
 
 def _clear_rounding(
-    scatter: np.ndarray, views: Views, counts: np.ndarray, means: np.ndarray
+    scatter: np.ndarray, mean: np.ndarray, counts: np.ndarray, relative: np.ndarray
 ) -> None:
     """In place, no scatter for columns whose scatter is what rounding left of a constant."""
-    for p, (name, columns) in enumerate(column_slices(views.widths).items()):
-        squared_mean = means[p, columns] ** 2
-        relative = _ROUNDING if issparse(views[name]) else _ROUNDING**2  # subtracted, or centred
-        constant = np.diag(scatter)[columns] <= relative * counts[p] * squared_mean
-        if constant.any():
-            cleared = columns.start + np.flatnonzero(constant)
-            scatter[cleared] = 0
-            scatter[:, cleared] = 0
+    constant = np.diag(scatter) <= relative * counts * mean**2
+    if constant.any():
+        scatter[constant] = 0
+        scatter[:, constant] = 0
 
 
 def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:
-    if weights is None:
-        return np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
-    total = weights.sum()
-    return np.asarray(X.T @ weights).reshape(-1) / (total if total else 1)
+    if weights is None:  # SciPy's mean of a sparse matrix divides before it adds
+        return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1) / X.shape[0]
+    return np.asarray(X.T @ _share(weights, weights.sum())).reshape(-1)
+
+
+def _share(weights: np.ndarray, total: float) -> np.ndarray:
+    """Weights that add up to one, or to zero where all are zero."""
+    return weights / weights.dtype.type(total) if total else weights

@@ -1,0 +1,10 @@
+"""`python -m mvcca`: the command line, where the script `mvcca` is not on the path."""
+
+from __future__ import annotations
+
+import sys
+
+from mvcca.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

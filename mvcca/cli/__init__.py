@@ -1,0 +1,66 @@
+"""The command line: from arguments to an exit code.
+
+What stands here is what any Unix tool does: one-line errors, exit codes, interrupts and broken
+pipes. The arguments are in `parser`, reading in `files`, `labels` and `compare`, the shipped data
+in `demo`, the methods in `methods`, the work in `run`, and what comes out in `table` and `report`.
+Everything that does the work is imported when there is work to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.parser import build_parser
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 if all went well, 1 after an error of the run, 130 after Ctrl-C, 141 if the reader of the
+        output went away.
+
+    Raises
+    ------
+    SystemExit
+        With 2 after a usage error, and with 0 after ``--help`` and ``--version``.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):  # a terminal that lacks a letter is no reason to stop
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        options.run(options, arguments)
+        sys.stdout.flush()
+    except UsageError as error:
+        options.parser.error(str(error))
+    except CommandError as error:
+        return _fail(str(error))
+    except MemoryError as error:
+        return _fail(f"out of memory: {error}" if str(error) else "out of memory")
+    except KeyboardInterrupt:
+        print("\nmvcca: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, which would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"mvcca: error: {message}", file=sys.stderr)
+    return 1

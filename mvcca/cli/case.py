@@ -1,0 +1,98 @@
+"""A case: views of training and of held-out objects, with all that a comparison needs of them.
+
+Cases are made by `mvcca.cli.demo` and `mvcca.cli.compare`, and taken by `mvcca.cli.run` and
+`mvcca.cli.report`, which do not know where they came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from mvcca.cli.labels import Labels
+from mvcca.views import Views
+
+__all__ = ["Case", "split"]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What methods are fitted to and measured on.
+
+    Attributes
+    ----------
+    title : str
+        What results are printed under.
+    train, test : Views
+        Training and held-out objects.
+    labels : dict of str to Labels
+        What can be learned from, by name: no kind of labels of the training objects, one, or
+        several to be compared.
+    train_relevance, test_relevance : Labels or None
+        What makes objects relevant to each other, besides being the same.
+    remark : str
+        What a reader has to know to read the numbers.
+    image_shapes : mapping of str to (height, width)
+        Of views whose rows are images.
+    words : callable or None
+        Text for a row of a view, from the view's name and the row.
+    """
+
+    title: str
+    train: Views
+    test: Views
+    labels: dict[str, Labels]
+    train_relevance: Labels | None
+    test_relevance: Labels | None
+    remark: str = ""
+    image_shapes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    words: Callable[[str, int], str] | None = None
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any training object is seen in two views."""
+        return bool((self.train.seen.sum(axis=1) > 1).any())
+
+    def describe(self) -> list[str]:
+        """Views, labels and sizes, as lines of text."""
+        views = ", ".join(f"{name} ({width})" for name, width in self.train.widths.items())
+        pairing = "paired" if self.has_pairs else "unpaired"
+        labels = [f"{name}: {labels.describe()}" for name, labels in self.labels.items()]
+        return [
+            f"views: {views}; {len(self.train):,} {pairing} objects to train on, "
+            f"{len(self.test):,} held out",
+            *([f"labels: {'; '.join(labels)}"] if labels else []),
+            *([self.remark] if self.remark else []),
+        ]
+
+
+def split(views: Views, test_size: float | int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of training and of held-out objects; what is paired stays together.
+
+    Parameters
+    ----------
+    views : Views
+        Every combination of views that objects are seen in gets its share of both parts.
+    test_size : float or int
+        Share, or number, of held-out objects.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    train, test : ndarray of int
+        In random order.
+
+    Raises
+    ------
+    ValueError
+        If a part would be empty.
+    """
+    patterns = None if views.is_paired else views.pattern
+    train, test = train_test_split(
+        np.arange(len(views)), test_size=test_size, random_state=seed, stratify=patterns
+    )
+    return train, test

@@ -1,0 +1,167 @@
+"""Reading an array from a file of any of the accepted formats.
+
+An array comes back as the file has it, dense or sparse; what it may be used for is checked by
+`mvcca.cli.compare` for views and by `mvcca.cli.labels` for labels. Pickled content is never loaded,
+and every error names the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse, load_npz
+
+from mvcca.cli.errors import CommandError
+
+__all__ = ["FORMATS", "read_array"]
+
+FORMATS = ".npy, .npz, .csv, .tsv or .parquet"
+
+_SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, whatever the format
+
+
+def read_array(name: str, formats: str = FORMATS) -> Any:
+    """Read one array.
+
+    Parameters
+    ----------
+    name : str
+        A path ending in one of `FORMATS`; ``file.npz:key`` names one array of several.
+    formats : str
+        The endings that an error message offers.
+
+    Returns
+    -------
+    ndarray or csr_array
+        Text columns of a table come back as strings.
+
+    Raises
+    ------
+    CommandError
+        If the file is missing or damaged, or holds something else.
+    """
+    path, key = _path_and_key(name)
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise CommandError(f"{path}: expected a file ending in {formats}")
+    if not path.is_file():
+        raise CommandError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+    try:
+        array = read(path) if key is None else _read_npz(path, key)
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CommandError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
+    if not issparse(array) and array.dtype.kind not in "biufUS":
+        raise CommandError(f"{path}: expected real numbers or text, got {array.dtype}")
+    return array
+
+
+def _path_and_key(name: str) -> tuple[Path, str | None]:
+    file, separator, key = name.rpartition(":")
+    if separator and file.lower().endswith(".npz"):
+        return Path(file), key
+    return Path(name), None
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    return np.load(path, allow_pickle=False)
+
+
+def _read_npz(path: Path, key: str | None = None) -> Any:
+    with np.load(path, allow_pickle=False) as archive:
+        if not hasattr(archive, "files"):
+            raise ValueError("it holds a single array; save it as .npy")
+        keys = list(archive.files)
+        if key is None and not _SPARSE_KEYS <= set(keys):
+            if len(keys) != 1:
+                raise ValueError(f"it holds the arrays {keys}; name one, as in {path.name}:KEY")
+            key = keys[0]
+        if key is not None:
+            if key not in keys:
+                raise ValueError(f"it has no array {key!r}; it holds {keys}")
+            return archive[key]
+    return load_npz(path).tocsr()
+
+
+def _read_table(path: Path) -> np.ndarray:
+    """Rows of equal length; a header is a first line with a word where the second has a number."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    head = list(islice(_lines(path, delimiter), 2))
+    if not head:
+        raise ValueError("it is empty")
+    n_header = int(len(head) == 2 and _is_header(*head))
+    if n_header and not head[0][0]:
+        raise ValueError("its first column has no name and is likely a row index; write without it")
+    if not all(map(_is_number, head[n_header])):
+        return np.array(list(islice(_lines(path, delimiter), n_header, None)))
+    options = {"encoding": "utf-8-sig", "comments": None, "quotechar": '"', "ndmin": 2}
+    try:
+        return np.loadtxt(path, delimiter=delimiter, skiprows=n_header, **options)
+    except ValueError:
+        for number, row in islice(enumerate(_lines(path, delimiter), start=1), n_header, None):
+            for column, cell in enumerate(row, start=1):
+                if not _is_number(cell):
+                    where = f"row {number}, column {column}"
+                    raise ValueError(f"expected a number in {where}, got {cell!r}") from None
+        raise
+
+
+def _lines(path: Path, delimiter: str) -> Iterator[list[str]]:
+    """Cells of every line that is not blank; all lines are as long as the first."""
+    length = None
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = (row for row in csv.reader(file, delimiter=delimiter) if row)
+        for number, row in enumerate(rows, start=1):
+            length = length or len(row)
+            if len(row) != length:
+                raise ValueError(f"row {number} has {len(row)} columns, expected {length}")
+            yield row
+
+
+def _is_header(first: list[str], second: list[str]) -> bool:
+    pairs = zip(first, second, strict=True)
+    return any(not _is_number(name) and _is_number(cell) for name, cell in pairs)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_parquet(path: Path) -> np.ndarray:
+    try:
+        import pandas as pd
+
+        frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise CommandError(
+            f"{path}: reading .parquet needs pandas and pyarrow: pip install pandas pyarrow"
+        ) from error
+    missing = [str(name) for name in frame.columns[frame.isna().any()]]
+    if missing:
+        raise ValueError(f"values are missing in the columns {missing}")
+    words = [str(name) for name, kind in frame.dtypes.items() if kind.kind not in "biuf"]
+    if not words:
+        return frame.to_numpy()
+    if frame.shape[1] > 1:
+        raise ValueError(f"expected columns of numbers, got other things in {words}")
+    return frame.to_numpy(dtype=str)
+
+
+_READERS = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_table,
+    ".tsv": _read_table,
+    ".parquet": _read_parquet,
+}

@@ -1,0 +1,87 @@
+"""The table of methods that the command line knows by name.
+
+A new method is a new line. The table names classes instead of importing them, so that ``--help``
+can list it at no cost.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from mvcca.views import Views
+
+__all__ = ["DEFAULT", "METHODS", "Method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One line of the table.
+
+    Attributes
+    ----------
+    name : str
+        What the user types.
+    title : str
+        What results are printed under.
+    home : str
+        ``module:class`` of the estimator.
+    learns_from : {"pairs", "labels", "labels as a view"}
+        What it is fitted to.
+    fixed : mapping
+        Parameters that make the class this method; the user cannot change them.
+    """
+
+    name: str
+    title: str
+    home: str
+    learns_from: Literal["pairs", "labels", "labels as a view"]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def takes(self) -> set[str]:
+        """Names of the parameters that the user can set."""
+        return set(inspect.signature(self._class()).parameters) - set(self.fixed)
+
+    def build(self, options: Mapping[str, Any]) -> Any:
+        """The estimator, unfitted, with those options that it has parameters for."""
+        mine = {name: options[name] for name in self.takes() & set(options)}
+        return self._class()(**mine, **self.fixed)
+
+    def fit(self, estimator: Any, views: Views, y: Any) -> None:
+        """Fit to what the method learns from."""
+        if self.learns_from == "pairs":
+            estimator.fit(views)
+        elif self.learns_from == "labels":
+            estimator.fit(views, y)
+        else:
+            from mvcca.linear import with_labels_as_view
+
+            estimator.fit(with_labels_as_view(views, y, name="(labels)"))
+
+    def _class(self) -> Any:
+        module, name = self.home.split(":")
+        return getattr(import_module(module), name)
+
+
+_CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
+_MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
+_MEANS = {"similarity": "equal", "weighting": "means"}
+
+_TABLE = (
+    Method("cca", "CCA", _CCA, "pairs"),
+    Method("mvcca", "MVCCA", _MVCCA, "pairs"),
+    Method("three-view-cca", "three-view CCA", _MVCCA, "labels as a view", {"power": 4}),
+    Method("mlcca", "MLCCA", _MLCCA, "labels"),
+    Method("fast-mlcca", "Fast MLCCA", _MLCCA, "labels", {"n_neighbors": 50}),
+    Method("cluster-cca", "cluster-CCA", _MLCCA, "labels", {"similarity": "equal"}),
+    Method("mean-cca", "mean-CCA", _MLCCA, "labels", _MEANS),
+    Method("mvmlcca", "MVMLCCA", _MVMLCCA, "labels", {"within": "label"}),
+    Method("mvmlcca-sample", "MVMLCCA sample", _MVMLCCA, "labels", {"within": "sample"}),
+)
+
+METHODS = {method.name: method for method in _TABLE}
+DEFAULT = ("cca", "mvcca", "three-view-cca", "mlcca", "mvmlcca", "mvmlcca-sample")

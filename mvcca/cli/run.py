@@ -1,0 +1,230 @@
+"""Fitting methods to a case and measuring each of them on the held-out objects.
+
+Every method gets the same rows. One that cannot take the case is an outcome too, with the reason;
+warnings are kept with the outcome that caused them. How results look is `table`'s and `report`'s
+business.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from mvcca.cli.case import Case, split
+from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.labels import Labels
+from mvcca.cli.methods import METHODS, Method
+from mvcca.cli.progress import Progress
+from mvcca.retrieval import RetrievalTable, evaluate_retrieval
+from mvcca.retrieval.evaluate import Measure
+from mvcca.views import Views
+
+__all__ = ["Outcome", "Settings", "at_random", "best_of", "check_settings", "run_case"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Names in `METHODS`.
+    options : dict
+        Parameters for all estimators that have them.
+    regs : tuple of float or str
+        Ridges. Of several, each method takes the best on a fifth of the training objects.
+    metrics : tuple of str
+        Measures as `mvcca.retrieval.evaluate_retrieval` names them; the first one decides.
+    relevance : {"pairs", "labels"} or None
+        What makes an item relevant, if not each measure's own choice.
+    seed : int
+        Seed of all that is drawn.
+    """
+
+    methods: tuple[str, ...]
+    options: dict[str, Any]
+    regs: tuple[float | str, ...]
+    metrics: tuple[str, ...]
+    relevance: Any
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of one method on one case.
+
+    Attributes
+    ----------
+    title : str
+        The method.
+    learns_from : str
+        Pairs, or which labels.
+    skipped : str
+        Why it was not fitted; empty if it was.
+    estimator : estimator or None
+        The method, fitted.
+    seconds : float
+        How long the fit took.
+    train, test : Views or None
+        Projected training and held-out objects.
+    retrieval : RetrievalTable or None
+        Measures of the held-out objects.
+    warnings : tuple of str
+    """
+
+    title: str
+    learns_from: str
+    skipped: str = ""
+    estimator: Any = None
+    seconds: float = 0.0
+    train: Views | None = None
+    test: Views | None = None
+    retrieval: RetrievalTable | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse unknown measures, and options that no chosen method has."""
+    for name in settings.metrics:
+        try:
+            Measure.parse(name)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    taken: set[str] = set().union(*(METHODS[name].takes() for name in settings.methods))
+    for option in settings.options.keys() - taken - {"random_state"}:
+        raise UsageError(f"--{option} is a parameter of none of {', '.join(settings.methods)}")
+
+
+def run_case(case: Case, settings: Settings, progress: Progress) -> list[Outcome]:
+    """Fit and measure all methods, those that learn from labels once for each kind of them.
+
+    Raises
+    ------
+    CommandError
+        If nothing can be relevant to a query, or no method could be fitted.
+    """
+    _check_relevance(case, settings)
+    outcomes = []
+    for name, kind in _runs(case, settings):
+        method = METHODS[name]
+        progress.say(f"{case.title}: {method.title}")
+        outcomes.append(_run(method, kind, case, settings))
+    if all(outcome.skipped for outcome in outcomes):
+        reasons = "; ".join(f"{outcome.title}: {outcome.skipped}" for outcome in outcomes)
+        raise CommandError(f"no method could be fitted. {reasons}")
+    return outcomes
+
+
+def at_random(case: Case, settings: Settings) -> RetrievalTable:
+    """Measures of scores that are drawn at random: what no method should fall below."""
+    rng = np.random.default_rng(settings.seed)
+    noise = {name: rng.standard_normal((X.shape[0], 8)) for name, X in case.test.items()}
+    return _measure(case.test.replace(noise), case.test_relevance, settings)
+
+
+def best_of(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome with the best first measure."""
+    fitted = [outcome for outcome in outcomes if outcome.retrieval is not None]
+    return max(fitted, key=lambda outcome: _goodness(outcome.retrieval))  # type: ignore[arg-type]
+
+
+def _runs(case: Case, settings: Settings) -> Iterator[tuple[str, str]]:
+    for name in settings.methods:
+        kinds = list(case.labels) if METHODS[name].learns_from != "pairs" else []
+        yield from ((name, kind) for kind in kinds or [""])
+
+
+def _run(method: Method, kind: str, case: Case, settings: Settings) -> Outcome:
+    outcome = Outcome(method.title, _learns_from(method, kind, case))
+    if method.learns_from == "pairs" and not case.has_pairs:
+        return replace(outcome, skipped="needs objects seen in two views; these are unpaired")
+    if method.learns_from != "pairs" and not kind:
+        return replace(outcome, skipped="needs labels")
+    labels = case.labels.get(kind)
+    y = None if labels is None else labels.vectors
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            reg = _best_reg(method, case, labels, settings)
+            estimator = method.build({**settings.options, "reg": reg})
+            _warm_up(method, estimator, case.train, y)
+            caught.clear()
+            start = perf_counter()
+            method.fit(estimator, case.train, y)
+            seconds = perf_counter() - start
+        except ValueError as error:
+            return replace(outcome, skipped=" ".join(str(error).split()))
+        train, test = estimator.transform(case.train), estimator.transform(case.test)
+        retrieval = _measure(test, case.test_relevance, settings)
+    messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    return replace(
+        outcome,
+        estimator=estimator,
+        seconds=seconds,
+        train=train,
+        test=test,
+        retrieval=retrieval,
+        warnings=tuple(messages),
+    )
+
+
+def _learns_from(method: Method, kind: str, case: Case) -> str:
+    if method.learns_from == "labels as a view" and case.has_pairs:
+        return f"pairs, {kind}" if kind else "pairs"
+    return "pairs" if method.learns_from == "pairs" else kind
+
+
+def _best_reg(method: Method, case: Case, labels: Labels | None, settings: Settings) -> Any:
+    """The ridge that does best on a fifth of the training objects, where several are given."""
+    if len(settings.regs) == 1:
+        return settings.regs[0]
+    fit, held_out = split(case.train, 0.2, settings.seed)
+    relevance = None if case.train_relevance is None else case.train_relevance[held_out]
+    y = None if labels is None else labels[fit].vectors
+
+    def goodness(reg: float | str) -> float:
+        estimator = method.build({**settings.options, "reg": reg})
+        method.fit(estimator, case.train[fit], y)
+        scores = estimator.transform(case.train[held_out])
+        return _goodness(_measure(scores, relevance, settings))
+
+    return max(settings.regs, key=goodness)
+
+
+def _warm_up(method: Method, estimator: Any, views: Views, y: Any) -> None:
+    """Compile and load what a fit needs, on few rows, so that only fitting is timed."""
+    with suppress(ValueError):
+        few = np.linspace(0, len(views) - 1, min(100, len(views)), dtype=int)
+        method.fit(estimator, views[few], None if y is None else y[few])
+
+
+def _measure(scores: Views, relevance: Labels | None, settings: Settings) -> RetrievalTable:
+    labels = relevance.vectors if relevance is not None and relevance.are_sets else None
+    return evaluate_retrieval(
+        scores, labels, metrics=settings.metrics, relevance=settings.relevance
+    )
+
+
+def _check_relevance(case: Case, settings: Settings) -> None:
+    has_labels = case.test_relevance is not None and case.test_relevance.are_sets
+    if settings.relevance == "labels" and not has_labels:
+        raise CommandError("--relevance labels needs classes or label sets; there are none")
+    if settings.relevance == "pairs" and not case.has_pairs:
+        raise CommandError("--relevance pairs needs objects seen in two views; there are none")
+    if not (has_labels or case.has_pairs):
+        raise CommandError(
+            "nothing tells which items are right for a query: the views are unpaired, and real "
+            "label vectors have no label in common. Give classes or label sets"
+        )
+
+
+def _goodness(retrieval: RetrievalTable) -> float:
+    name, value = next(iter(retrieval.mean().items()))
+    return -value if Measure.parse(name).smaller_is_better else value

@@ -1,0 +1,50 @@
+"""Measures of retrieval and of correlation: pure functions from scores to a value per query.
+
+Scores are matrices (n_queries, n_gallery), larger is better; relevance is a boolean matrix of the
+same shape, dense or sparse. Every variant of a measure that the literature reports under one name
+has a name of its own here. What does not fit in memory is cut into blocks of queries by
+`mvcca.retrieval`, which calls these functions.
+"""
+
+from mvcca.measures.correlation import column_correlations, total_correlation
+from mvcca.measures.order import descending_order, unit_rows
+from mvcca.measures.precision import (
+    NoRelevant,
+    Normalizer,
+    average_precision,
+    average_precision_of_lists,
+    precision_at_k,
+    precision_recall_curve,
+)
+from mvcca.measures.ranks import (
+    Ties,
+    mean_rank,
+    mean_reciprocal_rank,
+    median_rank,
+    recall_at_k,
+    relevant_ranks,
+)
+from mvcca.measures.weighted import label_set_similarity, weighted_average_precision
+from mvcca.measures.zero_shot import class_means
+
+__all__ = [
+    "NoRelevant",
+    "Normalizer",
+    "Ties",
+    "average_precision",
+    "average_precision_of_lists",
+    "class_means",
+    "column_correlations",
+    "descending_order",
+    "label_set_similarity",
+    "mean_rank",
+    "mean_reciprocal_rank",
+    "median_rank",
+    "precision_at_k",
+    "precision_recall_curve",
+    "recall_at_k",
+    "relevant_ranks",
+    "total_correlation",
+    "unit_rows",
+    "weighted_average_precision",
+]

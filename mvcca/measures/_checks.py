@@ -1,0 +1,65 @@
+"""What all measures ask of their input, and small operations that several of them share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
+
+
+def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
+    """A 2-D array of finite floats; float32 stays float32."""
+    values = np.asarray(scores)
+    if values.dtype != np.float32:
+        values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(f"Expected {name} to be a matrix that is not empty, got {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"Expected {name} to be finite, got NaN or infinity.")
+    return values
+
+
+def checked_relevance(relevance: Any, shape: tuple[int, ...]) -> Any:
+    """A boolean csr_array, or a boolean ndarray, of the scores' shape."""
+    if issparse(relevance):
+        relevant: Any = csr_array(relevance, dtype=bool)
+        relevant.eliminate_zeros()
+    else:
+        relevant = np.asarray(relevance)
+        if relevant.dtype.kind not in "biuf":
+            raise ValueError(f"Expected relevance to be boolean, got {relevant.dtype}.")
+        relevant = relevant.astype(bool, copy=False)
+    same_shape(relevant.shape, shape, "relevance")
+    return relevant
+
+
+def same_shape(shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
+    """Refuse what does not belong to the scores."""
+    if shape != expected:
+        raise ValueError(f"Expected {name} of shape {expected}, got {shape}.")
+
+
+def positive(k: int) -> int:
+    """Cut-offs count from 1."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"Expected k to be an integer of at least 1, got {k!r}.")
+    return int(k)
+
+
+def one_of(value: str, options: Any, name: str) -> str:
+    """Refuse an option that is not there."""
+    if value not in options:
+        raise ValueError(f"Expected {name} to be one of {list(options)}, got {value!r}.")
+    return value
+
+
+def count_true(mask: np.ndarray) -> np.ndarray:
+    """Number of True in each row; row by row, which is several times as fast as along an axis."""
+    return np.array([np.count_nonzero(row) for row in mask], dtype=np.intp)
+
+
+def dense(relevant: Any) -> np.ndarray:
+    """Relevance as an ndarray."""
+    return relevant.toarray() if issparse(relevant) else relevant

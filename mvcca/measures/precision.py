@@ -1,0 +1,218 @@
+"""Precision of ranked lists: average precision in all its variants, P@k and recall curves."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mvcca.measures._checks import (
+    checked_matrix,
+    checked_relevance,
+    count_true,
+    dense,
+    one_of,
+    positive,
+)
+from mvcca.measures.order import descending_order
+
+Normalizer = Literal["relevant", "cutoff", "hits", "min"]
+NoRelevant = Literal["zero", "skip", "nan"]
+
+
+def average_precision(
+    scores: ArrayLike,
+    relevance: Any,
+    k: int | None = None,
+    normalizer: Normalizer = "relevant",
+    no_relevant: NoRelevant = "zero",
+) -> np.ndarray:
+    """Average precision of every query's ranked list; its mean over queries is mAP.
+
+    With rel_j the relevance at position j, P(j) the share of relevant items among the first j, R
+    the number of relevant items in the gallery and H that among the first K,
+
+        AP = (1 / N) Σ_{j ≤ K} P(j) rel_j.
+
+    The literature divides by four different N:
+
+    =============  ==============  =====================================================
+    `normalizer`   N               reported by
+    =============  ==============  =====================================================
+    ``relevant``   R               the textbook; with K = None in most comparisons
+    ``cutoff``     K               eq. (6) of [1]_, with K = 50
+    ``hits``       H               code of adversarial cross-modal retrieval, with K = 50
+    ``min``        min(K, R)       TREC and search competitions
+    =============  ==============  =====================================================
+
+    Lists are ordered by falling score, equal scores by index.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_queries, n_gallery)
+        Larger is better.
+    relevance : array-like or sparse matrix of bool, shape (n_queries, n_gallery)
+        Which items are relevant to which query.
+    k : int or None, default=None
+        Cut-off K; None ranks the whole gallery.
+    normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
+        N above. With ``hits`` a list without hits has AP 0.
+    no_relevant : {"zero", "skip", "nan"}, default="zero"
+        AP of a query without any relevant item in the gallery; "skip" leaves it out.
+
+    Returns
+    -------
+    ndarray, shape (n_queries,)
+        Between 0 and 1; shorter if queries were skipped.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, shapes differ, or an option is unknown.
+
+    References
+    ----------
+    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+       Cross-modal Matching and Retrieval", CVPRW 2022.
+    """
+    scores = checked_matrix(scores)
+    relevant = dense(checked_relevance(relevance, scores.shape))
+    hits = np.take_along_axis(relevant, descending_order(scores)[:, :k], axis=1)
+    length = scores.shape[1] if k is None else positive(k)
+    return average_precision_of_lists(hits, count_true(relevant), length, normalizer, no_relevant)
+
+
+def average_precision_of_lists(
+    hits: np.ndarray,
+    n_relevant: np.ndarray,
+    k: int,
+    normalizer: Normalizer = "relevant",
+    no_relevant: NoRelevant = "zero",
+) -> np.ndarray:
+    """Average precision of lists that are ranked and cut already; see `average_precision`.
+
+    Parameters
+    ----------
+    hits : ndarray of bool, shape (n_queries, min(k, n_gallery))
+        Relevance at each position.
+    n_relevant : ndarray of int, shape (n_queries,)
+        Number of relevant items in the whole gallery.
+    k : int
+        Cut-off K.
+    normalizer, no_relevant
+        As in `average_precision`.
+
+    Returns
+    -------
+    ndarray, shape (n_queries,)
+        Shorter if queries were skipped.
+    """
+    one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
+    n_hits = np.cumsum(hits, axis=1, dtype=np.int32)
+    divisor = {
+        "relevant": n_relevant,
+        "cutoff": np.full(len(hits), k),
+        "hits": n_hits[:, -1],
+        "min": np.minimum(k, n_relevant),
+    }[one_of(normalizer, ("relevant", "cutoff", "hits", "min"), "normalizer")]
+    precision = n_hits / np.arange(1, hits.shape[1] + 1)
+    total = np.einsum("ij,ij->i", precision, hits)
+    values = np.divide(total, divisor, out=np.zeros(len(hits)), where=divisor > 0)
+    if no_relevant == "skip":
+        return values[n_relevant > 0]
+    if no_relevant == "nan":
+        values[n_relevant == 0] = np.nan
+    return values
+
+
+def precision_at_k(scores: ArrayLike, relevance: Any, k: int = 50) -> np.ndarray:
+    """Share of relevant items among the first k.
+
+    Averaged over classes, with `class_means` of the texts as queries, this is what zero-shot
+    retrieval reports as AP@50 [1]_.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_queries, n_gallery)
+        Larger is better.
+    relevance : array-like or sparse matrix of bool, shape (n_queries, n_gallery)
+        Which items are relevant to which query.
+    k : int, default=50
+        Length of the list, and the divisor, whatever the number of relevant items.
+
+    Returns
+    -------
+    ndarray, shape (n_queries,)
+        Between 0 and 1.
+
+    Warns
+    -----
+    UserWarning
+        If a query has fewer than k relevant items, so that it cannot reach 1.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite or shapes differ.
+
+    References
+    ----------
+    .. [1] Dorfer et al., "End-to-End Cross-Modality Retrieval with CCA Projections and Pairwise
+       Ranking Loss", 2018, section 5.
+    """
+    scores = checked_matrix(scores)
+    relevant = dense(checked_relevance(relevance, scores.shape))
+    short = int((count_true(relevant) < positive(k)).sum())
+    if short:
+        warnings.warn(
+            f"{short} of {len(scores)} queries have fewer than {k} relevant items and cannot "
+            f"reach a precision of 1 at {k}.",
+            UserWarning,
+            stacklevel=2,
+        )
+    first = np.take_along_axis(relevant, descending_order(scores)[:, :k], axis=1)
+    return count_true(first) / k
+
+
+def precision_recall_curve(
+    scores: ArrayLike, relevance: Any, recall: ArrayLike | None = None
+) -> np.ndarray:
+    """Interpolated precision of every query's ranked list at given levels of recall.
+
+    P(r) = max of P(j) over the positions j at which at least a share r of the relevant items has
+    been seen. Average over queries for a curve.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_queries, n_gallery)
+        Larger is better.
+    relevance : array-like or sparse matrix of bool, shape (n_queries, n_gallery)
+        Which items are relevant to which query.
+    recall : array-like, shape (n_levels,), optional
+        Levels in [0, 1]; by default 0, 0.1, ..., 1.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, n_levels)
+        Precision; 0 for a query without a relevant item.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, shapes differ, or a level is outside [0, 1].
+    """
+    levels = np.linspace(0, 1, 11) if recall is None else np.asarray(recall, dtype=float)
+    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"recall must be levels between 0 and 1, got {recall!r}.")
+    scores = checked_matrix(scores)
+    relevant = dense(checked_relevance(relevance, scores.shape))
+    hits = np.take_along_axis(relevant, descending_order(scores), axis=1)
+    n_hits = np.cumsum(hits, axis=1)
+    precision = n_hits / np.arange(1, hits.shape[1] + 1)
+    best_from = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    # 1e-9: 0.3 of 10 relevant items are 3, not 4.
+    wanted = np.ceil(np.outer(n_hits[:, -1], levels) - 1e-9)
+    first = np.stack([np.argmax(n_hits >= column[:, None], axis=1) for column in wanted.T], axis=1)
+    return np.take_along_axis(best_from, first, axis=1)

@@ -1,0 +1,105 @@
+"""Ranks of the first relevant item, and what is said of them: R@k, MR, MRR."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+
+from mvcca.measures._checks import checked_matrix, checked_relevance, count_true, one_of, positive
+
+Ties = Literal["optimistic", "average", "pessimistic"]
+
+_TIES = {"optimistic": 0.0, "average": 0.5, "pessimistic": 1.0}
+
+
+def relevant_ranks(scores: ArrayLike, relevance: Any, ties: Ties = "average") -> np.ndarray:
+    """Rank of each query's best relevant item.
+
+    The rank of item i is 1 + #{j : S_j > S_i} + τ #{j ≠ i : S_j = S_i}, with τ = 0 (optimistic),
+    1/2 (average) or 1 (pessimistic). Under "average" a model that maps everything to one point is
+    ranked at (n + 1) / 2, as chance would; "optimistic" calls it perfect.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n_queries, n_gallery)
+        Larger is better.
+    relevance : array-like or sparse matrix of bool, shape (n_queries, n_gallery)
+        Which items are relevant to which query.
+    ties : {"average", "optimistic", "pessimistic"}, default="average"
+        What items with the same score cost.
+
+    Returns
+    -------
+    ndarray of float, shape (n_queries,)
+        The least rank over the relevant items; infinite for a query without any.
+
+    Raises
+    ------
+    ValueError
+        If a score is not finite, shapes differ, or `ties` is unknown.
+    """
+    tau = _TIES[one_of(ties, _TIES, "ties")]
+    scores = checked_matrix(scores)
+    best = _best_relevant(scores, checked_relevance(relevance, scores.shape))[:, None]
+    ranks = 1 + count_true(scores > best) + tau * (count_true(scores == best) - 1)
+    ranks[np.isneginf(best[:, 0])] = np.inf
+    return ranks
+
+
+def recall_at_k(ranks: ArrayLike, k: int) -> float:
+    """R@k: share of queries with a relevant item among the first k.
+
+    Parameters
+    ----------
+    ranks : array-like, shape (n_queries,)
+        Ranks of the first relevant item, as `relevant_ranks` gives them; a rank of k + 1/2, which
+        averaged ties produce, is a miss, and so is an infinite one.
+    k : int
+        Length of the list.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    return float(np.mean(_checked_ranks(ranks) <= positive(k)))
+
+
+def median_rank(ranks: ArrayLike) -> float:
+    """MR: median of the ranks; the mean of the middle two of an even number of queries."""
+    return float(np.median(_checked_ranks(ranks)))
+
+
+def mean_rank(ranks: ArrayLike) -> float:
+    """Mean of the ranks; infinite if a query has no relevant item."""
+    return float(np.mean(_checked_ranks(ranks)))
+
+
+def mean_reciprocal_rank(ranks: ArrayLike) -> float:
+    """MRR: mean of 1 / rank; a query without a relevant item counts 0."""
+    return float(np.mean(1 / _checked_ranks(ranks)))
+
+
+def _best_relevant(scores: np.ndarray, relevant: Any) -> np.ndarray:
+    """Largest score of a relevant item in each row; -inf where there is none."""
+    if not issparse(relevant):
+        return np.where(relevant, scores, scores.dtype.type(-np.inf)).max(axis=1)
+    best = np.full(len(scores), -np.inf, dtype=scores.dtype)
+    filled = np.flatnonzero(np.diff(relevant.indptr))
+    if len(filled):
+        rows = np.repeat(np.arange(len(scores)), np.diff(relevant.indptr))
+        of_relevant = scores[rows, relevant.indices]
+        best[filled] = np.maximum.reduceat(of_relevant, relevant.indptr[filled])
+    return best
+
+
+def _checked_ranks(ranks: ArrayLike) -> np.ndarray:
+    values = np.asarray(ranks, dtype=np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"Expected ranks of at least one query, got shape {values.shape}.")
+    if not (values >= 1).all():  # NaN is caught here too
+        raise ValueError("Expected ranks of 1 and above, got smaller ones or NaN.")
+    return values

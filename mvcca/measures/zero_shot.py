@@ -1,0 +1,40 @@
+"""Queries that stand for a class: the mean of what is known of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from mvcca.measures._checks import checked_matrix
+
+
+def class_means(embeddings: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Mean embedding of each class, to query with a class instead of a row.
+
+    Parameters
+    ----------
+    embeddings : array-like, shape (n_rows, n_components)
+        Projected rows, such as all texts of the test classes.
+    y : array-like, shape (n_rows,)
+        Their classes.
+
+    Returns
+    -------
+    means : ndarray, shape (n_classes, n_components)
+        One row per class.
+    classes : ndarray, shape (n_classes,)
+        The classes, sorted.
+
+    Raises
+    ------
+    ValueError
+        If there is not one class per row or a value is not finite.
+    """
+    embeddings = checked_matrix(embeddings, "embeddings")
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    if codes.shape != (len(embeddings),):
+        raise ValueError(f"Expected {len(embeddings)} classes, one per row, got {codes.shape}.")
+    membership = csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))))
+    means = membership @ embeddings / np.bincount(codes)[:, None]
+    return means.astype(embeddings.dtype), classes

@@ -1,0 +1,246 @@
+"""The shared space in two dimensions, with all views in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from mvcca.labels import encode_labels
+from mvcca.measures import unit_rows
+from mvcca.plotting._style import COLORS, FAINT, GREY, color, marker, tidy_axes
+from mvcca.views import Views, as_views
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class EmbeddingDisplay:
+    """Projected rows of all views in one plane: a marker per view, a colour per label.
+
+    Parameters
+    ----------
+    points : Views of matrices of shape (n_rows, 2), or mapping or list of them
+        Where each row stands.
+    groups : sequence of str, shape (n_objects,), optional
+        The label of each object. The ten most frequent have a colour, the others are grey. Without
+        labels the colour is the view's.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from mvcca import MLCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.plotting import EmbeddingDisplay
+    >>> data = load_digits_views()
+    >>> model = MLCCA(9, reg=0.01).fit(data.views[:1000], data.labels[:1000])
+    >>> display = EmbeddingDisplay.from_estimator(model, data.views[1000:], data.labels[1000:])
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(self, points: Any, groups: Sequence[str] | None = None) -> None:
+        self.points = as_views(points)
+        self.groups = groups
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any = None, **options: Any) -> Self:
+        """Draw rows as a fitted estimator projects them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Anything whose ``transform`` takes and gives the container of X.
+        X : Views, mapping or list of matrices
+            Rows to project; a few hundred to a few thousand make a picture.
+        y : labels, optional
+            One class or label set per object.
+        **options
+            As `from_scores` takes them.
+
+        Returns
+        -------
+        EmbeddingDisplay
+        """
+        return cls.from_scores(estimator.transform(X), y, **options)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Any,
+        y: Any = None,
+        *,
+        method: Literal["pca", "tsne"] = "pca",
+        metric: Literal["cosine", "euclidean"] = "cosine",
+        lines: bool = False,
+        random_state: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw projected rows.
+
+        Parameters
+        ----------
+        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+            Projected rows of one or more views.
+        y : labels, optional
+            One class or label set per object.
+        method : {"pca", "tsne"}, default="pca"
+            How to go from the shared space to the plane: the two directions of largest variance,
+            or neighbours beside neighbours.
+        metric : {"cosine", "euclidean"}, default="cosine"
+            What nearness means; for "cosine", by which retrieval ranks, rows are scaled to length
+            one first.
+        lines : bool, default=False
+            Whether to join the views of one object by a line.
+        random_state : int, RandomState or None, default=None
+            Seed of t-SNE.
+        ax : matplotlib Axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        EmbeddingDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two components, or an option is unknown.
+        """
+        scores = as_views(scores)
+        blocks = {name: np.asarray(block, dtype=float) for name, block in scores.items()}
+        if metric not in ("cosine", "euclidean"):
+            raise ValueError(f"metric must be 'cosine' or 'euclidean', got {metric!r}.")
+        if metric == "cosine":
+            blocks = {name: unit_rows(block) for name, block in blocks.items()}
+        plane = _in_the_plane(np.concatenate(list(blocks.values())), method, random_state)
+        ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
+        points = dict(zip(blocks, np.split(plane, ends), strict=True))
+        groups = None if y is None else group_names(y)
+        return cls(scores.replace(points), groups).plot(ax, lines=lines)
+
+    def plot(self, ax: Any = None, *, lines: bool = False) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; new axes by default.
+        lines : bool, default=False
+            Whether to join the views of one object by a line.
+
+        Returns
+        -------
+        self
+        """
+        ax = tidy_axes(ax)
+        ax.set(xticks=[], yticks=[], aspect="equal")
+        ax.spines[:].set_visible(False)  # the axes of a plane of neighbours mean nothing
+        if lines:
+            for p, q in pairwise(self.points.names):
+                _join(ax, self.points.select([p, q]))
+        tones = {} if self.groups is None else _tones(self.groups)
+        n_points = sum(block.shape[0] for _, block in self.points.items())
+        style = {"s": float(np.clip(12000 / n_points, 8, 40)), "alpha": 0.75, "linewidths": 0}
+        for number, (name, block) in enumerate(self.points.items()):
+            tone: Any = color(number)
+            if self.groups is not None:
+                tone = [tones[self.groups[i]] for i in self.points.objects(name)]
+            ax.scatter(*block.T, c=tone, marker=marker(number), **style)
+        self._explain(ax, tones)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _explain(self, ax: Axes, tones: Mapping[str, str]) -> None:
+        """Legends: which marker is which view, which colour is which label."""
+        from matplotlib.lines import Line2D
+
+        def dot(shape: str, tone: str, label: str) -> Line2D:
+            return Line2D([], [], linestyle="", marker=shape, color=tone, label=label)
+
+        views = [
+            dot(marker(i), GREY if tones else color(i), name)
+            for i, name in enumerate(self.points.names)
+        ]
+        named = [dot("o", tone, group) for group, tone in tones.items() if tone != FAINT]
+        if len(named) < len(tones):
+            named.append(dot("o", FAINT, f"{len(tones) - len(named)} others"))
+        ax.legend(
+            handles=views + named,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            frameon=False,
+            handletextpad=0.2,
+        )
+
+
+def plot_embedding(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes:
+    """Draw the shared space in the plane; see `EmbeddingDisplay.from_estimator`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Anything whose ``transform`` takes and gives the container of X.
+    X : Views, mapping or list of matrices
+        Rows to project.
+    y : labels, optional
+        One class or label set per object.
+    **options
+        As `EmbeddingDisplay.from_scores` takes them.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return EmbeddingDisplay.from_estimator(estimator, X, y, **options).ax_
+
+
+def group_names(y: Any) -> list[str]:
+    """A name for the label, or label set, of each row."""
+    table, codes = encode_labels(y)
+    if not table.is_binary:
+        raise ValueError(
+            "Colours need classes, label sets or an indicator matrix, got real label vectors."
+        )
+    words = range(table.vectors.shape[1]) if table.vocabulary is None else table.vocabulary
+    words = np.array([str(word) for word in words], dtype=object)
+    starts = table.vectors.indptr
+    sets = [words[table.vectors.indices[a:b]] for a, b in pairwise(starts)]
+    return [" + ".join(sets[code]) or "no label" for code in codes]
+
+
+def _in_the_plane(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:
+    if rows.shape[1] < 2:
+        raise ValueError(f"A plane needs at least 2 components, got {rows.shape[1]}.")
+    if method == "pca":
+        centred = rows - rows.mean(axis=0)
+        return centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    if method == "tsne":
+        from sklearn.manifold import TSNE
+
+        perplexity = min(30.0, (len(rows) - 1) / 3)
+        return TSNE(perplexity=perplexity, random_state=random_state).fit_transform(rows)
+    raise ValueError(f"method must be 'pca' or 'tsne', got {method!r}.")
+
+
+def _tones(groups: Sequence[str]) -> dict[str, str]:
+    """A colour for each of the ten most frequent groups, in the order of their names."""
+    names, counts = np.unique(groups, return_counts=True)
+    frequent = set(names[np.argsort(-counts, kind="stable")][: len(COLORS)])
+    numbers = iter(range(len(COLORS)))
+    return {str(n): color(next(numbers)) if n in frequent else FAINT for n in names}
+
+
+def _join(ax: Axes, pair: Views) -> None:
+    from matplotlib.collections import LineCollection
+
+    both = pair[pair.seen.all(axis=1)]
+    ends = np.stack([both[name] for name in both.names], axis=1)
+    ax.add_collection(LineCollection(list(ends), colors=GREY, linewidths=0.4, alpha=0.4, zorder=0))

@@ -1,0 +1,183 @@
+"""How far down its list a query must look: recall@k over k, for methods and directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from mvcca.plotting._style import GREY, color, tidy_axes
+from mvcca.retrieval import recall_curve
+from mvcca.views import holds_views
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # of the two directions of two views
+
+
+class RecallCurveDisplay:
+    """Recall@k as k grows, for one method or several.
+
+    The colour is the method's. Two views have a line per direction; of more views the mean over
+    directions is drawn, in a band from the worst to the best.
+
+    Parameters
+    ----------
+    curves : mapping of str to mapping of (str, str) to array, shape (k,)
+        For each method, what `mvcca.retrieval.recall_curve` gives: by query and target view, R@1 to
+        R@k. A single method may be named "".
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from mvcca import CCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.plotting import RecallCurveDisplay
+    >>> views = load_digits_views().views
+    >>> models = {f"ridge {r}": CCA(20, reg=r).fit(views[:1000]) for r in (0.01, 1.0)}
+    >>> display = RecallCurveDisplay.from_estimator(models, views[1000:])
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(self, curves: Mapping[str, Mapping[tuple[str, str], np.ndarray]]) -> None:
+        self.curves = curves
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any = None, **options: Any) -> Self:
+        """Draw how well fitted estimators retrieve.
+
+        Parameters
+        ----------
+        estimator : fitted estimator, or mapping of str to fitted estimators
+            One method, or several by name.
+        X : Views, mapping or list of matrices
+            Held-out rows: queries and gallery.
+        y : labels, optional
+            As `mvcca.retrieval.recall_curve` takes them; what is relevant follows its rules.
+        **options
+            As `from_scores` takes them.
+
+        Returns
+        -------
+        RecallCurveDisplay
+        """
+        if isinstance(estimator, Mapping):
+            scores = {name: one.transform(X) for name, one in estimator.items()}
+        else:
+            scores = {type(estimator).__name__: estimator.transform(X)}
+        return cls.from_scores(scores, y, **options)
+
+    @classmethod
+    def from_scores(cls, scores: Any, y: Any = None, *, ax: Any = None, **options: Any) -> Self:
+        """Draw how well projected rows retrieve.
+
+        Parameters
+        ----------
+        scores : Views, mapping or list of matrices, or mapping of str to these
+            Projected rows; of several methods by name.
+        y : labels, optional
+            As `mvcca.retrieval.recall_curve` takes them.
+        ax : matplotlib Axes, optional
+            Where to draw; new axes by default.
+        **options
+            Such as ``k=50``, ``metric="cosine"`` or ``relevance="labels"``: as
+            `mvcca.retrieval.recall_curve` takes them.
+
+        Returns
+        -------
+        RecallCurveDisplay
+        """
+        methods = scores if _are_methods(scores) else {"": scores}
+        return cls({name: recall_curve(of, y, **options) for name, of in methods.items()}).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        self
+        """
+        ax = tidy_axes(ax, grid="both")
+        from matplotlib.ticker import NullFormatter, PercentFormatter, ScalarFormatter
+
+        longest = 1
+        for number, directions in enumerate(self.curves.values()):
+            values = np.stack(list(directions.values()))
+            longest = max(longest, values.shape[1])
+            place = np.arange(1, values.shape[1] + 1)
+            if len(values) > 2:  # lines for every direction are a thicket
+                band = values.min(axis=0), values.max(axis=0)
+                ax.fill_between(place, *band, color=color(number), alpha=0.15, linewidth=0)
+                values = values.mean(axis=0, keepdims=True)
+            for curve, dash in zip(values, _DASHES, strict=False):
+                ax.plot(place, curve, dash, color=color(number), linewidth=1.6)
+        ax.set(xscale="log", xlim=(1, longest), xlabel="Length of the list k", ylabel="Recall@k")
+        ax.set_ylim(bottom=0)
+        ax.set_xticks([k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= longest])
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        self._explain(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _explain(self, ax: Axes) -> None:
+        """Legend: which colour is which method, which dashes are which direction."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        handles: list[Any] = [
+            Line2D([], [], color=color(number), label=method)
+            for number, method in enumerate(self.curves)
+            if method
+        ]
+        directions = list(next(iter(self.curves.values())))
+        if len(directions) > 2:
+            label = f"from worst to best of {len(directions)} directions"
+            handles.append(Patch(color=GREY, alpha=0.3, linewidth=0, label=label))
+        else:
+            handles += [
+                Line2D([], [], color=GREY, linestyle=dash, label=f"{query} → {target}")
+                for dash, (query, target) in zip(_DASHES, directions, strict=False)
+            ]
+        ax.legend(handles=handles, frameon=False, loc="best")
+
+
+def plot_recall(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes:
+    """Draw recall@k over k; see `RecallCurveDisplay.from_estimator`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, or mapping of str to fitted estimators
+        One method, or several by name.
+    X : Views, mapping or list of matrices
+        Held-out rows.
+    y : labels, optional
+        One class or label set per object.
+    **options
+        As `RecallCurveDisplay.from_scores` takes them.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return RecallCurveDisplay.from_estimator(estimator, X, y, **options).ax_
+
+
+def _are_methods(scores: Any) -> bool:
+    """Whether scores are those of several methods, by name."""
+    return isinstance(scores, Mapping) and all(holds_views(of) for of in scores.values())

@@ -1,0 +1,51 @@
+"""What all pictures share: colours, markers, and axes without chart junk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Ten colours told apart with any colour vision: Petroff, "Accessible Color Sequences for Data
+# Visualization", arXiv 2107.02270.
+COLORS = (
+    "#3f90da",
+    "#ffa90e",
+    "#bd1f01",
+    "#94a4a2",
+    "#832db6",
+    "#a96b59",
+    "#e76300",
+    "#b9ac70",
+    "#717581",
+    "#92dadd",
+)
+MARKERS = "o^sDvPX*<>"
+GREY = "#777777"
+FAINT = "#dddddd"
+
+
+def tidy_axes(ax: Any = None, *, grid: str | None = None) -> Axes:
+    """Axes to draw on: new ones if None, without a box, with faint lines along one axis or both."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Drawing needs matplotlib: pip install mvcca[plot].") from error
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid is not None:
+        ax.grid(axis=grid, color=FAINT, linewidth=0.8)
+        ax.set_axisbelow(True)
+    return ax
+
+
+def color(number: int) -> str:
+    """The colour of a line or group; the sequence starts again after ten."""
+    return COLORS[number % len(COLORS)]
+
+
+def marker(number: int) -> str:
+    """The marker of a view; the sequence starts again after ten."""
+    return MARKERS[number % len(MARKERS)]

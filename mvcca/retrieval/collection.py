@@ -1,0 +1,153 @@
+"""Projected rows of several views, with the object that each row shows and its labels.
+
+The containers a user may pass (paired, partly paired and unpaired views, several rows per object)
+become one thing here: per view a matrix, an object per row and, if given, a label set per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
+
+from mvcca.labels import encode_labels, indicator_matrices
+from mvcca.measures import unit_rows
+from mvcca.retrieval.metrics import checked_rows
+from mvcca.views import Views, as_views
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Projected rows by view.
+
+    Attributes
+    ----------
+    rows : dict of str to ndarray, shape (n_rows, n_components)
+        The projected rows of each view.
+    objects : dict of str to ndarray of int, shape (n_rows,)
+        The object that each row shows; rows of two views with the same object are paired.
+    label_sets : csr_array of 0/1 or None, shape (n_distinct, n_labels)
+        Distinct label sets.
+    codes : dict of str to ndarray of int, shape (n_rows,)
+        The label set of each row; empty without labels.
+    """
+
+    rows: dict[str, np.ndarray]
+    objects: dict[str, np.ndarray]
+    label_sets: csr_array | None
+    codes: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, scores: Any, labels: Any = None) -> Collection:
+        """Take the containers and labels that `mvcca.retrieval.evaluate_retrieval` takes."""
+        per_view = isinstance(labels, Mapping) and not issparse(labels)
+        objects = None if per_view else _grouped_rows(scores)
+        if objects is None:
+            views = as_views(scores, unpaired=per_view)
+            objects = {name: views.objects(name) for name in views.names}
+            blocks = dict(views.items())
+        else:
+            blocks = scores
+        rows = {name: checked_rows(block, f"view {name!r}") for name, block in blocks.items()}
+        widths = {name: block.shape[1] for name, block in rows.items()}
+        if len(set(widths.values())) > 1:
+            raise ValueError(f"Views must be projected into one space, got widths {widths}.")
+        if labels is None:
+            return cls(rows, objects, None, {})
+        if not per_view:
+            return cls(rows, objects, *_codes_of_objects(labels, objects))
+        return cls(rows, objects, *_codes_of_views(labels, rows))
+
+    def joint(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Summed projections, objects and label codes of the objects seen in all of the views."""
+        for name in names:
+            if name not in self.rows:
+                raise ValueError(f"Unknown view {name!r}; the views are {list(self.rows)}.")
+        first, *others = names
+        shared = self.objects[first]
+        for name in others:
+            shared = np.intersect1d(shared, self.objects[name])
+            if len(np.unique(self.objects[name])) < len(self.objects[name]):
+                raise ValueError(f"View {name!r} has several rows per object; join one of each.")
+        places = {name: np.flatnonzero(np.isin(self.objects[name], shared)) for name in names}
+        total = sum(self.rows[name][places[name]] for name in names)
+        codes = self.codes[first][places[first]] if self.codes else None
+        return np.asarray(total), self.objects[first][places[first]], codes
+
+
+def joint_scores(scores: Any, names: Sequence[str], normalize: bool = False) -> np.ndarray:
+    """Sum of an object's projections from several views: one query out of, say, image and text.
+
+    Parameters
+    ----------
+    scores : Views, mapping or list
+        Projected rows of each view; objects that are not seen in all `names` are left out.
+    names : sequence of str
+        The views to join.
+    normalize : bool, default=False
+        Scale each view's rows to length 1 first, so that all views weigh the same.
+
+    Returns
+    -------
+    ndarray, shape (n_objects, n_components)
+        One row per object seen in all the views, in their order.
+
+    Raises
+    ------
+    ValueError
+        If no view is named, one is unknown, or a value is not finite.
+    """
+    if isinstance(names, str) or not names or len(set(names)) < len(names):
+        raise ValueError(f"Expected names of one or more different views, got {names!r}.")
+    collection = Collection.of(scores)
+    if normalize:
+        unit = {name: unit_rows(rows) for name, rows in collection.rows.items()}
+        collection = Collection(unit, collection.objects, None, {})
+    return collection.joint(names)[0]
+
+
+def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:
+    """Objects of the rows of a mapping whose heights are multiples of the least one."""
+    if not isinstance(scores, Mapping) or issparse(scores) or isinstance(scores, Views):
+        return None
+    heights = {name: _height(block) for name, block in scores.items()}
+    least = min(heights.values(), default=0)
+    if len(set(heights.values())) < 2 or not least or any(h % least for h in heights.values()):
+        return None  # paired, or for Views to refuse
+    return {name: np.arange(h) // (h // least) for name, h in heights.items()}
+
+
+def _height(block: Any) -> int:
+    return int(block.shape[0]) if hasattr(block, "shape") else len(block)
+
+
+def _codes_of_objects(
+    labels: Any, objects: Mapping[str, np.ndarray]
+) -> tuple[csr_array, dict[str, np.ndarray]]:
+    table, codes = encode_labels(indicator_matrices(labels)[0])
+    n_objects = 1 + max(int(o.max(initial=-1)) for o in objects.values())
+    if len(codes) != n_objects:
+        raise ValueError(
+            f"Expected labels of {n_objects} objects, got {len(codes)}. Labels that differ "
+            "between views are passed as a mapping by view name."
+        )
+    return table.vectors, {name: codes[rows] for name, rows in objects.items()}
+
+
+def _codes_of_views(
+    labels: Mapping[str, Any], rows: Mapping[str, np.ndarray]
+) -> tuple[csr_array, dict[str, np.ndarray]]:
+    if set(labels) != set(rows):
+        raise ValueError(f"Expected labels of the views {list(rows)}, got {list(labels)}.")
+    indicators = indicator_matrices(*(labels[name] for name in rows))
+    for (name, block), indicator in zip(rows.items(), indicators, strict=True):
+        if indicator.shape[0] != len(block):
+            raise ValueError(
+                f"View {name!r} has {len(block)} rows but {indicator.shape[0]} labels."
+            )
+    table, codes = encode_labels(csr_array(vstack(indicators, format="csr")))
+    ends = np.cumsum([len(block) for block in rows.values()])
+    return table.vectors, dict(zip(rows, np.split(codes, ends[:-1]), strict=True))

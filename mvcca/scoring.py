@@ -1,0 +1,167 @@
+"""Retrieval measures as scikit-learn scorers, for searches, cross-validation and learning curves.
+
+A scorer projects held-out rows with the estimator and hands them to `mvcca.retrieval`; scikit-learn
+does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from mvcca.base import is_per_view
+from mvcca.retrieval.evaluate import Measure, RelevanceBy, evaluate_retrieval
+from mvcca.retrieval.metrics import METRICS, Metric
+from mvcca.views import Views, as_views, holds_views
+
+__all__ = ["RetrievalScorer", "retrieval_scorer"]
+
+
+def retrieval_scorer(
+    metric: str = "map@50",
+    query: str | None = None,
+    target: str | None = None,
+    *,
+    relevance: RelevanceBy | None = None,
+    similarity: Metric = "cosine",
+) -> RetrievalScorer:
+    """Make a scorer out of a retrieval measure.
+
+    Parameters
+    ----------
+    metric : str, default="map@50"
+        A measure by its name; see `mvcca.retrieval.evaluate_retrieval`. Ranks (``mr``,
+        ``mean_rank``) are negated, so that larger is better.
+    query, target : str, optional
+        The views to search from and in. By default the mean over all ordered pairs of different
+        views, or those that start or end at the one view named. The same view twice is retrieval
+        within it; so is a single view.
+    relevance : {"pairs", "labels"}, optional
+        By default labels for ``map`` and ``p``, pairs for ranks, where there are any.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        What is compared.
+
+    Returns
+    -------
+    RetrievalScorer
+        ``scorer(estimator, X, y) -> float``, to pass as ``scoring``. X is what the estimator's
+        `transform` takes. y is labels where X is a container of views or the estimator requires
+        labels; for a lone matrix X and an unsupervised estimator y is the second view.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mvcca import CCA, Views, retrieval_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> views = Views({"image": X, "text": X[:, :3] + 0.1 * rng.normal(size=(60, 3))})
+    >>> search = GridSearchCV(CCA(2), {"reg": [0.1, 1.0]}, scoring=retrieval_scorer("mrr"))
+    >>> bool(search.fit(views).best_score_ > 0.5)
+    True
+    """
+    Measure.parse(metric)
+    if similarity not in METRICS:
+        raise ValueError(f"Expected similarity to be one of {list(METRICS)}, got {similarity!r}.")
+    if relevance not in (None, "pairs", "labels"):
+        raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
+    return RetrievalScorer(metric, query, target, relevance, similarity)
+
+
+@dataclass(frozen=True)
+class RetrievalScorer:
+    """A retrieval measure as ``scorer(estimator, X, y)``; made by `retrieval_scorer`.
+
+    Attributes
+    ----------
+    metric, query, target, relevance, similarity
+        As given to `retrieval_scorer`.
+    """
+
+    metric: str
+    query: str | None
+    target: str | None
+    relevance: RelevanceBy | None
+    similarity: Metric
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+        """Project X and measure retrieval.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Anything with `transform`, a pipeline included.
+        X : Views, mapping, list of matrices, or matrix
+            Held-out rows.
+        y : labels or matrix, optional
+            Labels, or the second view.
+
+        Returns
+        -------
+        float
+            Larger is better.
+
+        Raises
+        ------
+        ValueError
+            If the views are unknown or nothing is relevant to anything.
+        """
+        scores, labels = _projected(estimator, X, y)
+        table = evaluate_retrieval(
+            scores,
+            labels,
+            metrics=self.metric,
+            metric=self.similarity,
+            relevance=self.relevance,
+            directions=self._directions(scores),
+        )
+        value = table.mean()[self.metric]
+        return -value if Measure.parse(self.metric).smaller_is_better else value
+
+    def _directions(self, scores: Views) -> list[tuple[str, str]]:
+        queries = scores.names if self.query is None else (self.query,)
+        targets = scores.names if self.target is None else (self.target,)
+        if len(scores.names) == 1 or (self.query is not None and self.query == self.target):
+            return [(query, target) for query in queries for target in targets]
+        return [(query, target) for query in queries for target in targets if query != target]
+
+
+def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Any]:
+    """Projected views, and labels as `evaluate_retrieval` takes them."""
+    if not holds_views(X):
+        return _projected_matrices(estimator, X, y)
+    if y is None or not is_per_view(X, y):
+        return as_views(estimator.transform(X)), y
+    views = as_views(X, unpaired=True)
+    labels = y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
+    return as_views(estimator.transform(views)), labels
+
+
+def _projected_matrices(estimator: Any, X: Any, y: Any) -> tuple[Views, Any]:
+    """The same for a lone matrix X: y is the second view, or labels of X."""
+    if y is not None and _takes_second_view(estimator):
+        first, second = estimator.transform(X, y)
+        return Views({"X": first, "y": second}), None
+    if isinstance(estimator, Pipeline) and _takes_second_view(estimator[-1]):
+        raise ValueError(
+            "A pipeline transforms X alone, so the second view y cannot be projected. Pass both "
+            "as Views, as in Views({'X': X, 'y': y})."
+        )
+    return Views({"X": estimator.transform(X)}), y
+
+
+def _takes_second_view(estimator: Any) -> bool:
+    """Whether `transform` projects a second matrix, as in scikit-learn's cross decomposition."""
+    names = getattr(estimator, "view_names_", None)
+    if names is not None:  # a label-supervised estimator has the same signature
+        return "y" in names
+    return bool({"y", "Y"} & set(signature(estimator.transform).parameters))

@@ -1,0 +1,280 @@
+"""What a fitted model found, judged by NumPy, SciPy and scikit-learn on the same rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import qr, svdvals
+from scipy.sparse import csr_array
+from sklearn.cross_decomposition import CCA as ScikitCCA
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from mvcca.config import config_context
+from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
+from mvcca.inspection import (
+    component_correlations,
+    explained_variance,
+    loadings,
+    permutation_test,
+    variable_correlations,
+)
+from mvcca.linear import CCA, MLCCA, MVCCA
+from mvcca.views import Views
+
+
+@pytest.fixture(scope="module")
+def views():
+    return make_gaussian_views(300, n_features=(5, 4), random_state=0).views
+
+
+@pytest.fixture(scope="module")
+def cca(views):
+    return CCA(3).fit(views)
+
+
+def correlations_by_pairs(X, Z):
+    return np.array([[np.corrcoef(x, z)[0, 1] for z in Z.T] for x in X.T])
+
+
+# ---- loadings -----------------------------------------------------------------------------------
+
+
+def test_loadings_are_the_correlations_of_variables_with_their_own_variates(cca, views):
+    scores = cca.transform(views)
+    for name, found in loadings(cca, views).items():
+        expected = correlations_by_pairs(views[name], scores[name])
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_cross_loadings_are_the_correlations_with_the_variates_of_the_named_view(cca, views):
+    scores = cca.transform(views)
+    for name, found in loadings(cca, views, variates="view1").items():
+        expected = correlations_by_pairs(views[name], scores["view1"])
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_cross_loadings_of_cca_are_loadings_times_canonical_correlations(cca, views):
+    own = loadings(cca, views)["view0"]
+    crossed = loadings(cca, views, variates="view1")["view0"]
+    np.testing.assert_allclose(crossed, own * cca.canonical_correlations_, atol=1e-10)
+
+
+def test_loadings_of_sparse_views_are_those_of_dense_ones():
+    rng = np.random.default_rng(0)
+    dense = {p: rng.poisson(0.3, size=(80, d)).astype(float) for p, d in (("a", 7), ("b", 6))}
+    dense["a"][:, 2] = 3.0  # stored everywhere, and constant
+    sparse = {name: csr_array(block) for name, block in dense.items()}
+    model = CCA(2, reg=0.1).fit(dense)
+    with config_context(block_rows=11):
+        found = loadings(model, sparse)
+    for name, expected in loadings(model, dense).items():
+        np.testing.assert_allclose(found[name], expected, atol=1e-12)
+
+
+def test_the_loading_of_a_constant_variable_is_zero():
+    views = load_digits_views().views  # the first column of the left half is black in every image
+    model = CCA(2, reg=0.1).fit(views)
+    assert np.ptp(views["left"][:, 0]) == 0
+    assert not loadings(model, views)["left"][0].any()
+
+
+def test_loadings_do_not_depend_on_offset_and_scale_of_a_variable(cca, views):
+    moved = views.replace({name: 1e-3 * block + 1e5 for name, block in views.items()})
+    scores = cca.transform(views)
+    for name, expected in variable_correlations(views, scores).items():
+        found = variable_correlations(moved, scores)[name]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_cross_loadings_of_partly_paired_views_are_over_shared_objects():
+    data = make_multilabel_views(60, paired=0.5, random_state=0)
+    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
+    paired = data.views[:30]
+    expected = correlations_by_pairs(paired["view0"], model.transform(paired)["view1"])
+    found = loadings(model, data.views, variates="view1")["view0"]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_containers_do_not_change_the_loadings(cca, views):
+    expected = loadings(cca, views)["view1"]
+    as_list = loadings(cca, [views["view0"], views["view1"]])["view1"]
+    as_mapping = loadings(cca, dict(views.items()))["view1"]
+    lone = CCA(3).fit(views["view0"], views["view1"])
+    as_matrices = loadings(lone, views["view0"], views["view1"])["y"]
+    for found in (as_list, as_mapping, as_matrices):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_loadings_of_a_pipeline_are_of_the_variables_that_go_into_it(cca, views):
+    halve = FunctionTransformer(lambda X: X.replace({n: 0.5 * b for n, b in X.items()}))
+    pipeline = make_pipeline(halve, CCA(3)).fit(views)
+    np.testing.assert_allclose(
+        loadings(pipeline, views)["view0"], loadings(cca, views)["view0"], atol=1e-8
+    )
+
+
+def test_loadings_with_unknown_variates_name_the_views(cca, views):
+    with pytest.raises(ValueError, match=r"'text' is no view of X.*view0.*view1"):
+        loadings(cca, views, variates="text")
+
+
+def test_cross_loadings_of_unpaired_views_are_refused():
+    data = make_multilabel_views(60, random_state=0)
+    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
+    with pytest.raises(ValueError, match="share fewer than two objects"):
+        loadings(model, data.views, variates="view1")
+
+
+def test_labels_in_the_place_of_a_second_view_are_refused(cca, views):
+    with pytest.raises(ValueError, match="holds views"):
+        loadings(cca, views, np.zeros(300))
+
+
+# ---- correlations of components -----------------------------------------------------------------
+
+
+def test_component_correlations_on_training_rows_are_canonical_correlations(cca, views):
+    whole = [qr(block - block.mean(axis=0), mode="economic")[0] for _, block in views.items()]
+    expected = svdvals(whole[0].T @ whole[1])[:3]
+    found = component_correlations(cca, views)["view0", "view1"]
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_component_correlations_take_scikit_learns_cca_through_views(views):
+    theirs = ScikitCCA(2, scale=False, tol=1e-10, max_iter=10_000).fit(
+        views["view0"], views["view1"]
+    )
+
+    class Adapter:
+        def transform(self, X):
+            scores = theirs.transform(X["view0"], X["view1"])
+            return X.replace(dict(zip(X.names, scores, strict=True)))
+
+    ours = component_correlations(CCA(2).fit(views), views)["view0", "view1"]
+    found = component_correlations(Adapter(), views)["view0", "view1"]
+    np.testing.assert_allclose(found, ours, atol=1e-6)
+
+
+def test_every_pair_of_views_has_its_correlations():
+    views = make_gaussian_views(200, n_features=(4, 3, 3), random_state=0).views
+    model = MVCCA(2).fit(views)
+    scores = model.transform(views)
+    found = component_correlations(model, views)
+    assert list(found) == [("view0", "view1"), ("view0", "view2"), ("view1", "view2")]
+    for (p, q), values in found.items():
+        expected = np.diag(correlations_by_pairs(scores[p], scores[q]))
+        np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+def test_correlations_are_over_the_objects_that_both_views_show():
+    data = make_multilabel_views(60, paired=0.5, random_state=0)
+    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
+    found = component_correlations(model, data.views)
+    expected = component_correlations(model, data.views[:30])
+    np.testing.assert_allclose(found["view0", "view1"], expected["view0", "view1"], atol=1e-12)
+
+
+def test_correlations_of_unpaired_views_are_refused():
+    data = make_multilabel_views(60, random_state=0)
+    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
+    with pytest.raises(ValueError, match="objects that are seen in two views"):
+        component_correlations(model, data.views)
+
+
+# ---- explained variance -------------------------------------------------------------------------
+
+
+def test_all_variates_of_a_view_explain_all_of_its_variance(views):
+    model = CCA(4).fit(views)  # view1 has four features
+    assert explained_variance(model, views)["view1"].sum() == pytest.approx(1, abs=1e-10)
+
+
+def test_redundancy_is_the_r_squared_of_regression_on_the_other_views_variates(cca, views):
+    scores = cca.transform(views)["view1"]
+    found = explained_variance(cca, views, variates="view1")["view0"]
+    for i, share in enumerate(found):
+        regression = LinearRegression().fit(scores[:, [i]], views["view0"])
+        left = views["view0"] - regression.predict(scores[:, [i]])
+        assert share == pytest.approx(np.mean(1 - left.var(0) / views["view0"].var(0)), abs=1e-10)
+
+
+def test_constant_variables_have_no_share_in_explained_variance(views):
+    model = CCA(2, reg=1e-6).fit(views)
+    wider = {name: np.column_stack([block, np.full(300, 7.0)]) for name, block in views.items()}
+    found = explained_variance(CCA(2, reg=6 / 5 * 1e-6).fit(wider), wider)["view0"]
+    np.testing.assert_allclose(found, explained_variance(model, views)["view0"], atol=1e-4)
+
+
+# ---- permutation test ---------------------------------------------------------------------------
+
+
+def test_the_first_p_value_is_that_of_permuted_rows():
+    views = make_gaussian_views(40, n_features=(3, 2), correlations=(0.3,), random_state=1).views
+    X, Y = views["view0"], views["view1"]
+    found = permutation_test(views, n_permutations=99, random_state=0)
+    observed = CCA(1).fit(X, Y).canonical_correlations_[0]
+    rng = np.random.RandomState(0)
+    chance = [CCA(1).fit(X[rng.permutation(40)], Y).canonical_correlations_[0] for _ in range(99)]
+    assert found.correlations[0] == pytest.approx(observed)
+    assert found.p_values[0] == pytest.approx((1 + np.sum(chance >= observed)) / 100)
+
+
+def test_planted_components_are_found_and_no_more():
+    views = make_gaussian_views(
+        200, n_features=(6, 5), correlations=(0.9, 0.6, 0.5), random_state=0
+    ).views
+    p_values = permutation_test(views, n_permutations=199, random_state=0).p_values
+    np.testing.assert_array_equal(p_values < 0.05, [True, True, True, False, False])
+
+
+def test_chance_passes_as_signal_as_often_as_the_level_says():
+    # One strong component: what is left of it must not make the second one significant.
+    false_alarms = [
+        permutation_test(
+            make_gaussian_views(
+                30, n_features=(4, 4), correlations=(0.9,), random_state=seed
+            ).views,
+            n_permutations=99,
+            random_state=seed,
+        ).p_values[1]
+        <= 0.1
+        for seed in range(150)
+    ]
+    # 15 are expected; 3.2 binomial standard deviations either way
+    assert 3 < sum(false_alarms) < 27
+
+
+def test_p_values_never_fall():
+    views = make_gaussian_views(50, n_features=(6, 6), random_state=3).views
+    p_values = permutation_test(views, n_permutations=49, random_state=0).p_values
+    assert (np.diff(p_values) >= 0).all()
+
+
+def test_sparse_and_rank_deficient_views_are_tested_in_their_span(views):
+    twice = Views({"a": np.hstack([views["view0"]] * 2), "b": csr_array(views["view1"])})
+    found = permutation_test(twice, n_permutations=49, random_state=0)
+    expected = permutation_test(views, n_permutations=49, random_state=0)
+    np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            make_gaussian_views(20, n_features=(3, 3, 3), random_state=0).views,
+            "takes two paired views",
+        ),
+        (make_multilabel_views(40, random_state=0).views, "takes two paired views"),
+        (
+            make_gaussian_views(11, random_state=0).views,
+            "11 objects against 11 independent features",
+        ),
+        (Views({"a": np.ones((9, 2)), "b": np.eye(9)}), "'a' has no variance"),
+    ],
+    ids=["three views", "unpaired", "too few objects", "constant"],
+)
+def test_views_that_cannot_be_tested_say_why(rows, message):
+    with pytest.raises(ValueError, match=message):
+        permutation_test(rows, n_permutations=1)

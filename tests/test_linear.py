@@ -1,0 +1,434 @@
+"""The linear family against SciPy, scikit-learn, double loops and planted solutions."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import linalg
+from scipy.spatial.distance import cdist
+from sklearn.cross_decomposition import CCA as SklearnCCA
+from sklearn.datasets import load_linnerud
+
+from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, Views
+from mvcca.datasets import (
+    fetch_mnist_halves,
+    load_digits_views,
+    make_gaussian_views,
+    make_multilabel_views,
+)
+from mvcca.linear import with_labels_as_view
+from mvcca.measures import total_correlation
+
+
+def correlations_by_scipy(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Cosines of the principal angles between the column spaces of centred views."""
+    Q1, Q2 = (linalg.orth(A - A.mean(axis=0)) for A in (X, Y))
+    return linalg.svdvals(Q1.T @ Q2)
+
+
+def correlated(n: int = 300, widths: tuple[int, ...] = (7, 5), seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    latent = rng.standard_normal((n, 4))
+    return [latent @ rng.standard_normal((4, d)) + rng.standard_normal((n, d)) + 1 for d in widths]
+
+
+# ---- CCA -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_canonical_correlations_equal_principal_angles(seed):
+    X, Y = correlated(seed=seed)
+    model = CCA(5).fit(X, Y)
+    np.testing.assert_allclose(
+        model.canonical_correlations_, correlations_by_scipy(X, Y), atol=1e-12
+    )
+
+
+def test_scores_have_unit_variance_and_correlate_only_pairwise():
+    X, Y = correlated()
+    model = CCA(5).fit(X, Y)
+    S, T = model.transform(X, Y)
+    np.testing.assert_allclose(np.cov(S.T), np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(np.cov(T.T), np.eye(5), atol=1e-10)
+    cross = (S.T @ T) / (len(S) - 1)
+    np.testing.assert_allclose(cross, np.diag(model.canonical_correlations_), atol=1e-10)
+
+
+def test_linnerud_scores_equal_those_of_scikit_learn():
+    X, Y = load_linnerud(return_X_y=True)
+    ours = CCA(2).fit(X, Y).transform(X, Y)
+    theirs = SklearnCCA(2, max_iter=5000, tol=1e-14).fit(X, Y).transform(X, Y)
+    for a, b in zip(ours, theirs, strict=True):
+        correlation = np.corrcoef(a.T, b.T)[:2, 2:]
+        np.testing.assert_allclose(np.abs(np.diag(correlation)), 1, atol=1e-6)
+
+
+def test_planted_correlations_are_found():
+    data = make_gaussian_views(
+        50_000, n_features=(6, 5), correlations=[0.9, 0.6, 0.3], random_state=0
+    )
+    found = CCA(3).fit(data.views).canonical_correlations_
+    np.testing.assert_allclose(found, data.correlations, atol=0.015)
+
+
+def test_ridge_is_that_of_the_generalized_eigenproblem():
+    X, Y = correlated()
+    reg = {"X": 0.3, "y": 0.05}
+    Sigma = np.cov(np.hstack([X, Y]).T)
+    Sxx, Syy, Sxy = Sigma[:7, :7], Sigma[7:, 7:], Sigma[:7, 7:]
+    Sxx = Sxx + 0.3 * np.trace(Sxx) / 7 * np.eye(7)
+    Syy = Syy + 0.05 * np.trace(Syy) / 5 * np.eye(5)
+    squares = linalg.eigh(Sxy @ np.linalg.solve(Syy, Sxy.T), Sxx, eigvals_only=True)[::-1][:3]
+    model = CCA(3, reg=reg).fit(X, Y)
+    np.testing.assert_allclose(model.canonical_correlations_, np.sqrt(squares), rtol=1e-10)
+    A = model.weights_["X"]
+    np.testing.assert_allclose(A.T @ Sxx @ A, np.eye(3), atol=1e-10)
+
+
+@pytest.mark.parametrize("reg", [1e-3, 1.0])
+def test_more_features_than_rows_gives_what_the_large_problem_gives(reg):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((25, 60)) + 2, rng.standard_normal((25, 40))
+    Y[:, :3] += X[:, :3]
+    wide = CCA(4, reg=reg).fit(X, Y)
+    primal = CCA(4, reg=reg).partial_fit(X, Y)  # moments of all 60 + 40 features
+    np.testing.assert_allclose(
+        wide.canonical_correlations_, primal.canonical_correlations_, atol=1e-10
+    )
+    np.testing.assert_allclose(wide.weights_["X"], primal.weights_["X"], atol=1e-8)
+    np.testing.assert_allclose(wide.means_["X"], X.mean(axis=0), atol=1e-12)
+
+
+def test_fewer_rows_than_features_without_a_ridge_is_called_meaningless():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 30)), rng.standard_normal((20, 25))
+    with pytest.warns(UserWarning, match=r"n <= p \+ q and reg=0"):
+        model = CCA(3).fit(X, Y)
+    np.testing.assert_allclose(model.canonical_correlations_, 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("condition", [1e4, 1e8])
+def test_ill_conditioned_views_are_solved_from_their_rows(condition):
+    rng = np.random.default_rng(0)
+    X, Y = correlated(1000, (8, 6))
+    basis, _ = np.linalg.qr(rng.standard_normal((8, 8)))
+    X_bad = (X - X.mean(axis=0)) @ (basis * np.geomspace(1, 1 / condition, 8)) @ basis.T
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = CCA(6).fit(X_bad, Y).canonical_correlations_
+    np.testing.assert_allclose(found, correlations_by_scipy(X, Y), atol=1e-13 * condition)
+
+
+def test_columns_in_very_different_units_change_nothing():
+    X, Y = correlated()
+    units = np.geomspace(1e-6, 1e6, 7)
+    plain, scaled = CCA(4).fit(X, Y), CCA(4).fit(X * units, Y)
+    np.testing.assert_allclose(
+        scaled.canonical_correlations_, plain.canonical_correlations_, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        scaled.weights_["X"] * units[:, None], plain.weights_["X"], atol=1e-9
+    )
+
+
+def test_duplicate_and_constant_columns_change_no_correlation():
+    X, Y = correlated()
+    padded = np.hstack([X, X[:, :2], np.full((len(X), 1), 0.1)])
+    model = CCA(5).fit(padded, Y)
+    np.testing.assert_allclose(
+        model.canonical_correlations_, CCA(5).fit(X, Y).canonical_correlations_, atol=1e-10
+    )
+    assert model.ranks_ == {"X": 7, "y": 5}
+    assert not model.weights_["X"][-1].any()
+
+
+def test_ledoit_wolf_ridge_equals_shrinking_by_scikit_learn():
+    from sklearn.covariance import ledoit_wolf_shrinkage
+
+    X, Y = correlated(60)
+    shrinkage = {"X": ledoit_wolf_shrinkage(X), "y": ledoit_wolf_shrinkage(Y)}
+    by_hand = CCA(2, reg={name: s / (1 - s) for name, s in shrinkage.items()}).fit(X, Y)
+    auto = CCA(2, reg="auto").fit(X, Y)
+    np.testing.assert_allclose(auto.weights_["X"], by_hand.weights_["X"], rtol=1e-10)
+
+
+@pytest.mark.needs_data("mnist.npz")
+def test_mnist_halves_correlate_as_published():
+    data = fetch_mnist_halves()
+
+    def total(model: CCA, part: str) -> float:
+        scores = model.transform(data[part].views)
+        return total_correlation(scores["left"], scores["right"])
+
+    models = [CCA(50, reg=reg).fit(data.train.views) for reg in (1e-6, 1e-5, 1e-4, 1e-3)]
+    best = max(models, key=lambda model: total(model, "valid"))
+    assert total(best, "test") >= 28.8  # SPEC: 28.86 measured, 28.88 published
+
+
+# ---- MVCCA ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg", [0, 1e-2])
+def test_two_view_mvcca_is_cca(reg):
+    X, Y = correlated()
+    cca, mvcca = CCA(3, reg=reg).fit([X, Y]), MVCCA(3, reg=reg).fit([X, Y])
+    np.testing.assert_allclose(mvcca.eigenvalues_, 1 + cca.canonical_correlations_, atol=1e-12)
+    for name in ("view0", "view1"):
+        np.testing.assert_allclose(mvcca.weights_[name], cca.weights_[name], atol=1e-10)
+
+
+@pytest.mark.parametrize("reg", [0, 1e-2])
+def test_mvcca_solves_the_block_eigenproblem(reg):
+    blocks = correlated(widths=(4, 3, 5, 6))
+    Sigma = np.cov(np.hstack(blocks).T)
+    B = linalg.block_diag(*(np.cov(X.T) for X in blocks))
+    ridge = np.concatenate(
+        [np.full(X.shape[1], reg * np.cov(X.T).trace() / X.shape[1]) for X in blocks]
+    )
+    values, vectors = linalg.eigh(Sigma + np.diag(ridge), B + np.diag(ridge))
+    model = MVCCA(4, reg=reg).fit(blocks)
+    np.testing.assert_allclose(model.eigenvalues_, values[::-1][:4], rtol=1e-10)
+    W = np.concatenate(list(model.weights_.values()))
+    expected = vectors[:, ::-1][:, :4] * 2  # Σ wᵀBw = 4 views
+    np.testing.assert_allclose(np.abs(W), np.abs(expected), atol=1e-8)
+    np.testing.assert_allclose(W.T @ (B + np.diag(ridge)) @ W, 4 * np.eye(4), atol=1e-9)
+
+
+def test_power_multiplies_scores_by_powers_of_the_eigenvalues():
+    views = Views(correlated(widths=(4, 3, 5)))
+    plain, scaled = MVCCA(3).fit(views), MVCCA(3, power=2).fit(views)
+    np.testing.assert_allclose(
+        scaled.transform(views)["view1"],
+        plain.transform(views)["view1"] * plain.eigenvalues_**2,
+    )
+
+
+def test_mvcca_of_partly_paired_views_uses_every_pair_that_there_is():
+    blocks = correlated(600, (3, 3, 3))
+    index = np.tile(np.arange(600)[:, None], 3)
+    index[:200, 0], index[200:400, 1], index[400:, 2] = -1, -1, -1  # no object in all three
+    views = Views(blocks, index)
+    whole, part = MVCCA(2).fit(blocks), MVCCA(2).fit(views)
+    np.testing.assert_allclose(part.eigenvalues_, whole.eigenvalues_, atol=0.1)
+    assert part.score(views) > 0.5
+
+
+def test_labels_as_a_view_are_their_indicators():
+    data = load_digits_views()
+    views = with_labels_as_view(data.views, data.labels)
+    assert views.names == ("left", "right", "labels")
+    np.testing.assert_array_equal(views["labels"].toarray(), np.eye(10)[data.labels])
+
+
+# ---- MLCCA and MVMLCCA ---------------------------------------------------------------------------
+
+
+def sqexp(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return np.exp(-cdist(A, B, "sqeuclidean") / 2)
+
+
+def cos(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return 1 - cdist(A, B, "cosine")
+
+
+def unpaired(seed: int = 0) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    pool = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [0, 1, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]])
+    labels = [pool[rng.integers(0, 5, n)] for n in (70, 50)]
+    effects = [rng.standard_normal((4, d)) for d in (3, 4)]
+    blocks = [
+        Z @ E + rng.standard_normal((len(Z), E.shape[1]))
+        for Z, E in zip(labels, effects, strict=True)
+    ]
+    return blocks, labels
+
+
+def eigen(between: np.ndarray, within: list[np.ndarray], reg: float, k: int) -> np.ndarray:
+    """λ of the block problem, ridge in units of the mean diagonal, by SciPy."""
+    B = linalg.block_diag(*(W + reg * np.trace(W) / len(W) * np.eye(len(W)) for W in within))
+    d = len(within[0])
+    off = np.zeros_like(B)
+    off[:d, d:] = between
+    off[d:, :d] = between.T
+    return 1 + linalg.eigh(off, B, eigvals_only=True)[::-1][:k]
+
+
+@pytest.mark.parametrize(("name", "f"), [("sqexp", sqexp), ("cosine", cos)])
+def test_mlcca_equals_sums_over_all_pairs_of_rows(name, f):
+    (X, Y), (Zx, Zy) = unpaired()
+    F = f(Zx, Zy)
+    Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    within = [Xc.T @ np.diag(F.sum(axis=1)) @ Xc, Yc.T @ np.diag(F.sum(axis=0)) @ Yc]
+    model = MLCCA(3, similarity=name, reg=0.1).fit([X, Y], [Zx, Zy])
+    np.testing.assert_allclose(model.eigenvalues_, eigen(Xc.T @ F @ Yc, within, 0.1, 3), rtol=1e-10)
+
+
+@pytest.mark.parametrize("within", ["label", "sample"])
+def test_mvmlcca_equals_sums_over_all_pairs_of_rows(within):
+    (X, Y), (Zx, Zy) = unpaired()
+    Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    psi = Xc.T @ sqexp(Zx, Zy) @ Yc / (len(X) * len(Y))
+    if within == "label":
+        own = [C.T @ sqexp(Z, Z) @ C / len(C) ** 2 for C, Z in ((Xc, Zx), (Yc, Zy))]
+    else:
+        own = [np.cov(X.T), np.cov(Y.T)]
+    model = MVMLCCA(3, reg=0.1, within=within).fit([X, Y], [Zx, Zy])
+    np.testing.assert_allclose(model.eigenvalues_, eigen(psi, own, 0.1, 3), rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_views", [2, 3])
+def test_mvmlcca_that_pairs_each_row_with_itself_is_mvcca(n_views):
+    views = Views(correlated(widths=(4, 3, 5)[:n_views]))
+    y = np.arange(len(views))  # a label of its own for every object
+    pairing = MVMLCCA(3, similarity="equal").fit(views, y)
+    by_callable = MVMLCCA(3, similarity=lambda A, B: (A @ B.T > 0).astype(float)).fit(views, y)
+    expected = MVCCA(3).fit(views)
+    for model in (pairing, by_callable):
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+        for name in views.names:
+            W, V = model.weights_[name], expected.weights_[name]
+            np.testing.assert_allclose(W / np.abs(W).max(), V / np.abs(V).max(), atol=1e-9)
+
+
+def test_cluster_cca_is_cca_over_all_pairs_within_classes():
+    rng = np.random.default_rng(0)
+    classes = [rng.integers(0, 4, 40), rng.integers(0, 4, 30)]
+    blocks = [rng.standard_normal((4, 3))[c] + rng.standard_normal((len(c), 3)) for c in classes]
+    X, Y = (B - B.mean(axis=0) for B in blocks)
+    i, j = np.nonzero(classes[0][:, None] == classes[1])
+    within = [X[i].T @ X[i], Y[j].T @ Y[j]]
+    model = MLCCA(2, similarity="equal", reg=1e-3).fit(blocks, classes)
+    np.testing.assert_allclose(
+        model.eigenvalues_, eigen(X[i].T @ Y[j], within, 1e-3, 2), rtol=1e-10
+    )
+
+
+def test_mean_cca_is_cca_of_class_means_about_the_mean_of_all_rows():
+    rng = np.random.default_rng(0)
+    classes = rng.permutation(np.repeat(np.arange(6), (10, 20, 30, 5, 8, 40)))
+    blocks = [rng.standard_normal((6, 3))[classes] + rng.standard_normal((113, 3)) for _ in "ab"]
+    means = [
+        np.array([B[classes == c].mean(axis=0) for c in range(6)]) - B.mean(axis=0) for B in blocks
+    ]
+    within = [M.T @ M for M in means]
+    model = MLCCA(2, similarity="equal", weighting="means", reg=0.01).fit(blocks, classes)
+    np.testing.assert_allclose(
+        model.eigenvalues_, eigen(means[0].T @ means[1], within, 0.01, 2), rtol=1e-10
+    )
+
+
+def test_mlcca_of_three_views_averages_the_constraint_over_pairs():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 60)
+    blocks = [rng.standard_normal((4, 3))[y] + rng.standard_normal((60, 3)) for _ in "abc"]
+    model = MLCCA(2, similarity="equal", reg=0.1).fit(blocks, y)
+    F = (y[:, None] == y).astype(float)
+    C = [B - B.mean(axis=0) for B in blocks]
+    within = [X.T @ np.diag(F.sum(axis=1)) @ X for X in C]
+    B = linalg.block_diag(*(W + 0.1 * np.trace(W) / 3 * np.eye(3) for W in within))
+    A = np.block(
+        [
+            [X.T @ F @ Y if p != q else np.zeros((3, 3)) for q, Y in enumerate(C)]
+            for p, X in enumerate(C)
+        ]
+    )
+    expected = 1 + linalg.eigh(A, B, eigvals_only=True)[::-1][:2]
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-10)
+
+
+def test_nearest_neighbours_of_every_row_are_all_pairs():
+    (X, Y), (Zx, Zy) = unpaired()
+    Y, Zy = Y[:50], Zy[:50]
+    exact = MLCCA(3, reg=0.1).fit([X, Y], [Zx, Zy])
+    fast = MLCCA(3, reg=0.1, n_neighbors=50, random_state=0).fit([X, Y], [Zx, Zy])
+    np.testing.assert_allclose(fast.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(fast.weights_["view0"], exact.weights_["view0"], atol=1e-8)
+
+
+def test_fast_mlcca_takes_the_nearest_rows_itself_first_and_each_row_its_own_draw():
+    from mvcca.linear._neighbors import nearest_label_pairs
+
+    rng = np.random.default_rng(0)
+    vectors = (rng.random((12, 6)) < 0.5).astype(float)
+    vectors = np.unique(vectors, axis=0)
+    codes, order = rng.integers(0, len(vectors), 80), rng.permutation(80)
+    F = nearest_label_pairs(vectors, (codes, order), (codes, order), 9, sqexp).tocsr()
+    D = cdist(vectors[codes], vectors[codes])
+    for row in range(80):
+        taken = F.indices[F.indptr[row] : F.indptr[row + 1]]
+        assert len(set(taken)) == 9
+        assert row in taken
+        left_out = np.setdiff1d(np.arange(80), taken)
+        assert D[row, taken].max() <= D[row, left_out].min() + 1e-12
+        np.testing.assert_allclose(
+            F.toarray()[row, taken], sqexp(vectors[codes[row]][None], vectors[codes[taken]])[0]
+        )
+    biggest = np.flatnonzero(codes == np.bincount(codes).argmax())
+    assert len({tuple(sorted(F[[r]].indices)) for r in biggest}) > 1
+
+
+def test_fast_mlcca_repeats_with_its_seed():
+    data = load_digits_views()
+    views, y = data.views[:300], data.labels[:300]
+    a, b = (MLCCA(3, n_neighbors=5, random_state=7).fit(views, y).weights_["left"] for _ in "ab")
+    np.testing.assert_array_equal(a, b)
+
+
+def test_more_neighbours_than_rows_are_refused():
+    (X, Y), labels = unpaired()
+    with pytest.raises(ValueError, match="n_neighbors=51 is more than the 50 rows"):
+        MLCCA(2, n_neighbors=51).fit([X, Y], labels)
+
+
+def test_mvmlcca_warns_with_both_numbers_where_label_sets_are_too_few():
+    data = load_digits_views()
+    with pytest.warns(UserWarning, match="'left' has 32 features but only 10 distinct label sets"):
+        MVMLCCA(4).fit(data.views, data.labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MVMLCCA(4, within="sample").fit(data.views, data.labels)
+
+
+@pytest.mark.parametrize("method", [MLCCA(3), MVMLCCA(3, within="sample"), MVMLCCA(3)])
+def test_label_methods_need_no_pairs(method):
+    data = make_multilabel_views(400, random_state=0)
+    name = data.views.names[0]
+    labels = {n: np.asarray(data.indicator)[data.views.objects(n)] for n in data.views.names}
+    shuffled = np.random.default_rng(0).permutation(len(labels[name]))
+    views = data.views.replace(
+        {n: block[shuffled] if n == name else block for n, block in data.views.items()}
+    )
+    model = method.fit(data.views, labels)
+    weights = {n: w.copy() for n, w in model.weights_.items()}
+    again = method.fit(views, labels | {name: labels[name][shuffled]})
+    for n in weights:
+        np.testing.assert_allclose(again.weights_[n], weights[n], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("method", "y", "bound"),
+    [
+        (CCA(9), None, 5),
+        (MVCCA(9), None, 5),
+        (MLCCA(9, similarity="equal"), np.arange(300) % 4, 3),
+        (MVMLCCA(9, within="sample", similarity="equal"), np.arange(300) % 4, 3),
+    ],
+)
+def test_too_many_components_are_clipped_and_said_so(method, y, bound):
+    with pytest.warns(UserWarning, match=f"at most {bound}"):
+        method.fit(correlated(), y)
+    assert method.n_components_ == bound == len(method.eigenvalues_)
+
+
+def test_labels_that_are_all_the_same_are_refused():
+    with pytest.raises(ValueError, match="All rows have the same labels"):
+        MLCCA().fit(correlated(), np.zeros(300))
+
+
+def test_negative_row_weights_are_refused():
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.standard_normal((20, 2)) + 5, -rng.standard_normal((280, 2)) - 5])
+    with pytest.raises(ValueError, match="negative weights"):
+        MLCCA(similarity="cosine").fit(correlated(), y)

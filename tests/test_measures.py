@@ -1,0 +1,411 @@
+"""Measures against double loops written from their formulas, scikit-learn and SciPy."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
+from scipy.stats import pearsonr, rankdata
+from sklearn.metrics import average_precision_score
+
+from mvcca.measures import (
+    average_precision,
+    class_means,
+    column_correlations,
+    descending_order,
+    label_set_similarity,
+    mean_rank,
+    mean_reciprocal_rank,
+    median_rank,
+    precision_at_k,
+    precision_recall_curve,
+    recall_at_k,
+    relevant_ranks,
+    total_correlation,
+    unit_rows,
+    weighted_average_precision,
+)
+
+NORMALIZERS = ("relevant", "cutoff", "hits", "min")
+TAU = {"optimistic": 0, "average": 0.5, "pessimistic": 1}
+
+
+def ranked_lists(seed=0, n_queries=12, n_gallery=30, share=0.3, dtype=float):
+    """Scores with many ties, and relevance; query 0 has nothing relevant."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-4, 5, size=(n_queries, n_gallery)).astype(dtype)
+    relevance = rng.random((n_queries, n_gallery)) < share
+    relevance[0] = False
+    return scores, relevance
+
+
+def stable_list(row):
+    return sorted(range(len(row)), key=lambda j: (-row[j], j))
+
+
+def looped_ranks(scores, relevance, tau):
+    ranks = []
+    for row, relevant in zip(scores, relevance, strict=True):
+        of_items = [
+            1
+            + sum(row[j] > row[i] for j in range(len(row)))
+            + tau * sum(row[j] == row[i] for j in range(len(row)) if j != i)
+            for i in range(len(row))
+            if relevant[i]
+        ]
+        ranks.append(min(of_items, default=np.inf))
+    return np.array(ranks)
+
+
+def looped_average_precision(scores, relevance, k, normalizer):
+    values = []
+    for row, relevant in zip(scores, relevance, strict=True):
+        length = len(row) if k is None else k
+        items = stable_list(row)[:length]
+        n_hits, total = 0, 0.0
+        for position, item in enumerate(items, start=1):
+            if relevant[item]:
+                n_hits += 1
+                total += n_hits / position
+        n_relevant = int(sum(relevant))
+        divisor = {
+            "relevant": n_relevant,
+            "cutoff": length,
+            "hits": n_hits,
+            "min": min(length, n_relevant),
+        }[normalizer]
+        values.append(total / divisor if divisor else 0.0)
+    return np.array(values)
+
+
+# ---- ranks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("ties", TAU)
+def test_ranks_are_those_of_the_formula(ties, dtype):
+    scores, relevance = ranked_lists(dtype=dtype)
+    expected = looped_ranks(scores, relevance, TAU[ties])
+    np.testing.assert_array_equal(relevant_ranks(scores, relevance, ties), expected)
+
+
+@pytest.mark.parametrize(
+    ("ties", "method"), [("optimistic", "min"), ("average", "average"), ("pessimistic", "max")]
+)
+def test_ranks_of_a_single_relevant_item_are_those_of_scipy(ties, method):
+    scores, _ = ranked_lists(n_queries=30)
+    expected = [rankdata(-row, method=method)[i] for i, row in enumerate(scores)]
+    np.testing.assert_array_equal(relevant_ranks(scores, np.eye(30, dtype=bool), ties), expected)
+
+
+@pytest.mark.parametrize("container", [csr_array, coo_array])
+def test_sparse_relevance_gives_the_same_ranks_and_precisions(container):
+    scores, relevance = ranked_lists()
+    sparse = container(relevance)
+    np.testing.assert_array_equal(
+        relevant_ranks(scores, sparse), relevant_ranks(scores, relevance)
+    )
+    np.testing.assert_array_equal(
+        average_precision(scores, sparse, 7), average_precision(scores, relevance, 7)
+    )
+
+
+def test_zeros_stored_in_a_sparse_relevance_are_not_relevant():
+    stored = csr_array((np.array([0, 1]), (np.array([0, 0]), np.array([0, 2]))), shape=(1, 3))
+    assert relevant_ranks([[3.0, 2.0, 1.0]], stored) == [3]
+
+
+def test_a_collapsed_model_ranks_at_the_middle_and_recalls_nothing():
+    ranks = relevant_ranks(np.ones((101, 101)), np.eye(101))
+    assert (ranks == 51).all()
+    assert recall_at_k(ranks, 50) == 0
+    assert recall_at_k(ranks, 51) == 1
+
+
+def test_row_order_does_not_change_ranks():
+    scores, relevance = ranked_lists()
+    columns = np.random.default_rng(1).permutation(scores.shape[1])
+    np.testing.assert_array_equal(
+        relevant_ranks(scores[:, columns], relevance[:, columns]),
+        relevant_ranks(scores, relevance),
+    )
+
+
+def test_rank_measures_of_known_ranks():
+    ranks = np.array([1, 2, 2.5, 10])
+    assert recall_at_k(ranks, 1) == 0.25
+    assert recall_at_k(ranks, 2) == 0.5  # 2.5 is a miss at 2
+    assert recall_at_k(ranks, 3) == 0.75
+    assert median_rank(ranks) == 2.25
+    assert mean_rank(ranks) == 15.5 / 4
+    assert mean_reciprocal_rank(ranks) == pytest.approx((1 + 1 / 2 + 1 / 2.5 + 1 / 10) / 4)
+
+
+def test_a_query_without_relevant_items_is_never_found():
+    ranks = relevant_ranks([[1.0, 2.0], [1.0, 2.0]], [[False, False], [False, True]])
+    assert ranks.tolist() == [np.inf, 1]
+    assert recall_at_k(ranks, 10**9) == 0.5
+    assert mean_reciprocal_rank(ranks) == 0.5
+    assert median_rank([1, 1, np.inf]) == 1
+    assert mean_rank(ranks) == np.inf
+
+
+# ---- average precision --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("k", [None, 1, 5, 30, 40])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_average_precision_is_that_of_the_formula(normalizer, k, dtype):
+    scores, relevance = ranked_lists(dtype=dtype)
+    np.testing.assert_allclose(
+        average_precision(scores, relevance, k, normalizer),
+        looped_average_precision(scores, relevance, k, normalizer),
+        rtol=1e-14,
+    )
+
+
+def test_average_precision_of_whole_lists_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    scores, relevance = rng.normal(size=(20, 50)), rng.random((20, 50)) < 0.2
+    relevance[:, 3] = True
+    expected = [average_precision_score(r, s) for r, s in zip(relevance, scores, strict=True)]
+    np.testing.assert_allclose(average_precision(scores, relevance), expected, rtol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 25), st.floats(0.02, 0.98))
+def test_divisors_are_ordered_and_agree_on_whole_lists(seed, k, share):
+    scores, relevance = ranked_lists(seed, n_queries=5, n_gallery=20, share=share)
+    ap = {name: average_precision(scores, relevance, k, name) for name in NORMALIZERS}
+    for larger, smaller in itertools.pairwise(["hits", "min", "relevant"]):
+        assert (ap[larger] >= ap[smaller] - 1e-15).all()
+    assert (ap["min"] >= ap["cutoff"] - 1e-15).all()
+    assert all(((values >= 0) & (values <= 1 + 1e-15)).all() for values in ap.values())
+    if k >= 20:
+        np.testing.assert_allclose(ap["relevant"], ap["hits"])
+        np.testing.assert_allclose(ap["relevant"], ap["min"])
+
+
+def test_a_perfect_ranking_has_average_precision_one_but_by_cutoff():
+    scores = -np.arange(20.0)[None, :]
+    relevance = np.arange(20)[None, :] < 6
+    for name in ("relevant", "hits", "min"):
+        assert average_precision(scores, relevance, None, name) == 1
+    assert average_precision(scores, relevance, 10, "min") == 1
+    assert average_precision(scores, relevance, 4, "hits") == 1
+    assert average_precision(scores, relevance, 10, "cutoff") == 6 / 10
+    assert average_precision(scores, relevance, 3, "relevant") == 3 / 6
+
+
+def test_queries_without_relevant_items_count_zero_are_skipped_or_are_nan():
+    scores, relevance = ranked_lists()
+    zero, skip, nan = (
+        average_precision(scores, relevance, no_relevant=rule) for rule in ("zero", "skip", "nan")
+    )
+    assert zero[0] == 0
+    np.testing.assert_array_equal(skip, zero[1:])
+    assert np.isnan(nan[0])
+    np.testing.assert_array_equal(nan[1:], zero[1:])
+
+
+def test_a_list_without_hits_has_average_precision_zero():
+    assert average_precision([[2.0, 1.0]], [[False, True]], 1, "hits", "nan") == 0
+
+
+def test_equal_scores_are_listed_by_index():
+    assert average_precision(np.zeros((1, 4)), [[True, False, False, False]]) == 1
+    assert average_precision(np.zeros((1, 4)), [[False, False, False, True]]) == 1 / 4
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.floats(width=32, allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0]),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_the_order_of_float32_is_the_stable_order(values):
+    row = np.array([values + values], dtype=np.float32)
+    np.testing.assert_array_equal(descending_order(row)[0], stable_list(row[0]))
+    np.testing.assert_array_equal(descending_order(row.astype(float))[0], stable_list(row[0]))
+
+
+# ---- weighted average precision -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", ["binary", "weighted"])
+@pytest.mark.parametrize("k", [1, 8, 50, None])
+def test_weighted_average_precision_is_that_of_the_formula(precision, k):
+    scores, _ = ranked_lists()
+    h = np.random.default_rng(2).uniform(-1, 1, scores.shape)
+    expected = []
+    for row, similar in zip(scores, h, strict=True):
+        items = stable_list(row)[:k]
+        total = 0.0
+        for position, item in enumerate(items, start=1):
+            seen = sum(similar[j] for j in items[:position]) / position
+            total += similar[item] * (1 if precision == "binary" else seen)
+        expected.append(total / len(items))
+    actual = weighted_average_precision(scores, h, k, precision)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+def test_weighted_average_precision_is_one_where_all_items_share_a_label():
+    scores, _ = ranked_lists()
+    for precision in ("binary", "weighted"):
+        values = weighted_average_precision(scores, np.ones(scores.shape), precision=precision)
+        np.testing.assert_allclose(values, 1)
+
+
+def test_label_set_similarity_is_the_largest_cosine_of_two_labels():
+    rng = np.random.default_rng(0)
+    queries, gallery = rng.random((7, 4)) < 0.4, rng.random((9, 5)) < 0.4
+    queries[0], gallery[0] = False, False
+    w_q, w_g = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+    w_g[2] = 0
+    expected = np.zeros((7, 9))
+    for i, j in itertools.product(range(7), range(9)):
+        cosines = [
+            w_q[a] @ w_g[b] / np.linalg.norm(w_q[a]) / np.linalg.norm(w_g[b]) if b != 2 else 0
+            for a in np.flatnonzero(queries[i])
+            for b in np.flatnonzero(gallery[j])
+        ]
+        expected[i, j] = max(cosines, default=0)
+    for form in (np.asarray, csr_array):
+        actual = label_set_similarity(form(queries), form(gallery), w_q, w_g)
+        np.testing.assert_allclose(actual, expected, atol=1e-14)
+
+
+def test_sets_that_share_a_label_are_wholly_alike():
+    words = np.random.default_rng(0).normal(size=(3, 4))
+    h = label_set_similarity([[1, 1, 0]], [[0, 1, 0], [0, 0, 1], [1, 0, 1]], words, words)
+    np.testing.assert_allclose(h[0, [0, 2]], 1)
+    assert h[0, 1] < 1
+
+
+# ---- precision ----------------------------------------------------------------------------------
+
+
+def test_precision_at_k_counts_the_first_k():
+    scores, relevance = ranked_lists(share=0.6)
+    expected = [
+        sum(relevant[j] for j in stable_list(row)[:5]) / 5
+        for row, relevant in zip(scores, relevance, strict=True)
+    ]
+    with pytest.warns(UserWarning, match="1 of 12 queries have fewer than 5 relevant"):
+        np.testing.assert_allclose(precision_at_k(scores, relevance, 5), expected)
+
+
+def test_precision_divides_by_k_even_where_there_is_less_to_find():
+    with pytest.warns(UserWarning, match="cannot reach"):
+        assert precision_at_k([[3.0, 2.0, 1.0]], [[True, True, True]], 50) == 3 / 50
+
+
+def test_class_means_average_rows_of_a_class():
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    y = np.array(list("abca" * 5))
+    means, classes = class_means(rows, y)
+    assert classes.tolist() == ["a", "b", "c"]
+    for mean, name in zip(means, classes, strict=True):
+        np.testing.assert_allclose(mean, rows[y == name].mean(axis=0))
+
+
+def test_interpolated_precision_is_the_best_from_that_recall_on():
+    scores, relevance = ranked_lists()
+    levels = np.array([0, 0.1, 0.3, 0.5, 0.75, 1])
+    curves = precision_recall_curve(scores, relevance, levels)
+    for curve, row, relevant in zip(curves, scores, relevance, strict=True):
+        hits = relevant[stable_list(row)]
+        precision = [hits[:j].mean() for j in range(1, len(hits) + 1)]
+        recall = [hits[:j].sum() / max(1, hits.sum()) for j in range(1, len(hits) + 1)]
+        for value, level in zip(curve, levels, strict=True):
+            reached = [p for p, r in zip(precision, recall, strict=True) if r >= level - 1e-12]
+            assert value == pytest.approx(max(reached, default=0))
+
+
+# ---- correlation --------------------------------------------------------------------------------
+
+
+def test_column_correlations_are_pearsons():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    Y = X * [1, -2, 0.1, 3] + rng.normal(size=(50, 4))
+    expected = [pearsonr(x, y).statistic for x, y in zip(X.T, Y.T, strict=True)]
+    np.testing.assert_allclose(column_correlations(X, Y), expected, rtol=1e-12)
+    assert total_correlation(X, Y) == pytest.approx(sum(expected))
+    assert total_correlation(X, Y, absolute=True) == pytest.approx(np.abs(expected).sum())
+    assert total_correlation(X, Y) < total_correlation(X, Y, absolute=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_column_has_correlation_zero(dtype):
+    X = np.full((10, 2), 0.1, dtype=dtype)
+    X[:, 1] = np.arange(10)
+    assert column_correlations(X, X).tolist() == [0, pytest.approx(1)]
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e160])
+def test_correlations_do_not_depend_on_scale_or_offset(scale):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 30, 3))
+    expected = column_correlations(X, Y)
+    np.testing.assert_allclose(column_correlations(X * scale, Y / scale), expected, rtol=1e-12)
+    np.testing.assert_allclose(column_correlations(X + 1e5, Y), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exponent", [-30, 0, 30])
+def test_unit_rows_have_length_one_whatever_their_scale(dtype, exponent):
+    rows = np.random.default_rng(0).normal(size=(5, 3)).astype(dtype)
+    expected = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = unit_rows(rows * dtype(10.0**exponent))
+    assert unit.dtype == dtype
+    np.testing.assert_allclose(unit, expected, rtol=1e-6 if dtype is np.float32 else 1e-14)
+    assert (unit_rows(np.zeros((2, 3))) == 0).all()
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("measure", [relevant_ranks, average_precision, precision_at_k])
+def test_scores_that_are_not_finite_are_refused(measure, value):
+    scores = np.zeros((2, 3))
+    scores[1, 1] = value
+    with pytest.raises(ValueError, match="finite"):
+        measure(scores, np.ones((2, 3), dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: relevant_ranks(np.zeros((2, 3)), np.ones((3, 2))), r"shape \(2, 3\), got \(3, 2\)"),
+        (lambda: relevant_ranks(np.zeros((0, 3)), np.ones((0, 3))), "not empty"),
+        (lambda: relevant_ranks(np.zeros(3), np.ones(3)), "matrix"),
+        (lambda: relevant_ranks(np.zeros((1, 1)), [["yes"]]), "boolean"),
+        (lambda: relevant_ranks(np.zeros((1, 1)), [[1]], ties="random"), "ties"),
+        (lambda: average_precision(np.zeros((1, 1)), [[1]], normalizer="n"), "normalizer"),
+        (lambda: average_precision(np.zeros((1, 1)), [[1]], no_relevant="one"), "no_relevant"),
+        (lambda: average_precision(np.zeros((1, 1)), [[1]], k=0), "at least 1"),
+        (lambda: weighted_average_precision(np.zeros((1, 2)), np.ones((1, 3))), "label_similarity"),
+        (lambda: weighted_average_precision(np.zeros((1, 1)), [[1]], precision="x"), "precision"),
+        (lambda: label_set_similarity([[1]], [[1]], [[1.0]], [[1.0], [2.0]]), "one word vector"),
+        (lambda: recall_at_k([], 1), "at least one query"),
+        (lambda: recall_at_k([1.0, np.nan], 1), "NaN"),
+        (lambda: recall_at_k([0.5], 1), "1 and above"),
+        (lambda: recall_at_k([1], 1.5), "integer"),
+        (lambda: precision_recall_curve(np.zeros((1, 1)), [[1]], [1.5]), "between 0 and 1"),
+        (lambda: column_correlations(np.zeros((3, 2)), np.zeros((3, 1))), "shape"),
+        (lambda: column_correlations(np.zeros((1, 2)), np.zeros((1, 2))), "two rows"),
+        (lambda: class_means(np.zeros((3, 2)), [0, 1]), "one per row"),
+    ],
+)
+def test_errors_say_what_was_expected(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,338 @@
+"""What the displays draw, read back from the axes and judged by the numbers they stand for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_linnerud
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import normalize
+
+from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
+from mvcca.inspection import component_correlations, loadings
+from mvcca.linear import CCA, MLCCA, MVCCA
+from mvcca.views import Views
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+from mvcca.plotting import (  # noqa: E402
+    CorrelationDisplay,
+    EmbeddingDisplay,
+    LoadingsDisplay,
+    RecallCurveDisplay,
+    plot_correlations,
+    plot_embedding,
+    plot_loadings,
+    plot_recall,
+)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def views():
+    return make_gaussian_views(120, n_features=(5, 4), random_state=0).views
+
+
+@pytest.fixture(scope="module")
+def cca(views):
+    return CCA(3).fit(views[:80])
+
+
+@pytest.fixture(scope="module")
+def linnerud():
+    data = load_linnerud(as_frame=True)
+    return {"exercise": data.data, "body": data.target}
+
+
+def legend_texts(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def scatters(ax):
+    return [part for part in ax.collections if isinstance(part, PathCollection)]
+
+
+def drawn_shape(scatter):
+    return scatter.get_paths()[0].vertices.tobytes()
+
+
+# ---- all displays -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "display", [CorrelationDisplay, EmbeddingDisplay, LoadingsDisplay, RecallCurveDisplay]
+)
+def test_a_display_draws_on_the_axes_it_is_given(display, cca, views):
+    figure, ax = plt.subplots()
+    drawn = display.from_estimator(cca, views, ax=ax)
+    assert drawn.ax_ is ax
+    assert drawn.figure_ is figure
+    assert ax.has_data()
+
+
+@pytest.mark.parametrize("plot", [plot_correlations, plot_embedding, plot_loadings, plot_recall])
+def test_plot_functions_return_the_axes(plot, cca, views):
+    _, ax = plt.subplots()
+    assert plot(cca, views, ax=ax) is ax
+    assert ax.has_data()
+
+
+@pytest.mark.parametrize("display", [CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay])
+def test_projected_rows_draw_what_the_estimator_draws(display, cca, views):
+    of_estimator = display.from_estimator(cca, views).ax_
+    of_scores = display.from_scores(cca.transform(views)).ax_
+    for one, other in zip(of_estimator.lines, of_scores.lines, strict=True):
+        np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
+    for one, other in zip(scatters(of_estimator), scatters(of_scores), strict=True):
+        np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
+
+
+def test_plotting_is_imported_without_matplotlib():
+    program = "import sys, mvcca.plotting; print('matplotlib' in sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert answer.stdout.strip() == "False"
+
+
+def test_a_missing_matplotlib_names_what_to_install(monkeypatch, cca, views):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install mvcca\[plot\]"):
+        plot_recall(cca, views)
+
+
+# ---- correlations -------------------------------------------------------------------------------
+
+
+def test_training_and_held_out_correlations_are_the_two_lines(cca, views):
+    ax = plot_correlations(cca, views[:80], X_test=views[80:])
+    found = [line.get_ydata() for line in ax.lines]
+    for values, rows in zip(found, (views[:80], views[80:]), strict=True):
+        expected = component_correlations(cca, rows)["view0", "view1"]
+        np.testing.assert_array_equal(values, expected)
+    assert legend_texts(ax) == [
+        f"training (sum {found[0].sum():.2f})",
+        f"held-out (sum {found[1].sum():.2f})",
+    ]
+
+
+def test_of_many_views_the_mean_over_pairs_is_drawn():
+    views = make_gaussian_views(100, n_features=(4, 3, 3), random_state=0).views
+    model = MVCCA(2).fit(views)
+    (line,) = plot_correlations(model, views).lines
+    pairs = component_correlations(model, views).values()
+    np.testing.assert_allclose(line.get_ydata(), np.mean(list(pairs), axis=0))
+
+
+def test_two_lone_matrices_are_two_views(views):
+    X, Y = views["view0"], views["view1"]
+    model = CCA(2).fit(X, Y)
+    (line,) = plot_correlations(model, X, Y).lines
+    np.testing.assert_allclose(line.get_ydata(), model.canonical_correlations_)
+
+
+def test_negative_correlations_are_inside_the_axes():
+    ax = CorrelationDisplay({"held-out": {("a", "b"): np.array([0.5, -0.4])}}).plot().ax_
+    assert ax.get_ylim()[0] < -0.4
+
+
+# ---- recall -------------------------------------------------------------------------------------
+
+
+def recall_by_hand(queries, gallery, k):
+    scores = normalize(queries) @ normalize(gallery).T
+    return np.mean([i in np.argsort(-row)[:k] for i, row in enumerate(scores)])
+
+
+def test_recall_curves_are_recall_counted_query_by_query(cca, views):
+    scores = cca.transform(views[80:])
+    forth, back = plot_recall(cca, views[80:], k=20).lines
+    for line, query, target in ((forth, "view0", "view1"), (back, "view1", "view0")):
+        expected = [recall_by_hand(scores[query], scores[target], k) for k in range(1, 21)]
+        np.testing.assert_allclose(line.get_ydata(), expected)
+    np.testing.assert_array_equal(forth.get_xdata(), np.arange(1, 21))
+
+
+def test_methods_are_told_by_colour_and_directions_by_dashes(cca, views):
+    ax = plot_recall({"loose": cca, "tight": CCA(3, reg=1.0).fit(views)}, views, k=5)
+    colors = [to_hex(line.get_color()) for line in ax.lines]
+    dashes = [line.get_linestyle() for line in ax.lines]
+    assert colors[0] == colors[1] != colors[2] == colors[3]
+    assert dashes[0] == dashes[2] != dashes[1] == dashes[3]
+    assert legend_texts(ax) == ["loose", "tight", "view0 → view1", "view1 → view0"]
+
+
+def test_of_many_views_the_mean_over_directions_is_drawn():
+    views = make_gaussian_views(60, n_features=(4, 3, 3), random_state=0).views
+    scores = MVCCA(2).fit(views).transform(views)
+    (line,) = RecallCurveDisplay.from_scores(scores, k=3).ax_.lines
+    expected = [
+        [recall_by_hand(scores[p], scores[q], k) for k in (1, 2, 3)]
+        for p in scores.names
+        for q in scores.names
+        if p != q
+    ]
+    np.testing.assert_allclose(line.get_ydata(), np.mean(expected, axis=0))
+
+
+# ---- embedding ----------------------------------------------------------------------------------
+
+
+def test_the_plane_is_that_of_the_principal_components_of_all_views_together(cca, views):
+    scores = cca.transform(views)
+    ax = plot_embedding(cca, views)
+    drawn = np.concatenate([np.asarray(part.get_offsets()) for part in scatters(ax)])
+    stacked = normalize(np.concatenate([scores["view0"], scores["view1"]]))
+    expected = PCA(2).fit_transform(stacked)
+    np.testing.assert_allclose(np.abs(drawn), np.abs(expected), atol=1e-8)
+
+
+def test_euclidean_keeps_the_length_of_rows(cca, views):
+    scores = cca.transform(views)
+    ax = EmbeddingDisplay.from_scores(scores, metric="euclidean").ax_
+    drawn = np.concatenate([np.asarray(part.get_offsets()) for part in scatters(ax)])
+    expected = PCA(2).fit_transform(np.concatenate([scores["view0"], scores["view1"]]))
+    np.testing.assert_allclose(np.abs(drawn), np.abs(expected), atol=1e-8)
+
+
+def test_views_have_markers_and_labels_have_colours():
+    data = make_multilabel_views(60, max_labels=1, n_classes=3, random_state=0)
+    model = MLCCA(2, reg=0.1).fit(data.views, data.labels)
+    ax = plot_embedding(model, data.views, data.labels)
+    first, second = scatters(ax)
+    assert drawn_shape(first) != drawn_shape(second)
+    for name, part in zip(data.views.names, (first, second), strict=True):
+        labels = [data.labels[i] for i in data.views.objects(name)]
+        pairs = {
+            (label, to_hex(tone)) for label, tone in zip(labels, part.get_facecolors(), strict=True)
+        }
+        assert len(pairs) == len({label for label, _ in pairs}) == len({t for _, t in pairs}) == 3
+    assert legend_texts(ax) == ["view0", "view1", "0", "1", "2"]
+
+
+def test_the_ten_most_frequent_labels_have_colours_and_the_rest_is_counted():
+    labels = np.repeat(np.arange(12), [9, 8, 8, 8, 8, 8, 8, 8, 8, 8, 2, 1])
+    points = {"one": np.random.default_rng(0).normal(size=(len(labels), 2))}
+    ax = EmbeddingDisplay.from_scores(points, labels).ax_
+    assert legend_texts(ax)[-1] == "2 others"
+    (part,) = scatters(ax)
+    tones = [to_hex(tone) for tone in part.get_facecolors()]
+    assert len(set(tones)) == 11
+    assert tones[-1] == tones[-2] == tones[-3]
+
+
+def test_label_sets_are_named_by_their_labels():
+    points = {"one": np.eye(4)}
+    ax = EmbeddingDisplay.from_scores(points, [{"b", "a"}, {"a"}, set(), {"a"}]).ax_
+    assert legend_texts(ax) == ["one", "a", "a + b", "no label"]
+
+
+def test_lines_join_the_views_of_one_object():
+    data = make_multilabel_views(40, paired=0.5, random_state=0)
+    model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
+    display = EmbeddingDisplay.from_estimator(model, data.views, lines=True)
+    (joined,) = (part for part in display.ax_.collections if isinstance(part, LineCollection))
+    both = display.points[:20]
+    expected = np.stack([both["view0"], both["view1"]], axis=1)
+    np.testing.assert_allclose(joined.get_segments(), expected)
+
+
+def test_neighbours_of_tsne_are_of_the_same_cluster():
+    rng = np.random.default_rng(0)
+    centres = 10 * np.eye(4)[np.repeat([0, 1, 2], 15)]
+    points = Views({name: centres + rng.normal(size=centres.shape) for name in ("a", "b")})
+    display = EmbeddingDisplay.from_scores(points, method="tsne", random_state=0)
+    plane = np.concatenate([display.points["a"], display.points["b"]])
+    cluster = np.tile(np.repeat([0, 1, 2], 15), 2)
+    distances = np.linalg.norm(plane[:, None] - plane, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (cluster[distances.argmin(axis=1)] == cluster).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ({"a": np.eye(3)[:, :1]}, {}, "at least 2 components, got 1"),
+        ({"a": np.eye(3)}, {"method": "umap"}, "'pca' or 'tsne', got 'umap'"),
+        ({"a": np.eye(3)}, {"metric": "inner"}, "'cosine' or 'euclidean', got 'inner'"),
+        ({"a": np.eye(3)}, {"y": [[0.5, 1.5]] * 3}, "got real label vectors"),
+    ],
+)
+def test_what_cannot_be_drawn_in_the_plane_says_why(scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        EmbeddingDisplay.from_scores(scores, **options)
+
+
+# ---- loadings -----------------------------------------------------------------------------------
+
+
+def test_bars_are_the_largest_loadings_in_order():
+    views = load_digits_views().views
+    model = CCA(3, reg=0.1).fit(views)
+    ax = plot_loadings(model, views, components=1, n_top=7)
+    values = np.concatenate([v[:, 1] for v in loadings(model, views).values()])
+    expected = np.sort(values[np.argsort(-np.abs(values))[:7]])
+    bars = sorted((bar.get_y(), bar.get_width()) for bar in ax.patches)
+    np.testing.assert_allclose([width for _, width in bars], expected)
+
+
+def test_bars_are_named_by_the_columns_of_data_frames(linnerud):
+    model = CCA(2).fit(linnerud)
+    ax = plot_loadings(model, linnerud)
+    named = {
+        f: value
+        for name, values in loadings(model, linnerud).items()
+        for f, value in zip(linnerud[name].columns, values[:, 0], strict=True)
+    }
+    found = [text.get_text() for text in ax.get_yticklabels()]
+    assert found == sorted(named, key=named.get)
+
+
+def test_points_in_the_circle_are_pairs_of_loadings(linnerud):
+    model = CCA(2).fit(linnerud)
+    ax = plot_loadings(model, linnerud, kind="circle", components=(1, 0))
+    for part, values in zip(scatters(ax), loadings(model, linnerud).values(), strict=True):
+        np.testing.assert_allclose(part.get_offsets(), values[:, [1, 0]])
+    assert {text.get_text() for text in ax.texts} == {
+        "Chins", "Situps", "Jumps", "Weight", "Waist", "Pulse",
+    }  # fmt: skip
+
+
+def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
+    model = CCA(2).fit(linnerud)
+    of_estimator = LoadingsDisplay.from_estimator(model, linnerud)
+    of_scores = LoadingsDisplay.from_scores(model.transform(linnerud), linnerud)
+    for name, values in of_estimator.loadings.items():
+        np.testing.assert_array_equal(of_scores.loadings[name], values)
+
+
+def test_given_feature_names_are_used(cca, views):
+    names = {"view0": list("abcde"), "view1": list("fghi")}
+    ax = plot_loadings(cca, views, feature_names=names)
+    assert {text.get_text() for text in ax.get_yticklabels()} == set("abcdefghi")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "pie"}, "'bar' or 'circle', got 'pie'"),
+        ({"kind": "bar", "components": (0, 1)}, "shows 1 component"),
+        ({"kind": "circle", "components": 0}, "shows 2 component"),
+    ],
+)
+def test_loadings_that_cannot_be_drawn_say_why(options, message, cca, views):
+    with pytest.raises(ValueError, match=message):
+        plot_loadings(cca, views, **options)

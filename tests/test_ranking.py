@@ -1,0 +1,433 @@
+"""Blockwise ranking against whole similarity matrices, and against itself turned round."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import mvcca
+from mvcca import config_context, measures
+from mvcca.retrieval import average_precision, by_labels, by_pairs, ranks, score_blocks, top_k
+from mvcca.retrieval import ranking as ranking_module
+from mvcca.retrieval._threads import each
+
+METRICS = ("cosine", "euclidean", "inner")
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Several tiles and blocks in a small problem."""
+    monkeypatch.setattr(ranking_module, "_TILE_ROWS", 7)
+    monkeypatch.setattr(ranking_module, "_TILE_COLUMNS", 40)
+
+
+def rows(n, width=4, seed=0, dtype=np.float64):
+    return np.random.default_rng(seed).normal(size=(n, width)).astype(dtype)
+
+
+def grid_rows(n, seed=0):
+    """Rows of small integers: many equal scores, and none of them rounded."""
+    return np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float)
+
+
+def whole_matrix(queries, gallery, metric):
+    if metric == "inner":
+        return queries @ gallery.T
+    if metric == "euclidean":
+        return -cdist(queries, gallery)
+    return 1 - cdist(queries, gallery, "cosine")
+
+
+def label_sets(n, seed=0):
+    return np.random.default_rng(seed).random((n, 5)) < 0.3  # some of them empty
+
+
+# ---- the k best ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 5, 18, 19, 250])  # above a 16th of the gallery it sorts
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("small_tiles")
+def test_top_k_is_the_head_of_the_sorted_matrix(metric, k):
+    queries, gallery = rows(23), rows(300, seed=1)
+    matrix = whole_matrix(queries, gallery, metric)
+    expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
+    scores, indices = top_k(queries, gallery, k, metric)
+    assert_array_equal(indices, expected)
+    assert_allclose(scores, np.take_along_axis(matrix, expected, axis=1), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 7, 10, 11, 60, 160])
+@pytest.mark.parametrize("metric", ["inner", "euclidean"])
+@pytest.mark.usefixtures("small_tiles")
+def test_of_equal_scores_the_lowest_index_comes_first(metric, k):
+    queries, gallery = grid_rows(20), grid_rows(160, seed=1)
+    matrix = whole_matrix(queries, gallery, metric)
+    expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
+    assert_array_equal(top_k(queries, gallery, k, metric)[1], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("k", "width"), [(1, 8), (3, 33), (50, 64), (100, 200), (130, 40)])
+def test_merging_tiles_is_sorting_whole_rows(k, width, dtype):
+    from mvcca.retrieval._kernels import merge_tile
+
+    matrix = np.random.default_rng(k).integers(0, 60, size=(9, 400)).astype(dtype)
+    scores = np.full((9, k), -np.inf, dtype=dtype)
+    items = np.full((9, k), -1, dtype=np.int64)
+    for first in range(0, 400, width):
+        tile = np.ascontiguousarray(matrix[:, first : first + width])
+        merge_tile(tile, first, scores, items)
+    expected = measures.descending_order(matrix)[:, :k]
+    assert_array_equal(items, expected)
+    assert_array_equal(scores, np.take_along_axis(matrix, expected, axis=1))
+
+
+@pytest.mark.parametrize("k", [3, 40, 149])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("small_tiles")
+def test_queries_that_exclude_themselves_find_all_others(metric, k):
+    gallery = rows(150)
+    matrix = whole_matrix(gallery, gallery, metric)
+    np.fill_diagonal(matrix, -np.inf)
+    expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
+    assert_array_equal(top_k(gallery, gallery, k, metric, exclude_self=True)[1], expected)
+
+
+def test_a_zero_row_has_cosine_zero_with_everything():
+    queries = np.array([[0.0, 0], [1, 0]])
+    gallery = np.array([[-1.0, 0], [0, 0], [2, 0]])
+    scores, indices = top_k(queries, gallery, 3)
+    assert scores.tolist() == [[0, 0, 0], [1, 0, -1]]
+    assert indices.tolist() == [[0, 1, 2], [2, 1, 0]]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_scores_have_the_precision_of_the_gallery(metric):
+    queries, gallery = rows(5), rows(20, seed=1)
+    exact = top_k(queries, gallery, 4, metric)
+    single = top_k(queries, gallery.astype(np.float32), 4, metric)
+    assert exact[0].dtype == np.float64
+    assert single[0].dtype == np.float32
+    assert top_k(queries.astype(np.float32), gallery, 4, metric)[0].dtype == np.float64
+    assert_array_equal(single[1], exact[1])
+    assert_allclose(single[0], exact[0], rtol=1e-5)
+
+
+def test_a_row_is_at_distance_zero_from_its_copy_even_far_from_the_origin():
+    gallery = rows(50, dtype=np.float32) + np.float32(1e3)
+    scores, indices = top_k(gallery, gallery, 1, "euclidean")
+    assert_array_equal(indices[:, 0], np.arange(50))
+    assert (scores == 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", np.float16, np.int8, bool])
+def test_any_numbers_in_any_layout_are_searched(dtype):
+    queries, gallery = (
+        np.asfortranarray(np.round(3 * rows(n, seed=n)).astype(dtype))[::-1] for n in (6, 20)
+    )
+    expected = top_k(queries.astype(float), gallery.astype(float), 3, "inner")
+    scores, indices = top_k(queries, gallery, 3, "inner")
+    assert_array_equal(indices, expected[1])
+    assert_array_equal(scores, expected[0])
+
+
+def test_inputs_are_not_written_to():
+    queries, gallery = rows(5), rows(20, seed=1)
+    before = queries.copy(), gallery.copy()
+    for metric in METRICS:
+        top_k(queries, gallery, 3, metric)
+        ranks(queries, gallery, metric=metric)
+    assert_array_equal(queries, before[0])
+    assert_array_equal(gallery, before[1])
+
+
+@pytest.mark.parametrize("k", [4, 90])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("small_tiles")
+def test_results_are_the_same_bit_for_bit_for_any_number_of_threads(metric, k):
+    queries, gallery = rows(100, dtype=np.float32), rows(100, seed=1, dtype=np.float32)
+    relevance = by_labels(label_sets(100), label_sets(100, seed=1))
+
+    def everything():
+        return [
+            *top_k(queries, gallery, k, metric),
+            ranks(queries, gallery, metric=metric),
+            ranks(queries, gallery, relevance, metric=metric),
+            average_precision(queries, gallery, relevance, metric=metric),
+        ]
+
+    results = []
+    with config_context(block_rows=9):
+        for n_threads in (1, 2, 4):
+            with threadpool_limits(n_threads):
+                results.append(everything())
+    for other in results[1:]:
+        for first, second in zip(results[0], other, strict=True):
+            assert_array_equal(first, second)
+
+
+def test_searches_in_concurrent_threads_agree_and_restore_the_limit_of_blas():
+    queries, gallery = rows(200), rows(300, seed=1)
+    expected = top_k(queries, gallery, 5)[1]
+
+    def blas_threads():
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    with threadpool_limits(2), config_context(block_rows=10):
+        before = blas_threads()
+        with ThreadPoolExecutor(4) as pool:
+            jobs = [pool.submit(top_k, queries, gallery, 5) for _ in range(8)]
+        assert blas_threads() == before
+    for job in jobs:
+        assert_array_equal(job.result()[1], expected)
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    def fail(rows):
+        raise RuntimeError(rows.start)
+
+    with threadpool_limits(2), pytest.raises(RuntimeError, match="0"):
+        each(fail, [slice(0, 1), slice(1, 2)])
+
+
+# ---- ranks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", ["average", "optimistic", "pessimistic"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_ranks_of_pairs_are_those_of_the_whole_matrix(metric, ties):
+    queries, gallery = rows(60), rows(60, seed=1)
+    expected = measures.relevant_ranks(
+        whole_matrix(queries, gallery, metric), np.eye(60, dtype=bool), ties
+    )
+    with config_context(block_rows=7):
+        assert_array_equal(ranks(queries, gallery, metric=metric, ties=ties), expected)
+
+
+@pytest.mark.parametrize("ties", ["average", "optimistic", "pessimistic"])
+def test_equal_scores_cost_what_the_whole_matrix_says(ties):
+    queries, gallery = grid_rows(40), grid_rows(40, seed=1)
+    expected = measures.relevant_ranks(queries @ gallery.T, np.eye(40, dtype=bool), ties)
+    assert_array_equal(ranks(queries, gallery, metric="inner", ties=ties), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_collapsed_model_is_ranked_at_the_middle(dtype):
+    same = np.tile(rows(1, dtype=dtype), (333, 1))
+    for metric in METRICS:
+        assert (ranks(same, same, metric=metric) == 167).all()
+
+
+def test_several_gallery_rows_per_query_are_ranked_by_their_best():
+    queries, gallery = rows(10), rows(50, seed=1)
+    matrix = whole_matrix(queries, gallery, "cosine")
+    expected = [
+        min(1 + (matrix[i] > matrix[i, j]).sum() for j in range(5 * i, 5 * i + 5))
+        for i in range(10)
+    ]
+    assert_array_equal(ranks(queries, gallery), expected)
+
+
+def test_several_queries_per_gallery_row_share_it():
+    queries, gallery = rows(50), rows(10, seed=1)
+    matrix = whole_matrix(queries, gallery, "cosine")
+    expected = [1 + (matrix[i] > matrix[i, i // 5]).sum() for i in range(50)]
+    assert_array_equal(ranks(queries, gallery), expected)
+
+
+def test_an_orthogonal_map_does_not_change_ranks():
+    queries, gallery = rows(40), rows(40, seed=1)
+    rotation = np.linalg.qr(rows(4, seed=2))[0]
+    for metric in METRICS:
+        assert_array_equal(
+            ranks(queries @ rotation, gallery @ rotation, metric=metric),
+            ranks(queries, gallery, metric=metric),
+        )
+
+
+# ---- relevance by labels ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+@pytest.mark.parametrize("k", [None, 1, 5, 20, 100])
+@pytest.mark.parametrize("normalizer", ["relevant", "cutoff", "hits", "min"])
+def test_average_precision_is_that_of_the_whole_matrix(normalizer, k, exclude_self):
+    queries = rows(60)
+    gallery = queries if exclude_self else rows(70, seed=1)
+    y_q = label_sets(60)
+    y_g = y_q if exclude_self else label_sets(70, seed=1)
+    matrix, relevance = whole_matrix(queries, gallery, "cosine"), y_q.astype(int) @ y_g.T > 0
+    if exclude_self:
+        others = ~np.eye(60, dtype=bool)
+        matrix, relevance = matrix[others].reshape(60, 59), relevance[others].reshape(60, 59)
+    for rule in ("zero", "skip", "nan"):
+        expected = measures.average_precision(matrix, relevance, k, normalizer, rule)
+        with config_context(block_rows=11):
+            actual = average_precision(
+                queries,
+                gallery,
+                by_labels(y_q, y_g),
+                k=k,
+                normalizer=normalizer,
+                no_relevant=rule,
+                exclude_self=exclude_self,
+            )
+        if k == 100 and normalizer == "cutoff":
+            assert_allclose(actual * 100, expected * 100, rtol=1e-12)
+        assert_allclose(actual, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+def test_ranks_by_labels_are_those_of_the_first_item_that_shares_one(exclude_self):
+    gallery, y = rows(60), label_sets(60)
+    matrix, relevance = whole_matrix(gallery, gallery, "cosine"), y.astype(int) @ y.T > 0
+    expected = []
+    for i in range(60):
+        items = [j for j in np.argsort(-matrix[i]) if not (exclude_self and j == i)]
+        hits = [position for position, j in enumerate(items, start=1) if relevance[i, j]]
+        expected.append(min(hits, default=np.inf))
+    actual = ranks(gallery, gallery, by_labels(y, y), exclude_self=exclude_self)
+    assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y: y.astype(int),
+        csr_array,
+        lambda y: [set(np.flatnonzero(row).tolist()) for row in y],
+        lambda y: [{"abcde"[j] for j in np.flatnonzero(row)} for row in y],
+    ],
+)
+def test_labels_in_any_form_mean_the_same(form):
+    queries, gallery = rows(30), rows(40, seed=1)
+    y_q, y_g = label_sets(30), label_sets(40, seed=1)
+    assert_array_equal(
+        average_precision(queries, gallery, by_labels(form(y_q), form(y_g)), k=5),
+        average_precision(queries, gallery, by_labels(y_q, y_g), k=5),
+    )
+
+
+def test_equal_classes_are_relevant():
+    y_q, y_g = np.array(["cat", "dog", "eel"]), np.array(["dog", "cat", "dog", "fox"])
+    relevance = by_labels(y_q, y_g)
+    assert_array_equal(relevance.of(slice(0, 3)), y_q[:, None] == y_g)
+    assert relevance.count(slice(0, 3)).tolist() == [1, 2, 0]
+    items = np.array([[0, 1], [2, 3], [1, 0]])
+    assert relevance.at(slice(0, 3), items).tolist() == [[False, True], [True, False], [False] * 2]
+
+
+@pytest.mark.parametrize(("n_queries", "n_gallery"), [(6, 6), (6, 18), (18, 6)])
+def test_a_relevance_answers_the_same_in_all_three_ways(n_queries, n_gallery):
+    rng = np.random.default_rng(0)
+    items = rng.integers(0, n_gallery, size=(n_queries, 4))
+    pairs = by_pairs(n_queries, n_gallery)
+    labels = by_labels(label_sets(n_queries), label_sets(n_gallery, seed=1))
+    for relevance in (pairs, labels):
+        matrix = relevance.of(slice(0, n_queries))
+        matrix = matrix.toarray() if relevance is pairs else matrix
+        for block in (slice(0, n_queries), slice(2, 5)):
+            assert_array_equal(relevance.count(block), matrix[block].sum(axis=1))
+            expected = np.take_along_axis(matrix[block], items[block], axis=1)
+            assert_array_equal(relevance.at(block, items[block]), expected)
+
+
+def test_score_blocks_cover_the_matrix():
+    queries, gallery = rows(23), rows(30, seed=1)
+    with config_context(block_rows=5):
+        blocks = list(score_blocks(queries, gallery))
+    assert [block.start for block, _ in blocks] == [0, 5, 10, 15, 20]
+    matrix = np.concatenate([scores for _, scores in blocks])
+    assert_allclose(matrix, whole_matrix(queries, gallery, "cosine"), atol=1e-12)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: top_k(rows(2), rows(3), 4), ValueError, "from 1 to 3"),
+        (lambda: top_k(rows(2), rows(3), 0), ValueError, "from 1 to 3"),
+        (lambda: top_k(rows(2), rows(3), True), ValueError, "from 1 to 3"),
+        (lambda: top_k(rows(3), rows(3), 3, exclude_self=True), ValueError, "from 1 to 2"),
+        (lambda: top_k(rows(2), rows(3), 1, exclude_self=True), ValueError, "gallery's rows"),
+        (lambda: top_k(rows(1), rows(1), 1, exclude_self=True), ValueError, "only the query"),
+        (lambda: top_k(rows(2), rows(0), 1), ValueError, "gallery is empty"),
+        (lambda: top_k(rows(2, 3), rows(3), 1), ValueError, "3 components, the gallery has 4"),
+        (lambda: top_k(rows(2)[0], rows(3), 1), ValueError, r"reshape\(1, -1\)"),
+        (lambda: top_k(rows(2), rows(3), 1, "manhattan"), ValueError, "metric"),
+        (lambda: top_k(rows(2) + 1j, rows(3), 1), ValueError, "real numbers"),
+        (lambda: top_k(csr_array(rows(2)), rows(3), 1), TypeError, "dense"),
+        (lambda: top_k(rows(2) * 1e200, rows(3) * 1e200, 1, "inner"), ValueError, "overflow"),
+        (lambda: top_k(rows(2) * 1e300, rows(3), 1, "euclidean"), ValueError, "overflow"),
+        (lambda: ranks(rows(2), rows(3)), ValueError, "a multiple"),
+        (lambda: ranks(rows(2), rows(3), by_pairs(2, 2)), ValueError, "2 queries and 2 gallery"),
+        (lambda: by_labels([0.5, 0.2], [0.1]), ValueError, "real-valued"),
+        (lambda: by_labels([0, 1], [{"a"}]), ValueError, "kind"),
+    ],
+)
+def test_errors_say_what_was_expected(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused_with_their_row(value):
+    bad = rows(5)
+    bad[3, 1] = value
+    with pytest.raises(ValueError, match="gallery to be finite, got NaN or infinity in row 3"):
+        top_k(rows(2), bad, 1)
+    with pytest.raises(ValueError, match="queries to be finite"):
+        top_k(bad, rows(2), 1)
+
+
+def test_no_queries_find_nothing():
+    scores, indices = top_k(rows(0), rows(5), 2)
+    assert scores.shape == indices.shape == (0, 2)
+    assert ranks(rows(0), rows(5), by_labels(np.zeros((0, 2)), np.ones((5, 2)))).shape == (0,)
+
+
+def test_kernels_compile_without_a_cache_where_nothing_can_be_written():
+    program = """
+import numba, numpy
+def refuse(*args, **kwargs):
+    raise RuntimeError("cannot cache function: no locator available")
+original = numba.njit
+def njit(*args, cache=False, **kwargs):
+    return refuse() if cache else original(*args, **kwargs)
+numba.njit = njit
+from mvcca.retrieval import top_k
+print(top_k(numpy.eye(40), numpy.eye(40), 1)[1].ravel().tolist() == list(range(40)))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(mvcca.__file__).parents[1])},
+    )
+    assert answer.stdout.strip() == "True"
+
+
+def test_ranking_loads_numba_only_to_search():
+    program = "import sys, mvcca.retrieval; print('numba' in sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(mvcca.__file__).parents[1])},
+    )
+    assert answer.stdout.strip() == "False"
