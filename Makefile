@@ -41,7 +41,7 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html; 
 	MPLBACKEND=Agg $(PY) -m sphinx -b html -W --keep-going docs docs/_build/html
 
 bench: $(VENV)/.installed-test ## run every benchmark
-	@for script in benchmarks/bench_*.py; do echo "== $$script" && $(PY) $$script || exit; done
+	@for script in benchmarks/[!_]*.py; do echo "== $$script" && $(PY) $$script || exit; done
 
 clean: ## remove what these commands wrote, except the environment
 	rm -rf dist docs/_build docs/gallery docs/generated docs/sg_execution_times.rst

@@ -7,7 +7,9 @@ import warnings
 import numpy as np
 import pytest
 from scipy import linalg
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.cross_decomposition import CCA as SklearnCCA
 from sklearn.datasets import load_linnerud
 
@@ -19,6 +21,7 @@ from mvcca.datasets import (
     make_multilabel_views,
 )
 from mvcca.linear import with_labels_as_view
+from mvcca.linear._shrinkage import ledoit_wolf_ridge
 from mvcca.measures import total_correlation
 
 
@@ -144,12 +147,22 @@ def test_duplicate_and_constant_columns_change_no_correlation():
     assert not model.weights_["X"][-1].any()
 
 
-def test_ledoit_wolf_ridge_equals_shrinking_by_scikit_learn():
-    from sklearn.covariance import ledoit_wolf_shrinkage
+@pytest.mark.parametrize("shape", [(60, 7), (20, 31)])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weighted"])
+def test_auto_ridge_shrinks_as_scikit_learn_does(shape, kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape) @ np.diag(np.linspace(1, 3, shape[1])) + 2
+    X[:, 0] *= X[:, 0] > 0
+    weights = rng.integers(1, 4, len(X)).astype(float) if kind == "weighted" else None
+    repeated = X if weights is None else np.repeat(X, weights.astype(int), axis=0)
+    shrinkage = ledoit_wolf_shrinkage(repeated)
+    ridge = ledoit_wolf_ridge(csr_array(X) if kind == "sparse" else X, weights)
+    assert ridge == pytest.approx(shrinkage / (1 - shrinkage), rel=1e-9)
 
+
+def test_reg_auto_is_the_ridge_of_each_view():
     X, Y = correlated(60)
-    shrinkage = {"X": ledoit_wolf_shrinkage(X), "y": ledoit_wolf_shrinkage(Y)}
-    by_hand = CCA(2, reg={name: s / (1 - s) for name, s in shrinkage.items()}).fit(X, Y)
+    by_hand = CCA(2, reg={"X": ledoit_wolf_ridge(X), "y": ledoit_wolf_ridge(Y)}).fit(X, Y)
     auto = CCA(2, reg="auto").fit(X, Y)
     np.testing.assert_allclose(auto.weights_["X"], by_hand.weights_["X"], rtol=1e-10)
 

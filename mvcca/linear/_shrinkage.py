@@ -1,0 +1,59 @@
+"""How strong a ridge the rows themselves ask for: Ledoit and Wolf's shrinkage, sparse and weighted.
+
+scikit-learn has the estimate for dense, unweighted rows; it is the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca.config import block_slices
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+
+def ledoit_wolf_ridge(X: Any, weights: np.ndarray | None = None) -> float:
+    """The ridge, in mean variances, that shrinks a covariance as Ledoit and Wolf do.
+
+    With C = 1/n Σ_i x_i x_iᵀ of centred rows and μ its mean diagonal, (1 - s) C + s μ I is closest
+    to the true covariance for s = min(β, δ) / δ, where δ = ‖C - μ I‖² and
+    β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² [1]_. As a ridge on C that is s / (1 - s).
+
+    References
+    ----------
+    .. [1] Ledoit and Wolf, "A well-conditioned estimator for large-dimensional covariance
+       matrices", Journal of Multivariate Analysis 2004.
+    """
+    n_rows, n_features = X.shape
+    w = np.ones(n_rows) if weights is None else weights
+    total = w.sum()
+    if n_rows < n_features:  # ‖XᵀX‖ = ‖XXᵀ‖, and the latter is smaller
+        centred = (X.toarray() if issparse(X) else X).astype(np.float64)
+        centred -= np.average(centred, axis=0, weights=w)
+        squared_norms = (centred**2).sum(axis=1)
+        centred *= np.sqrt(w)[:, None]
+        scatter = centred @ centred.T
+    else:
+        moments = Moments.of(Views({"": X}), weights)
+        squared_norms, scatter = _squared_norms(X, moments.means[0]), moments.scatter
+    trace, frobenius = np.trace(scatter) / total, np.sum(scatter**2) / total**2
+    distance = frobenius - trace**2 / n_features
+    noise = min((np.sum(w * squared_norms**2) / total - frobenius) / total, distance)
+    # s / (1 - s) for s = noise / distance; rows that are only noise get the largest ridge there is
+    return float(noise / max(distance - noise, np.finfo(float).eps * distance))
+
+
+def _squared_norms(X: Any, mean: np.ndarray) -> np.ndarray:
+    """‖x - mean‖² of every row, block by block; sparse rows by expansion."""
+    norms = np.empty(X.shape[0])
+    for rows in block_slices(X.shape[0], 8 * X.shape[1]):
+        block = X[rows]
+        if issparse(block):
+            squares = np.asarray(block.multiply(block).sum(axis=1)).reshape(-1)
+            norms[rows] = squares - 2 * (block @ mean) + mean @ mean
+        else:
+            norms[rows] = ((block - mean) ** 2).sum(axis=1)
+    return norms
