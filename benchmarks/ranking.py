@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mvcca.measures import unit_rows
-from mvcca.retrieval import ranking, top_k
+from mvcca.retrieval import _blockwise, top_k
 from mvcca.retrieval._threads import each
 
 LIMIT = 1.5
@@ -28,13 +28,13 @@ def product_only(queries, gallery):
     """Every tile of the similarity matrix, forgotten at once."""
 
     def multiply(rows):
-        columns = ranking._TILE_COLUMNS
+        columns = _blockwise.TILE_COLUMNS
         tile = np.empty((rows.stop - rows.start, columns), dtype=np.float32)
         for first in range(0, len(gallery), columns):
             block = gallery[first : first + columns]
             np.matmul(queries[rows], block.T, out=tile[:, : len(block)])
 
-    each(multiply, ranking._tile_rows(len(queries)))
+    each(multiply, _blockwise.tile_rows(len(queries)))
 
 
 def measure(function):

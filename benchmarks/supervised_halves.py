@@ -3,9 +3,9 @@
     python benchmarks/supervised_halves.py [digits] [mnist] [captions]
 
 Prints one table per data set, in the form in which RESULTS.md keeps them: mean average precision
-of cosine ranking. An item is relevant if it shows the query's digit; a caption, if its image and
-the query's have an object in common. MNIST and captions need mnist.npz and
-coco_val2017_captions.npz in the folder that MVCCA_DATA names.
+of cosine ranking, where an item is relevant if it shows the query's digit (a caption, if its image
+and the query's have an object in common), and R@10, where only the query's own counterpart is.
+MNIST and captions need mnist.npz and coco_val2017_captions.npz in the folder that MVCCA_DATA names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mvcca.datasets import fetch_coco_captions, fetch_mnist_halves, load_digits_
 from mvcca.linear import MLCCA, MVCCA, MVMLCCA, with_labels_as_view
 from mvcca.retrieval import evaluate_retrieval
 
-MEASURES = ("map", "map@50:cutoff")
+MEASURES = ("map", "map@50:cutoff", "r@10")
 SEEDS = range(5)
 
 
@@ -55,7 +55,7 @@ def methods(reg, few=9, many=50):
 
 
 def measure(model, labels_as_view, train, y, test, y_test):
-    """Rows (mAP, AP@50) for every ordered pair of views."""
+    """Rows (mAP, AP@50, R@10) for every ordered pair of views."""
     rows = with_labels_as_view(train, y) if labels_as_view else train
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*distinct label sets", category=UserWarning)
@@ -97,7 +97,7 @@ def digits():
                 )
                 values.append(found.mean(axis=0))
             mean, deviation = np.mean(values, axis=0), np.std(values, axis=0, ddof=1)
-            cells.append(f"{mean[0]:.3f} ± {deviation[0]:.3f} ({mean[1]:.3f})")
+            cells.append(f"{mean[0]:.3f} ± {deviation[0]:.3f} ({mean[1]:.3f}, {mean[2]:.3f})")
         print(f"| {name} | {settings(model)} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -125,9 +125,9 @@ def captions():
 
 
 def both_directions(forth, back, lines, train, test):
-    columns = [f"{name} {way}" for name in ("mAP", "AP@50") for way in (forth, back)]
+    columns = [f"{name} {way}" for name in ("mAP", "AP@50", "R@10") for way in (forth, back)]
     print(f"| method | settings | {' | '.join(columns)} |")
-    print("|---|---|---|---|---|---|")
+    print("|---|---|" + "---|" * len(columns))
     for name, model, labels_as_view in lines:
         found = measure(model, labels_as_view, train.views, train.labels, test.views, test.labels)
         cells = " | ".join(f"{value:.3f}" for value in found.T.ravel())

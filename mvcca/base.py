@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 import sklearn
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mvcca.labels import LabelTable, encode_labels
+from mvcca.labels import LabelTable, encode_labels, in_one_table
 from mvcca.views import Views, as_views, holds_views, in_same_container
 
 FLOATS = [np.float64, np.float32]
@@ -31,8 +31,12 @@ class Input:
     wrap: Callable[[Mapping[str, np.ndarray]], Any]
 
 
-class OutputContainerMixin:
+class OutputContainerMixin(TransformerMixin):
     """`set_output` for transformers whose output is one matrix, or several in a container."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # scikit-learn's own wrapping of outputs knows one matrix only.
+        super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what the matrices that come out are: "default" (NumPy), "pandas" or "polars".
@@ -122,7 +126,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to X (and y), then project X alone; see `fit` and `transform`."""
-        return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined]
+        return self.fit(X, y, **fit_params).transform(X)
 
     @property
     def _n_features_out(self) -> int:
@@ -130,10 +134,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return self.n_components_
 
     def _project(self, name: str, block: Any) -> np.ndarray:
-        weights = self.weights_[name].astype(block.dtype, copy=False)
-        if issparse(block):  # centring would fill the zeros in
-            return np.asarray(block @ weights - self.means_[name] @ self.weights_[name])
-        return (block - self.means_[name].astype(block.dtype)) @ weights
+        mean, weights = self.means_[name], self.weights_[name]
+        if issparse(block):  # centring first would fill the zeros in, so what is large subtracts
+            return np.asarray(block @ weights - mean @ weights).astype(block.dtype, copy=False)
+        rounded = mean.astype(block.dtype)
+        residue = (mean - rounded) @ weights  # of what float32 could not hold of the mean
+        return (block - rounded) @ weights.astype(block.dtype) - residue.astype(block.dtype)
 
     # ---- the door -------------------------------------------------------------------------------
 
@@ -392,29 +398,22 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
 def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str, np.ndarray]]:
     """Distinct label vectors over all views, and the code of every row of every view."""
     if not per_view:
-        table, codes = encode_labels(y)
-        if len(codes) != len(views):
+        shared, of_objects = encode_labels(y)
+        if len(of_objects) != len(views):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
-                f"{[len(views), len(codes)]}. One label (or label set) per object is expected."
+                f"{[len(views), len(of_objects)]}. One label (or label set) per object is expected."
             )
-        return table, {name: codes[views.objects(name)] for name in views.names}
+        return shared, {name: of_objects[views.objects(name)] for name in views.names}
     labels = labels_by_view(views, y, per_view)
-    table, codes = None, {}
+    encoded = []
     for name in views.names:
         try:
-            mine, codes[name] = encode_labels(labels[name])
+            encoded.append(encode_labels(labels[name]))
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
-        if table is None:
-            table = mine
-            continue
-        size = len(table)
-        table, lines = table.merge(mine)
-        codes = {other: lines[:size][c] if other != name else c for other, c in codes.items()}
-        codes[name] = lines[size:][codes[name]]
-    assert table is not None
-    return table, codes
+    table, of_each = in_one_table(encoded)
+    return table, dict(zip(views.names, of_each, strict=True))
 
 
 def _used_lines(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array, get_tags
@@ -36,7 +36,7 @@ from mvcca.views import Views, as_views, holds_views, in_same_container
 __all__ = ["JoinViews", "PerView", "SplitViews"]
 
 
-class PerView(OutputContainerMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class PerView(OutputContainerMixin, BaseEstimator):
     """Apply a transformer to every view, each fitted on its own.
 
     Parameters
@@ -284,7 +284,9 @@ class PerView(OutputContainerMixin, TransformerMixin, BaseEstimator, auto_wrap_o
         tags.transformer_tags.preserves_dtype = [
             dtype
             for dtype in ("float64", "float32")
-            if all(t.transformer_tags and dtype in t.transformer_tags.preserves_dtype for t in inner)
+            if all(
+                t.transformer_tags and dtype in t.transformer_tags.preserves_dtype for t in inner
+            )
         ]
         return tags
 
@@ -304,13 +306,7 @@ def _as_transformer(transformer: Any) -> Any:
     return transformer
 
 
-class SplitViews(
-    OneToOneFeatureMixin,
-    OutputContainerMixin,
-    TransformerMixin,
-    BaseEstimator,
-    auto_wrap_output_keys=None,
-):
+class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
     """Make views of the columns of one matrix or DataFrame.
 
     Parameters
@@ -479,13 +475,7 @@ def _take_columns(X: Any, columns: np.ndarray) -> Any:
     return X.iloc[:, key] if hasattr(X, "iloc") else X[:, key]
 
 
-class JoinViews(
-    OneToOneFeatureMixin,
-    OutputContainerMixin,
-    TransformerMixin,
-    BaseEstimator,
-    auto_wrap_output_keys=None,
-):
+class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
     """Make one matrix of several views of the same objects.
 
     Parameters

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class LabelTable:
 
     @property
     def is_binary(self) -> bool:
+        """Whether the vectors are indicators rather than real vectors."""
         return issparse(self.vectors)
 
     def dense(self) -> np.ndarray:
@@ -74,12 +76,14 @@ def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
     Raises
     ------
     ValueError
-        If labels hold NaN or infinity, or are neither one- nor two-dimensional.
+        If labels hold NaN or infinity, are neither one- nor two-dimensional, or are lists of
+        numbers that could be label sets as well as label vectors.
     """
     if issparse(y):
         return _encode_matrix(csr_array(y))
-    if _is_label_sets(y):
-        return _encode_sets([_as_set(labels) for labels in y])
+    sets = _label_sets(y)
+    if sets is not None:
+        return _encode_sets(sets)
     values = np.asarray(y)
     if values.dtype.kind == "O":
         values = _resolve_objects(values)
@@ -88,7 +92,7 @@ def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
     if values.ndim == 1:
         return _encode_classes(values)
     if values.ndim == 2:
-        if values.dtype.kind not in "biuf":
+        if values.dtype.kind not in "biufc":
             raise ValueError(
                 f"A two-dimensional y must hold numbers, got {values.dtype}. Pass several names "
                 "per row as a list of sets."
@@ -118,23 +122,26 @@ def indicator_matrices(*labels: Any) -> list[csr_array]:
     ValueError
         If labels are real-valued vectors, which have no label in common or apart.
     """
-    tables, codes = zip(*(encode_labels(y) for y in labels), strict=True)
-    for table in tables:
-        if not table.is_binary:
-            raise ValueError(
-                "Relevance needs classes, label sets or an indicator matrix; got real-valued "
-                "label vectors. Threshold them, or use weighted_average_precision."
-            )
-    merged, lines = tables[0], np.arange(len(tables[0]))
-    offsets = [lines]
-    for table in tables[1:]:
-        merged, moved = merged.merge(table)
-        size = len(moved) - len(table)
-        offsets = [moved[:size][old] for old in offsets] + [moved[size:]]
-    return [
-        csr_array(merged.vectors[line[code]])
-        for line, code in zip(offsets, codes, strict=True)
-    ]
+    table, codes = in_one_table([encode_labels(y) for y in labels])
+    if not table.is_binary:
+        raise ValueError(
+            "Relevance needs classes, label sets or an indicator matrix; got real-valued label "
+            "vectors. Threshold them, or use weighted_average_precision."
+        )
+    return [csr_array(table.vectors[lines]) for lines in codes]
+
+
+def in_one_table(
+    encoded: Sequence[tuple[LabelTable, np.ndarray]],
+) -> tuple[LabelTable, list[np.ndarray]]:
+    """Several encoded labels over one common table, and the codes of each in it."""
+    (table, first), *rest = encoded
+    codes = [first]
+    for mine, own in rest:
+        size = len(table)
+        table, lines = table.merge(mine)
+        codes = [lines[:size][code] for code in codes] + [lines[size:][own]]
+    return table, codes
 
 
 def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np.ndarray:
@@ -169,6 +176,8 @@ def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np
     missing = sorted({str(name) for names in sets for name in names if name not in vectors})
     if missing:
         raise KeyError(f"no word vector for the labels {missing}; add them to `vectors`")
+    if not vectors:
+        raise ValueError("vectors is empty: expected the word vector of at least one label.")
     n_dims = len(np.asarray(next(iter(vectors.values()))))
     total = np.zeros((len(sets), n_dims))
     for row, names in zip(total, sets, strict=True):
@@ -183,17 +192,28 @@ def _as_set(labels: Any) -> frozenset[Any]:
     return frozenset(labels)
 
 
-def _is_label_sets(y: Any) -> bool:
-    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
-        y = list(y)
-    if not isinstance(y, Sequence) or isinstance(y, str) or not len(y):
-        return False
-    if any(isinstance(item, set | frozenset) for item in y):
-        return True
-    if not all(isinstance(item, list | tuple) for item in y):
-        return False
-    ragged = len({len(item) for item in y}) > 1
-    return ragged or any(isinstance(name, str) for item in y for name in item)
+def _label_sets(y: Any) -> list[frozenset[Any]] | None:
+    """The label set of every row, if labels came as collections; else None."""
+    if not isinstance(y, list | tuple):
+        y = np.asarray(y)  # a Series, say
+        if y.dtype != object or y.ndim != 1:
+            return None
+    rows = list(y)
+    if any(isinstance(row, set | frozenset) for row in rows):
+        return [_as_set(row) for row in rows]
+    if not rows or not all(
+        isinstance(row, list | tuple | np.ndarray) and np.ndim(row) == 1 for row in rows
+    ):
+        return None
+    lengths, names = {len(row) for row in rows}, {name for row in rows for name in row}
+    if len(lengths) > 1 or any(isinstance(name, str) for name in names):
+        return [_as_set(row) for row in rows]
+    if all(isinstance(name, int | np.integer) for name in names) and not names <= {0, 1}:
+        raise ValueError(
+            "Lists of whole numbers, all equally long, may be label sets or label vectors. Pass a "
+            "list of sets, or a NumPy array."
+        )
+    return None
 
 
 def _encode_sets(sets: list[frozenset[Any]]) -> tuple[LabelTable, np.ndarray]:
@@ -212,11 +232,21 @@ def _encode_sets(sets: list[frozenset[Any]]) -> tuple[LabelTable, np.ndarray]:
 
 def _resolve_objects(values: np.ndarray) -> np.ndarray:
     """An object array as numbers where all of it is numbers, as names otherwise."""
-    if any(value is None for value in values.flat):
-        raise ValueError("Labels contain None; give every row a label, or an empty label set.")
+    for value in values.flat:
+        if _is_missing(value) and not isinstance(value, float):
+            raise ValueError(
+                f"Labels contain {value}; give every row a label, or an empty label set."
+            )
     if all(isinstance(value, int | float | np.number | np.bool_) for value in values.flat):
         return np.asarray(values.tolist())
+    if any(_is_missing(value) for value in values.flat):
+        raise ValueError("Labels contain NaN; give every row a label, or an empty label set.")
     return values.astype(str)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or the NA of pandas."""
+    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _encode_classes(values: np.ndarray) -> tuple[LabelTable, np.ndarray]:
@@ -226,7 +256,8 @@ def _encode_classes(values: np.ndarray) -> tuple[LabelTable, np.ndarray]:
         _require_finite(values)
         if not np.all(values == np.round(values)):  # a continuous target
             return _encode_matrix(values[:, None].astype(float))
-        values = values.astype(np.int64)
+        if np.all(np.abs(values) < 2**63):  # 1.0 in one view is the class 1 of another
+            values = values.astype(np.int64)
     vocabulary, codes = np.unique(values, return_inverse=True)
     vectors = csr_array(eye_array(len(vocabulary), dtype=np.uint8, format="csr"))
     return LabelTable(vectors, vocabulary.astype(object)), codes.reshape(-1)
@@ -237,14 +268,16 @@ def _is_indicator(values: np.ndarray) -> bool:
 
 
 def _encode_matrix(values: Any) -> tuple[LabelTable, np.ndarray]:
-    stored = values.data if issparse(values) else values
-    if stored.dtype.kind == "c":
+    if values.dtype.kind == "c":
         raise ValueError("Complex data not supported as labels.")
+    if issparse(values):
+        values = csr_array(values, copy=True)
+        values.sum_duplicates()
+    stored = values.data if issparse(values) else values
     _require_finite(stored)
     if _is_indicator(stored):
-        matrix = csr_array(values, dtype=np.uint8, copy=True)
+        matrix = csr_array(values, dtype=np.uint8)
         matrix.eliminate_zeros()
-        matrix.sort_indices()
         vectors, codes = _distinct_rows(matrix)
     else:
         dense = values.toarray() if issparse(values) else values
@@ -262,10 +295,7 @@ def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
     if issparse(matrix):
         ends, bytes_each = matrix.indptr, matrix.indices.itemsize
         buffer = matrix.indices.tobytes()
-        keys = [
-            buffer[start * bytes_each : end * bytes_each]
-            for start, end in zip(ends[:-1], ends[1:], strict=True)
-        ]
+        keys = [buffer[start * bytes_each : end * bytes_each] for start, end in pairwise(ends)]
     else:
         keys = [row.tobytes() for row in matrix + 0.0]  # + 0.0 makes -0.0 equal to 0.0
     seen: dict[bytes, int] = {}
@@ -277,7 +307,7 @@ def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
 
 def _common_columns(a: LabelTable, b: LabelTable) -> tuple[Any, Any, np.ndarray | None]:
     """The vectors of two tables over the same columns."""
-    if a.is_binary != b.is_binary or (a.vocabulary is None) != (b.vocabulary is None):
+    if (a.vocabulary is None) != (b.vocabulary is None):
         raise ValueError(
             "Labels of the same kind are expected everywhere: classes or label sets, indicator "
             "matrices, or real label vectors. Got two kinds."
@@ -289,7 +319,9 @@ def _common_columns(a: LabelTable, b: LabelTable) -> tuple[Any, Any, np.ndarray 
                 f"{b.vectors.shape[1]}. For vocabularies that differ between views, pass word "
                 "vectors (mvcca.labels.label_vectors)."
             )
-        return a.vectors, b.vectors, None
+        if a.is_binary and b.is_binary:
+            return a.vectors, b.vectors, None
+        return a.dense(), b.dense(), None  # label vectors that happen to be 0 and 1 are real too
     names = sorted({*a.vocabulary, *b.vocabulary}, key=lambda name: (type(name).__name__, name))
     column = {name: number for number, name in enumerate(names)}
     vocabulary = np.empty(len(names), dtype=object)

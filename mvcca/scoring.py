@@ -14,8 +14,9 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from mvcca.base import is_per_view
-from mvcca.retrieval.evaluate import Measure, RelevanceBy, evaluate_retrieval
+from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.metrics import METRICS, Metric
+from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.views import Views, as_views, holds_views
 
 __all__ = ["RetrievalScorer", "retrieval_scorer"]

@@ -40,7 +40,8 @@ def squared_exponential(A: np.ndarray, B: np.ndarray, sigma: float = 1.0) -> np.
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
        Cross-modal Matching and Retrieval", CVPRW 2022.
     """
-    return np.exp(-squared_distances(A, B) / sigma / 2)
+    with np.errstate(over="ignore"):  # a tiny sigma is the identity: exp(-inf) = 0
+        return np.exp(-squared_distances(A, B) / sigma / 2)
 
 
 def exponential(A: np.ndarray, B: np.ndarray, sigma: float = 1.0) -> np.ndarray:
@@ -62,7 +63,8 @@ def exponential(A: np.ndarray, B: np.ndarray, sigma: float = 1.0) -> np.ndarray:
     ----------
     .. [1] Ranjan, Rasiwasia and Jawahar, "Multi-label Cross-modal Retrieval", ICCV 2015.
     """
-    return np.exp(-np.sqrt(squared_distances(A, B)) / sigma)
+    with np.errstate(over="ignore"):
+        return np.exp(-np.sqrt(squared_distances(A, B)) / sigma)
 
 
 def cosine(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -140,6 +142,7 @@ class LabelGram:
         self._tile_rows = tile_rows
         self._factor: Any = None
         self._fill: Any = None
+        self._has_unit_diagonal = similarity in ("sqexp", "exp")
         if similarity == "cosine":
             self._factor = _unit_rows(table.dense())
         elif similarity == "equal":
@@ -185,6 +188,8 @@ class LabelGram:
             shape = (rows.stop - rows.start, rows.stop if lower else self._n)
             strip = buffer[: shape[0] * shape[1]].reshape(shape)
             self._fill(rows, slice(0, shape[1]), strip)
+            if self._has_unit_diagonal:  # whatever rounding made of a distance of nothing
+                np.fill_diagonal(strip[:, rows], 1)
             yield rows, strip
 
 
@@ -218,7 +223,8 @@ def _real_fill(table: LabelTable, sigma: float) -> Any:
         A, B = vectors[rows].astype(out.dtype), vectors[columns].astype(out.dtype)
         np.matmul(A, B.T, out=out)
         half_norms = [np.einsum("ij,ij->i", V, V) / 2 for V in (A, B)]
-        inner_products_to_exponents(out, *half_norms, 1 / np.maximum(sigma, np.finfo(float).tiny))
+        scale = min(1 / float(sigma), np.finfo(out.dtype).max)  # of a tiny sigma: inf x 0 is NaN
+        inner_products_to_exponents(out, *half_norms, scale)
         np.exp(out, out=out)
 
     return fill
@@ -254,8 +260,10 @@ def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
     origin = B.mean(axis=0)  # the expansion below rounds by the size of the norms
     A, B = A - origin, B - origin
-    squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2 * (A @ B.T)
-    return np.maximum(squares, 0)
+    norms = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
+    squares = norms - 2 * (A @ B.T)
+    rounding = (4 + A.shape[1]) * np.finfo(float).eps * norms
+    return np.where(squares > rounding, squares, 0.0)
 
 
 def _unit_rows(A: np.ndarray) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""The container every estimator takes: several feature matrices indexed together by object.
+"""The container every estimator takes: feature matrices of several views, indexed by object.
 
-`Views` speaks NumPy's row protocol (`shape`, `len`, `views[rows]`), which is all that scikit-learn's
-splitters, searches and pipelines ask of their input. What lives here is the pairing of rows and the
-containers a user may pass instead; whether the numbers are usable is checked where they are used.
+`Views` speaks NumPy's row protocol (`shape`, `len`, `views[rows]`), which is all that the
+splitters, searches and pipelines of scikit-learn ask of their input. What lives here is the pairing
+of rows and the containers a user may pass instead; whether the numbers are usable is checked where
+they are used.
 """
 
 from __future__ import annotations
@@ -105,24 +106,29 @@ class Views:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The views, in order."""
         return tuple(self._blocks)
 
     @property
     def widths(self) -> dict[str, int]:
+        """Number of features of each view."""
         return {name: block.shape[1] for name, block in self._blocks.items()}
 
     @property
     def seen(self) -> np.ndarray:
+        """Whether an object is seen in a view, (n_objects, n_views)."""
         return self._seen
 
     @property
     def pattern(self) -> np.ndarray:
+        """The views each object is seen in, such as ``"image+text"``."""
         kinds, which = np.unique(self._seen, axis=0, return_inverse=True)
         labels = ["+".join(np.array(self.names)[kind]) for kind in kinds]
-        return np.array(labels)[which.reshape(-1)]
+        return np.array(labels, dtype=str)[which.reshape(-1)]
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Number of objects and total number of features."""
         return len(self), sum(self.widths.values())
 
     def __len__(self) -> int:
@@ -175,8 +181,8 @@ class Views:
 
     def select(self, names: Sequence[str]) -> Views:
         """The same objects in some of the views."""
-        columns = [self.names.index(name) for name in names]
-        return Views._of({name: self[name] for name in names}, self._seen[:, columns])
+        blocks = {name: self[name] for name in names}
+        return Views._of(blocks, self._seen[:, [self.names.index(name) for name in names]])
 
     def replace(self, blocks: Mapping[str, Any]) -> Views:
         """The same objects with other matrices: one row for each row of ``views[name]``."""
@@ -189,8 +195,16 @@ class Views:
 
     def add(self, name: str, block: Any) -> Views:
         """The same objects with one more view, in which all of them are seen."""
-        blocks = self._blocks | _named_blocks({name: block})
-        return Views._of(blocks, np.column_stack([self._seen, np.ones(len(self), dtype=bool)]))
+        if name in self:
+            raise ValueError(f"There is a view named {name!r} already; choose another name.")
+        added = _named_blocks({name: block})
+        if added[name].shape[0] != len(self):
+            raise ValueError(
+                f"View {name!r} has {added[name].shape[0]} rows for {len(self)} objects; an added "
+                "view shows every object."
+            )
+        seen = np.column_stack([self._seen, np.ones(len(self), dtype=bool)])
+        return Views._of(self._blocks | added, seen)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(

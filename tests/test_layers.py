@@ -22,8 +22,10 @@ LAYERS = (
     ("base",),
     ("compose", "datasets", "inspection", "kernel", "linear", "persistence", "retrieval"),
     ("plotting", "scoring"),
-    ("cli", "deep"),
+    ("deep",),
     ("__init__",),
+    ("cli",),
+    ("__main__",),
 )
 ROW_OF = {name: row for row, names in enumerate(LAYERS) for name in names}
 

@@ -106,9 +106,7 @@ def test_ranks_of_a_single_relevant_item_are_those_of_scipy(ties, method):
 def test_sparse_relevance_gives_the_same_ranks_and_precisions(container):
     scores, relevance = ranked_lists()
     sparse = container(relevance)
-    np.testing.assert_array_equal(
-        relevant_ranks(scores, sparse), relevant_ranks(scores, relevance)
-    )
+    np.testing.assert_array_equal(relevant_ranks(scores, sparse), relevant_ranks(scores, relevance))
     np.testing.assert_array_equal(
         average_precision(scores, sparse, 7), average_precision(scores, relevance, 7)
     )
@@ -385,7 +383,10 @@ def test_scores_that_are_not_finite_are_refused(measure, value):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: relevant_ranks(np.zeros((2, 3)), np.ones((3, 2))), r"shape \(2, 3\), got \(3, 2\)"),
+        (
+            lambda: relevant_ranks(np.zeros((2, 3)), np.ones((3, 2))),
+            r"shape \(2, 3\), got \(3, 2\)",
+        ),
         (lambda: relevant_ranks(np.zeros((0, 3)), np.ones((0, 3))), "not empty"),
         (lambda: relevant_ranks(np.zeros(3), np.ones(3)), "matrix"),
         (lambda: relevant_ranks(np.zeros((1, 1)), [["yes"]]), "boolean"),

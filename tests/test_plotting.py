@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from sklearn.datasets import load_linnerud
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
@@ -21,7 +22,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
-from matplotlib.colors import to_hex  # noqa: E402
+from matplotlib.colors import to_hex, to_rgb  # noqa: E402
 
 from mvcca.plotting import (  # noqa: E402
     CorrelationDisplay,
@@ -33,6 +34,7 @@ from mvcca.plotting import (  # noqa: E402
     plot_loadings,
     plot_recall,
 )
+from mvcca.plotting._style import COLORS  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +114,41 @@ def test_a_missing_matplotlib_names_what_to_install(monkeypatch, cca, views):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install mvcca\[plot\]"):
         plot_recall(cca, views)
+
+
+# Linear RGB without one kind of cone: Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009.
+VISION = {
+    "normal": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_all_colours_are_told_apart_with_any_colour_vision(vision):
+    encoded = np.array([to_rgb(tone) for tone in COLORS])
+    linear = np.where(encoded > 0.04045, ((encoded + 0.055) / 1.055) ** 2.4, encoded / 12.92)
+    seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
+    to_xyz = np.array(
+        [[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]]
+    )
+    x, y, z = np.cbrt(seen @ to_xyz / [0.9505, 1, 1.089]).T  # none is near black
+    lab = np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
+    # A difference of 2.3 is just noticeable; that of neighbours in a legend should be much more.
+    assert pdist(lab).min() > 17
 
 
 # ---- correlations -------------------------------------------------------------------------------

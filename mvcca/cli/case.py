@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -33,10 +34,12 @@ class Case:
         several to be compared.
     train_relevance, test_relevance : Labels or None
         What makes objects relevant to each other, besides being the same.
-    remark : str
-        What a reader has to know to read the numbers.
+    like, same : str
+        What items that share a label, and items of the same object, have in common.
+    layout : tuple of tuples of str
+        Views whose rows are parts of one image, as rows and columns of that image.
     image_shapes : mapping of str to (height, width)
-        Of views whose rows are images.
+        Of the parts.
     words : callable or None
         Text for a row of a view, from the view's name and the row.
     """
@@ -47,7 +50,9 @@ class Case:
     labels: dict[str, Labels]
     train_relevance: Labels | None
     test_relevance: Labels | None
-    remark: str = ""
+    like: str = "a label in common"
+    same: str = "the same object"
+    layout: tuple[tuple[str, ...], ...] = ()
     image_shapes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     words: Callable[[str, int], str] | None = None
 
@@ -56,16 +61,37 @@ class Case:
         """Whether any training object is seen in two views."""
         return bool((self.train.seen.sum(axis=1) > 1).any())
 
+    @property
+    def has_test_pairs(self) -> bool:
+        """Whether enough held-out objects are seen in two views to correlate these."""
+        shared = self.test.seen.T.astype(int) @ self.test.seen
+        return bool((shared[~np.eye(len(shared), dtype=bool)] > 1).any())
+
+    @property
+    def relevance_vectors(self) -> Any:
+        """Labels of held-out objects in which two can have one in common; None without any."""
+        labels = self.test_relevance
+        return labels.vectors if labels is not None and labels.are_sets else None
+
+    @property
+    def label_texts(self) -> list[str] | None:
+        """Names of each held-out object's labels; None without any."""
+        labels = self.test_relevance
+        return labels.texts() if labels is not None and labels.are_sets else None
+
     def describe(self) -> list[str]:
-        """Views, labels and sizes, as lines of text."""
+        """Views, sizes and labels, as lines of text."""
         views = ", ".join(f"{name} ({width})" for name, width in self.train.widths.items())
         pairing = "paired" if self.has_pairs else "unpaired"
-        labels = [f"{name}: {labels.describe()}" for name, labels in self.labels.items()]
+        several = len(self.labels) > 1
+        labels = [
+            f"{kind}: {of.describe()}" if several else of.describe()
+            for kind, of in self.labels.items()
+        ]
         return [
             f"views: {views}; {len(self.train):,} {pairing} objects to train on, "
             f"{len(self.test):,} held out",
             *([f"labels: {'; '.join(labels)}"] if labels else []),
-            *([self.remark] if self.remark else []),
         ]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, load_npz
+from scipy.sparse import csr_array, issparse, load_npz
 
 from mvcca.cli.errors import CommandError
 
@@ -75,19 +75,20 @@ def _read_npy(path: Path) -> np.ndarray:
 
 
 def _read_npz(path: Path, key: str | None = None) -> Any:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file:  # np.load leaves a damaged file open
+        archive = np.load(file, allow_pickle=False)
         if not hasattr(archive, "files"):
-            raise ValueError("it holds a single array; save it as .npy")
+            raise ValueError("it holds a single array; name it .npy")
         keys = list(archive.files)
-        if key is None and not _SPARSE_KEYS <= set(keys):
-            if len(keys) != 1:
-                raise ValueError(f"it holds the arrays {keys}; name one, as in {path.name}:KEY")
-            key = keys[0]
-        if key is not None:
-            if key not in keys:
-                raise ValueError(f"it has no array {key!r}; it holds {keys}")
-            return archive[key]
-    return load_npz(path).tocsr()
+        if key is None and _SPARSE_KEYS.issubset(keys):
+            file.seek(0)
+            return csr_array(load_npz(file))
+        if key is None and len(keys) != 1:
+            raise ValueError(f"it holds the arrays {keys}; name one, as in {path.name}:KEY")
+        key = keys[0] if key is None else key
+        if key not in keys:
+            raise ValueError(f"it has no array {key!r}; it holds {keys}")
+        return archive[key]
 
 
 def _read_table(path: Path) -> np.ndarray:
@@ -101,9 +102,16 @@ def _read_table(path: Path) -> np.ndarray:
         raise ValueError("its first column has no name and is likely a row index; write without it")
     if not all(map(_is_number, head[n_header])):
         return np.array(list(islice(_lines(path, delimiter), n_header, None)))
-    options = {"encoding": "utf-8-sig", "comments": None, "quotechar": '"', "ndmin": 2}
     try:
-        return np.loadtxt(path, delimiter=delimiter, skiprows=n_header, **options)
+        return np.loadtxt(
+            path,
+            delimiter=delimiter,
+            skiprows=n_header,
+            ndmin=2,
+            comments=None,
+            quotechar='"',
+            encoding="utf-8-sig",
+        )
     except ValueError:
         for number, row in islice(enumerate(_lines(path, delimiter), start=1), n_header, None):
             for column, cell in enumerate(row, start=1):

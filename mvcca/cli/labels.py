@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from mvcca.cli.errors import CommandError
 from mvcca.cli.files import FORMATS, read_array
@@ -37,7 +38,7 @@ class Labels:
     names: Sequence[str]
 
     @classmethod
-    def of(cls, *parts: Any, names: Sequence[str] | None = None) -> Labels:
+    def of(cls, *parts: Any, names: Sequence[Any] | None = None) -> Labels:
         """Stack labels in any form; `names` are those of classes 0, 1, ... or of columns."""
         table, codes = encode_labels(parts[0])
         for part in parts[1:]:
@@ -45,7 +46,9 @@ class Labels:
             size = len(table)
             table, lines = table.merge(other)
             codes = np.concatenate([lines[:size][codes], lines[size:][more]])
-        columns = range(table.vectors.shape[1]) if table.vocabulary is None else table.vocabulary
+        columns: Sequence[Any] = range(table.vectors.shape[1])
+        if table.vocabulary is not None:
+            columns = list(table.vocabulary)
         if names is not None:
             columns = [names[column] for column in columns]
         elif table.vocabulary is None:
@@ -70,7 +73,7 @@ class Labels:
         starts, columns = self.vectors.indptr, self.vectors.indices
         return [
             ", ".join(self.names[column] for column in columns[start:end])
-            for start, end in zip(starts[:-1], starts[1:], strict=True)
+            for start, end in pairwise(starts)
         ]
 
     def describe(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -22,10 +22,19 @@ from mvcca.cli.labels import Labels
 from mvcca.cli.methods import METHODS, Method
 from mvcca.cli.progress import Progress
 from mvcca.retrieval import RetrievalTable, evaluate_retrieval
-from mvcca.retrieval.evaluate import Measure
+from mvcca.retrieval.measure import Measure
 from mvcca.views import Views
 
-__all__ = ["Outcome", "Settings", "at_random", "best_of", "check_settings", "run_case"]
+__all__ = [
+    "Fitted",
+    "Outcome",
+    "Settings",
+    "Skipped",
+    "at_random",
+    "best_of",
+    "check_settings",
+    "run_case",
+]
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,8 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What became of one method on one case.
+class Fitted:
+    """A method on a case.
 
     Attributes
     ----------
@@ -66,28 +75,42 @@ class Outcome:
         The method.
     learns_from : str
         Pairs, or which labels.
-    skipped : str
-        Why it was not fitted; empty if it was.
-    estimator : estimator or None
+    estimator : estimator
         The method, fitted.
     seconds : float
         How long the fit took.
-    train, test : Views or None
+    train, test : Views
         Projected training and held-out objects.
-    retrieval : RetrievalTable or None
+    retrieval : RetrievalTable
         Measures of the held-out objects.
     warnings : tuple of str
+        What the fit warned of, each warning once.
     """
 
     title: str
     learns_from: str
-    skipped: str = ""
-    estimator: Any = None
-    seconds: float = 0.0
-    train: Views | None = None
-    test: Views | None = None
-    retrieval: RetrievalTable | None = None
-    warnings: tuple[str, ...] = ()
+    estimator: Any
+    seconds: float
+    train: Views
+    test: Views
+    retrieval: RetrievalTable
+    warnings: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The method, with the labels it learned from."""
+        return self.title if self.learns_from == "pairs" else f"{self.title} ({self.learns_from})"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A method that cannot take a case, and why."""
+
+    title: str
+    reason: str
+
+
+Outcome = Fitted | Skipped
 
 
 def check_settings(settings: Settings) -> None:
@@ -113,12 +136,12 @@ def run_case(case: Case, settings: Settings, progress: Progress) -> list[Outcome
     _check_relevance(case, settings)
     outcomes = []
     for name, kind in _runs(case, settings):
-        method = METHODS[name]
-        progress.say(f"{case.title}: {method.title}")
-        outcomes.append(_run(method, kind, case, settings))
-    if all(outcome.skipped for outcome in outcomes):
-        reasons = "; ".join(f"{outcome.title}: {outcome.skipped}" for outcome in outcomes)
-        raise CommandError(f"no method could be fitted. {reasons}")
+        progress.say(f"{case.title}: {METHODS[name].title}")
+        outcomes.append(_run(METHODS[name], kind, case, settings))
+    skipped = [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
+    if len(skipped) == len(outcomes):
+        reasons = dict.fromkeys(f"{outcome.title}: {outcome.reason}" for outcome in skipped)
+        raise CommandError(f"no method could be fitted. {'; '.join(reasons)}")
     return outcomes
 
 
@@ -129,10 +152,9 @@ def at_random(case: Case, settings: Settings) -> RetrievalTable:
     return _measure(case.test.replace(noise), case.test_relevance, settings)
 
 
-def best_of(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome with the best first measure."""
-    fitted = [outcome for outcome in outcomes if outcome.retrieval is not None]
-    return max(fitted, key=lambda outcome: _goodness(outcome.retrieval))  # type: ignore[arg-type]
+def best_of(fitted: Sequence[Fitted]) -> Fitted:
+    """The method with the best first measure."""
+    return max(fitted, key=lambda outcome: _goodness(outcome.retrieval))
 
 
 def _runs(case: Case, settings: Settings) -> Iterator[tuple[str, str]]:
@@ -142,11 +164,10 @@ def _runs(case: Case, settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _run(method: Method, kind: str, case: Case, settings: Settings) -> Outcome:
-    outcome = Outcome(method.title, _learns_from(method, kind, case))
     if method.learns_from == "pairs" and not case.has_pairs:
-        return replace(outcome, skipped="needs objects seen in two views; these are unpaired")
+        return Skipped(method.title, "needs objects seen in two views; these are unpaired")
     if method.learns_from != "pairs" and not kind:
-        return replace(outcome, skipped="needs labels")
+        return Skipped(method.title, "needs labels")
     labels = case.labels.get(kind)
     y = None if labels is None else labels.vectors
     with warnings.catch_warnings(record=True) as caught:
@@ -159,19 +180,19 @@ def _run(method: Method, kind: str, case: Case, settings: Settings) -> Outcome:
             start = perf_counter()
             method.fit(estimator, case.train, y)
             seconds = perf_counter() - start
-        except ValueError as error:
-            return replace(outcome, skipped=" ".join(str(error).split()))
+        except ValueError as error:  # the estimator's own words for why it cannot
+            return Skipped(method.title, " ".join(str(error).split()))
         train, test = estimator.transform(case.train), estimator.transform(case.test)
         retrieval = _measure(test, case.test_relevance, settings)
-    messages = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    return replace(
-        outcome,
-        estimator=estimator,
-        seconds=seconds,
-        train=train,
-        test=test,
-        retrieval=retrieval,
-        warnings=tuple(messages),
+    return Fitted(
+        method.title,
+        _learns_from(method, kind, case),
+        estimator,
+        seconds,
+        train,
+        test,
+        retrieval,
+        tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
     )
 
 
@@ -213,7 +234,7 @@ def _measure(scores: Views, relevance: Labels | None, settings: Settings) -> Ret
 
 
 def _check_relevance(case: Case, settings: Settings) -> None:
-    has_labels = case.test_relevance is not None and case.test_relevance.are_sets
+    has_labels = case.relevance_vectors is not None
     if settings.relevance == "labels" and not has_labels:
         raise CommandError("--relevance labels needs classes or label sets; there are none")
     if settings.relevance == "pairs" and not case.has_pairs:

@@ -1,18 +1,24 @@
-"""Results as cells, notes and aligned text: what both the terminal and the report show."""
+"""Results as lines of cells, with what has to be said above and below them, and as aligned text.
+
+The terminal shows `Results` as text and `mvcca.cli.report` as HTML: what a number is, how many
+digits it has and what it is called is decided here for both.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
-from mvcca.cli.run import Outcome
+from mvcca.cli.case import Case
+from mvcca.cli.run import Fitted, Outcome, Settings, Skipped, best_of
 from mvcca.retrieval import RetrievalTable
+from mvcca.retrieval.measure import Measure
 
-__all__ = ["Line", "Results", "aligned"]
+__all__ = ["Line", "Results", "pretty", "written"]
 
 _PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
-_VIEW = re.compile(r"(?<=[Vv]iew )'([^']*)'")
+_TEXT_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -21,41 +27,44 @@ class Line:
 
     Attributes
     ----------
-    title, learns_from : str
-        The method, and what it was fitted to.
-    values : dict of str to str
-        Measures, written out; empty if the method was skipped.
-    seconds, notes : str
-        The time of the fit, and numbers of the notes that concern it.
+    cells : list of str
+        One for each cell of the header.
     skipped : str
-        Why there are no values.
-    is_best : bool
-        Whether its first measure is the best.
+        Why there are no measures; empty if there are.
+    kind : {"", "best", "direction", "chance"}
+        Whether it is the method with the best first measure, one direction of a method, or not a
+        method.
     """
 
-    title: str
-    learns_from: str
-    values: dict[str, str]
-    seconds: str = ""
-    notes: str = ""
+    cells: list[str]
     skipped: str = ""
-    is_best: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Lines of results with their header, and what has to be said below them.
+    """All outcomes of a case, written out.
 
     Attributes
     ----------
+    case : Case
+    fitted : list of Fitted
+    best : Fitted
+        The one with the best first measure.
+    about : list of str
+        What the numbers are about, in lines of text.
     header : list of str
     lines : list of Line
     notes : list of str
-        Warnings, numbered from 1 in `Line.notes`.
+        Warnings, numbered from 1 in the last cell of the lines.
     meanings : list of str
         What the measures stand for.
     """
 
+    case: Case
+    fitted: list[Fitted]
+    best: Fitted
+    about: list[str]
     header: list[str]
     lines: list[Line]
     notes: list[str]
@@ -64,44 +73,89 @@ class Results:
     @classmethod
     def of(
         cls,
+        case: Case,
         outcomes: Sequence[Outcome],
         chance: RetrievalTable,
-        best: Outcome,
-        by_direction: bool = False,
+        settings: Settings,
+        by_direction: bool,
     ) -> Results:
-        """Write outcomes out, with random scores as the last line."""
-        notes: list[str] = []
+        """Write outcomes out, with the measures of random scores as the last line."""
+        fitted = [outcome for outcome in outcomes if isinstance(outcome, Fitted)]
+        best, names = best_of(fitted), list(chance.mean())
+        notes = list(dict.fromkeys(text for outcome in fitted for text in outcome.warnings))
         lines = []
         for outcome in outcomes:
-            lines += _lines(outcome, notes, outcome is best, by_direction)
-        lines.append(Line("random scores", "nothing", _written(chance.mean())))
-        header = ["method", "learns from", *map(pretty, chance.mean()), "fit s", "notes"]
-        return cls(header if notes else header[:-1], lines, notes, list(chance.notes))
-
-    def cells(self, line: Line) -> list[str]:
-        """A line under the header."""
-        cells = [line.title, line.learns_from, *line.values.values(), line.seconds, line.notes]
-        return cells[: len(self.header)]
+            if isinstance(outcome, Skipped):
+                blank = [""] * (len(names) + 3)
+                lines.append(Line([outcome.title, *blank], skipped=outcome.reason))
+                continue
+            numbers = " ".join(f"[{notes.index(text) + 1}]" for text in outcome.warnings)
+            cells = [*_measures(outcome.retrieval.mean()), f"{outcome.seconds:.2f}", numbers]
+            kind = "best" if outcome is best else ""
+            lines.append(Line([outcome.title, outcome.learns_from, *cells], kind=kind))
+            for row in outcome.retrieval if by_direction else ():
+                direction = f"  {row.query} -> {row.target}"
+                cells = [direction, "", *_measures(row.values), "", ""]
+                lines.append(Line(cells, kind="direction"))
+        cells = ["random scores", "nothing", *_measures(chance.mean()), "", ""]
+        return cls(
+            case,
+            fitted,
+            best,
+            about=[*case.describe(), _right_items(case, settings)],
+            header=["method", "learns from", *map(pretty, names), "fit s", "notes"],
+            lines=[*lines, Line(cells, kind="chance")],
+            notes=notes,
+            meanings=[_meaning(note) for note in chance.notes],
+        )
 
     def __str__(self) -> str:
-        full = [self.cells(line) for line in self.lines if not line.skipped]
-        text = iter(aligned([self.header, *full], n_left=2))
-        width = max(len(line.title) for line in self.lines)
-        lines = [next(text)]
-        for line in self.lines:
-            reason = f"{line.title.ljust(width)}  skipped: {line.skipped}"
-            lines.append(reason if line.skipped else next(text))
-        notes = [f"[{number}] {note}" for number, note in enumerate(self.notes, start=1)]
-        return "\n".join([*lines, *notes])
+        header, *rows = _aligned([self.header, *(line.cells for line in self.lines)], n_left=2)
+        indent = max(len(line.cells[0]) for line in self.lines)
+        lines = [
+            f"{line.cells[0].ljust(indent)}  skipped: {line.skipped}" if line.skipped else row
+            for line, row in zip(self.lines, rows, strict=True)
+        ]
+        notes = [
+            fill(f"[{number}] {note}", _TEXT_WIDTH, subsequent_indent="    ")
+            for number, note in enumerate(self.notes, start=1)
+        ]
+        return "\n".join([self.case.title, *self.about, "", header, *lines, *notes])
 
 
-def pretty(metric: str) -> str:
+def pretty(name: str) -> str:
     """A measure's name as papers print it: ``map@50`` is mAP@50."""
-    kind = re.split("[@:]", metric)[0]
-    return _PRETTY.get(kind, kind.replace("_", " ")) + metric[len(kind) :]
+    kind = Measure.parse(name).kind
+    return _PRETTY.get(kind, kind.replace("_", " ")) + name.removeprefix(kind)
 
 
-def aligned(rows: Sequence[Sequence[str]], n_left: int) -> list[str]:
+def written(name: str, value: float) -> str:
+    """A measure's value with as many digits as mean something."""
+    return format(value, ".1f" if Measure.parse(name).smaller_is_better else ".3f")
+
+
+def _measures(values: dict[str, float]) -> list[str]:
+    return [written(name, value) for name, value in values.items()]
+
+
+def _right_items(case: Case, settings: Settings) -> str:
+    """Which items are right for a query, by each measure."""
+    names: dict[str, list[str]] = {case.like: [], case.same: []}
+    for name in settings.metrics:
+        by_pairs = settings.relevance == "pairs" or case.relevance_vectors is None
+        if settings.relevance is None and Measure.parse(name).is_rank:
+            by_pairs = case.has_pairs
+        names[case.same if by_pairs else case.like].append(pretty(name))
+    return "right items: " + "; ".join(f"{w} ({', '.join(of)})" for w, of in names.items() if of)
+
+
+def _meaning(note: str) -> str:
+    """What measures mean, under their pretty names."""
+    names, _, meaning = note.partition(": ")
+    return f"{', '.join(map(pretty, names.split(', ')))}: {meaning}"
+
+
+def _aligned(rows: Sequence[Sequence[str]], n_left: int) -> list[str]:
     """Rows of cells as lines of equal columns, the first `n_left` of them flush left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -110,57 +164,4 @@ def aligned(rows: Sequence[Sequence[str]], n_left: int) -> list[str]:
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
-    ]
-
-
-def _lines(
-    outcome: Outcome, notes: list[str], is_best: bool, by_direction: bool
-) -> list[Line]:
-    if outcome.retrieval is None:
-        return [Line(outcome.title, outcome.learns_from, {}, skipped=outcome.skipped)]
-    numbers = []
-    for message in _merged(outcome.warnings):
-        if message not in notes:
-            notes.append(message)
-        numbers.append(notes.index(message) + 1)
-    first = Line(
-        outcome.title,
-        outcome.learns_from,
-        _written(outcome.retrieval.mean()),
-        f"{outcome.seconds:.2f}",
-        " ".join(f"[{number}]" for number in numbers),
-        is_best=is_best,
-    )
-    if not by_direction:
-        return [first]
-    return [
-        first,
-        *(
-            Line(f"  {row.query} -> {row.target}", "", _written(row.values))
-            for row in outcome.retrieval
-        ),
-    ]
-
-
-def _written(values: dict[str, float]) -> dict[str, str]:
-    return {
-        name: f"{value:.1f}" if name.startswith(("mr:", "mean_rank")) or name == "mr"
-        else f"{value:.3f}"
-        for name, value in values.items()
-    }
-
-
-def _merged(messages: Sequence[str]) -> list[str]:
-    """Messages that differ in the name of a view only, as one that names them all."""
-    views: dict[str, list[str]] = {}
-    for message in messages:
-        found = _VIEW.search(message)
-        views.setdefault(_VIEW.sub("{}", message, count=1), []).extend(
-            [repr(found[1])] if found else []
-        )
-    return [
-        text.replace("{}", names[0] + (f" (and {', '.join(names[1:])})" if names[1:] else ""), 1)
-        for text, names in (
-            (template, names or ["{}"]) for template, names in views.items()
-        )
     ]

@@ -16,9 +16,10 @@ class CCA(MVCCA):
 
         max tr(Aᵀ Σ_xy B)   subject to   Aᵀ (Σ_xx + r_x I) A = Bᵀ (Σ_yy + r_y I) B = I,
 
-    by whitening each view and one singular value decomposition of Σ_xx^(-1/2) Σ_xy Σ_yy^(-1/2). With
-    reg > 0 this is the canonical ridge [2]_. Rank-deficient views, and more features than rows, are
-    handled; ill-conditioned views are decomposed themselves rather than their covariance.
+    by whitening each view and one singular value decomposition of Σ_xx^(-1/2) Σ_xy Σ_yy^(-1/2).
+    With reg > 0 this is the canonical ridge [2]_. Rank-deficient views, and more features
+    than rows, are handled; ill-conditioned views are decomposed themselves rather than their
+    covariance.
 
     Parameters
     ----------
@@ -82,6 +83,6 @@ class CCA(MVCCA):
         self.reg = reg
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project both: two lone matrices give a tuple, as in scikit-learn."""
+        """Fit to X (and y), then project both; two lone matrices give a tuple."""
         second = None if holds_views(X) else y
         return self.fit(X, y, **fit_params).transform(X, second)

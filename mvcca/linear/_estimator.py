@@ -18,6 +18,7 @@ from mvcca.base import MultiViewEstimator, encode_views, is_per_view
 from mvcca.config import block_slices
 from mvcca.labels import indicator_matrices
 from mvcca.linalg import Rotation, Solution, Whitener, with_fixed_signs
+from mvcca.linear._shrinkage import ledoit_wolf_ridge
 from mvcca.measures import average_precision, column_correlations
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import column_slices
@@ -39,6 +40,7 @@ class LinearEstimator(MultiViewEstimator):
 
     n_components: int
     reg: float | str | Mapping[str, float]
+    _statistic: Any  # of the batches so far; None after fit
     power: float = 0.0  # a parameter of the estimators whose eigenvalues are worth weighting by
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -89,16 +91,21 @@ class LinearEstimator(MultiViewEstimator):
 
     # ---- the ending of every fit ----------------------------------------------------------------
 
-    def _reg_of_views(self, names: tuple[str, ...], views: Views | None) -> dict[str, float]:
+    def _reg_of_views(
+        self, names: tuple[str, ...], views: Views | None, weights: np.ndarray | None = None
+    ) -> dict[str, float]:
         if self.reg == "auto":
             if views is None:
                 raise ValueError(
                     'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give '
                     "partial_fit a number."
                 )
-            return {name: _ledoit_wolf_ridge(views[name]) for name in names}
+            return {
+                name: ledoit_wolf_ridge(block, _own_weights(views, name, weights))
+                for name, block in views.items()
+            }
         if not isinstance(self.reg, Mapping):
-            return dict.fromkeys(names, float(self.reg))  # type: ignore[arg-type]
+            return dict.fromkeys(names, float(self.reg))
         if set(self.reg) != set(names):
             raise ValueError(f"reg names the views {list(self.reg)}, expected {list(names)}.")
         for name, value in self.reg.items():
@@ -184,8 +191,7 @@ def rotate(
         if issparse(block):  # n x d is smaller than the d x d statistic would be
             block = block.toarray()
         block = block.astype(np.float64, copy=False)
-        own_weights = None if weights is None else weights[views.objects(name)]
-        rotations[name] = basis_of(block, own_weights)
+        rotations[name] = basis_of(block, _own_weights(views, name, weights))
         blocks[name] = rotations[name].apply(block)
     return views.replace(blocks), rotations
 
@@ -193,9 +199,7 @@ def rotate(
 def own_moments(views: Views, weights: np.ndarray | None) -> dict[str, Moments]:
     """Moments of every view by itself, over all the objects seen in it."""
     return {
-        name: Moments.of(
-            Views({name: block}), None if weights is None else weights[views.objects(name)]
-        )
+        name: Moments.of(Views({name: block}), _own_weights(views, name, weights))
         for name, block in views.items()
     }
 
@@ -236,9 +240,13 @@ def with_ridge(
     """Within-view matrices with `reg` times their mean variance added to the diagonal."""
     ridged = dict(within)
     for name, B in within.items():
-        if reg[name]:
-            identity = rotations[name].ridge() if name in rotations else np.eye(len(B))
-            ridged[name] = B + reg[name] * variances[name].mean() * identity
+        if not reg[name]:
+            continue
+        if name in rotations:
+            identity = rotations[name].ridge()
+        else:  # a constant column stays out of the problem: its weight is 0, not nearly 0
+            identity = np.diag((variances[name] > 0).astype(float))
+        ridged[name] = B + reg[name] * variances[name].mean() * identity
     return ridged
 
 
@@ -276,12 +284,8 @@ def input_precision(views: Views) -> float:
     return max(float(np.finfo(block.dtype).eps) for _, block in views.items())
 
 
-def _ledoit_wolf_ridge(X: Any) -> float:
-    """The ridge, in mean variances, that shrinks as much as Ledoit and Wolf's estimate."""
-    from sklearn.covariance import ledoit_wolf_shrinkage
-
-    shrinkage = ledoit_wolf_shrinkage(X.toarray() if issparse(X) else X)
-    return float(shrinkage / max(1 - shrinkage, np.finfo(float).eps))
+def _own_weights(views: Views, name: str, weights: np.ndarray | None) -> np.ndarray | None:
+    return None if weights is None else weights[views.objects(name)]
 
 
 def _n_shared(views: Views, p: str, q: str) -> int:

@@ -1,4 +1,4 @@
-"""Multi-label CCA, and with it Fast MLCCA, cluster-CCA and mean-CCA: choices of how labels weigh."""
+"""Multi-label CCA, and Fast MLCCA, cluster-CCA and mean-CCA as choices of how labels weigh."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.labels import LabelTable
-from mvcca.linalg import Rotation, canonical_directions
+from mvcca.linalg import canonical_directions
 from mvcca.linear._estimator import (
     LinearEstimator,
     blocks_between,
@@ -28,7 +29,7 @@ from mvcca.linear._estimator import (
 from mvcca.linear._neighbors import nearest_label_pairs
 from mvcca.similarity import LabelGram, Similarity, similarity_function
 from mvcca.statistics import LabelSums, Moments
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics._moments import _ROUNDING, column_slices
 from mvcca.views import Views
 
 
@@ -86,7 +87,7 @@ class MLCCA(LinearEstimator):
     sigma : float, default=1.0
         Bandwidth of the exponentials.
     weighting : {"pairs", "means"}, default="pairs"
-        Whether every pair of rows counts, or every pair of label sets once, by the mean of its rows.
+        Whether every pair of rows counts, or every pair of label sets once, by its mean rows.
     n_neighbors : int or None, default=None
         Restrict the sums to the pairs of a row and its nearest rows in label space (itself among
         them where rows are paired). Ties, which are the rule among label sets, are broken in an
@@ -230,7 +231,7 @@ class MLCCA(LinearEstimator):
     def _fit(self, data: _LabelledRows) -> None:
         if self.n_neighbors is not None and self.weighting == "means":
             raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
-        reg = self._reg_of_views(data.views.names, data.views)
+        reg = self._reg_of_views(data.views.names, data.views, data.weights)
         views, rotations = in_row_space(data.views, data.weights, reg)
         sums = LabelSums.of(views, data.table, data.codes, data.weights)
         check_label_vectors(sums)
@@ -243,6 +244,8 @@ class MLCCA(LinearEstimator):
             between, row_weights = self._all_pairs(sums, mean, data)
         else:
             between, row_weights = self._nearest_pairs(views, mean, data)
+        for name, weights in row_weights.items():
+            _check_weights(name, weights)
         within = {
             name: _scatter_about(block, row_weights[name], mean[name])
             for name, block in views.items()
@@ -269,7 +272,6 @@ class MLCCA(LinearEstimator):
         for p, name in enumerate(names):
             others = [q for q in range(len(names)) if q != p] or [p]
             label_weight = likeness[:, others].mean(axis=1)
-            _check_weights(name, label_weight[sums.counts[:, p] > 0], sums.counts[:, p])
             row_weights[name] = label_weight[data.codes[name]] * data.weights_of(name) / totals[p]
         return between, row_weights
 
@@ -312,19 +314,24 @@ def _label_means(sums: LabelSums) -> _LabelledRows:
     return _LabelledRows(Views.unpaired(blocks), sums.table, codes, None)
 
 
-def _check_weights(name: str, weights: np.ndarray, counts: np.ndarray) -> None:
+def _check_weights(name: str, weights: np.ndarray) -> None:
     if (weights < 0).any():
         raise ValueError(
             f"Rows of view {name!r} get negative weights: the similarity is negative on average. "
             "Use one in [0, 1], such as sqexp."
         )
     lonely = int(np.count_nonzero(weights == 0))
+    if lonely == len(weights):
+        raise ValueError(
+            f"The views have nothing in common: no labels of view {name!r} are like any of the "
+            "other views. Check that labels mean the same in all views."
+        )
     if lonely:
         warnings.warn(
-            f"{lonely} label sets of view {name!r} are like none of the other views: their rows "
-            "count for nothing.",
+            f"The labels of {lonely} rows of view {name!r} are like none of the other views: these "
+            "rows count for nothing.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
 
 
@@ -332,11 +339,17 @@ def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ; weights are in the row weights' own units."""
     moments = Moments.of(Views({"": X}), weights)
     shift = moments.means[0] - mean
+    rounding = max(_ROUNDING, 4 * len(weights) * np.finfo(X.dtype).eps ** 2)  # of a mean
+    shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved
     return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)
 
 
 def _cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
-    """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ, sparse rows left sparse."""
+    """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
+    if not issparse(X):
+        X, mean_x = X - mean_x, np.zeros_like(mean_x)
+    if not issparse(Y):
+        Y, mean_y = Y - mean_y, np.zeros_like(mean_y)
     product = (F.T @ X).T @ Y if X.shape[1] <= Y.shape[1] else X.T @ (F @ Y)
     product = product.toarray() if hasattr(product, "toarray") else np.asarray(product)
     from_x, from_y = X.T @ F.sum(axis=1), Y.T @ F.sum(axis=0)

@@ -1,4 +1,4 @@
-"""Multi-view multi-label CCA: every row of a view against every row of the others, by their labels."""
+"""Multi-view multi-label CCA: every row of a view against all rows of the others, by labels."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class MVMLCCA(LinearEstimator):
         """
         self._validate_params()
         views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
-        reg = self._reg_of_views(views.names, views)
+        reg = self._reg_of_views(views.names, views, weights)
         rows, rotations = in_row_space(views, weights, reg)
         statistic = _Statistic.of(rows, table, codes, weights, with_moments=self.within == "sample")
         self._solve(statistic, reg, rotations, input_precision(views))

@@ -89,6 +89,4 @@ def _rows_by_code(codes: np.ndarray, order: np.ndarray) -> dict[int, np.ndarray]
     """Rows of every label vector, in the order of ties."""
     rows = np.lexsort((order, codes))
     starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
-    return {
-        int(codes[group[0]]): group for group in np.split(rows, starts[1:]) if len(group)
-    }
+    return {int(codes[group[0]]): group for group in np.split(rows, starts[1:]) if len(group)}

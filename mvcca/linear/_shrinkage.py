@@ -39,8 +39,14 @@ def ledoit_wolf_ridge(X: Any, weights: np.ndarray | None = None) -> float:
     else:
         moments = Moments.of(Views({"": X}), weights)
         squared_norms, scatter = _squared_norms(X, moments.means[0]), moments.scatter
-    trace, frobenius = np.trace(scatter) / total, np.sum(scatter**2) / total**2
-    distance = frobenius - trace**2 / n_features
+    trace = np.trace(scatter)
+    if not 0 < trace < np.inf:
+        return 0.0  # whitening will say what is wrong with this view
+    scatter, squared_norms = scatter / trace, squared_norms / trace * total  # fourth powers follow
+    frobenius = np.sum(scatter**2)
+    distance = frobenius - 1 / n_features
+    if distance <= 0:  # one feature, or all alike: there is nothing to shrink
+        return 0.0
     noise = min((np.sum(w * squared_norms**2) / total - frobenius) / total, distance)
     # s / (1 - s) for s = noise / distance; rows that are only noise get the largest ridge there is
     return float(noise / max(distance - noise, np.finfo(float).eps * distance))

@@ -7,7 +7,7 @@ has a name of its own here. What does not fit in memory is cut into blocks of qu
 """
 
 from mvcca.measures.correlation import column_correlations, total_correlation
-from mvcca.measures.order import descending_order, unit_rows
+from mvcca.measures.order import descending_order, ranked, unit_rows
 from mvcca.measures.precision import (
     NoRelevant,
     Normalizer,
@@ -42,6 +42,7 @@ __all__ = [
     "median_rank",
     "precision_at_k",
     "precision_recall_curve",
+    "ranked",
     "recall_at_k",
     "relevant_ranks",
     "total_correlation",

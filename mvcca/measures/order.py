@@ -18,17 +18,38 @@ def descending_order(scores: np.ndarray) -> np.ndarray:
     ndarray of int, shape (n_queries, n_gallery)
         The ranked lists.
     """
-    if scores.dtype != np.float32 or scores.shape[1] >= 2**32:
+    if scores.dtype != np.float32:
         return np.argsort(-scores, axis=1, kind="stable")
     # Score and index in one integer: an unstable sort of keys is a stable sort of scores, and
     # sorting integers is several times as fast.
     order = np.empty(scores.shape, dtype=np.intp)
-    columns = np.arange(scores.shape[1], dtype=np.uint64)
+    columns = np.arange(scores.shape[1])
     for row, out in zip(scores, order, strict=True):
-        keys = _falling_integers(row) << np.uint64(32) | columns
+        keys = _falling_integers(row) << 32 | columns
         keys.sort()
-        np.bitwise_and(keys, np.uint64(0xFFFFFFFF), out=out, casting="unsafe")
+        np.bitwise_and(keys, 0xFFFFFFFF, out=out)
     return order
+
+
+def ranked(values: np.ndarray, scores: np.ndarray, k: int | None = None) -> np.ndarray:
+    """Put the values of each query's items in the order of their scores.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_queries, n_gallery)
+        What is known of the items, such as their relevance.
+    scores : ndarray of float, shape (n_queries, n_gallery)
+        Larger is better.
+    k : int or None, default=None
+        Length of the lists; None takes the whole gallery.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, min(k, n_gallery))
+        The values of the first k items.
+    """
+    order = descending_order(scores)[:, :k]
+    return np.stack([row[items] for row, items in zip(values, order, strict=True)])
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
@@ -51,7 +72,7 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
 
 
 def _falling_integers(values: np.ndarray) -> np.ndarray:
-    """float32 to integers below 2³² that are in the opposite order."""
-    bits = (values + np.float32(0)).view(np.uint32)  # + 0 makes -0.0 equal to 0.0
-    negative = bits >= np.uint32(0x80000000)
-    return np.where(negative, bits, ~bits & np.uint32(0x7FFFFFFF)).astype(np.uint64)
+    """float32 to 32-bit integers in the opposite order, as int64."""
+    bits = (values + np.float32(0)).view(np.int32)  # + 0 makes -0.0 equal to 0.0
+    rising = bits ^ (bits >> 31 & 0x7FFFFFFF)  # the bits of negative floats fall
+    return (~rising).astype(np.int64)

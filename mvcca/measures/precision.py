@@ -16,7 +16,7 @@ from mvcca.measures._checks import (
     one_of,
     positive,
 )
-from mvcca.measures.order import descending_order
+from mvcca.measures.order import ranked
 
 Normalizer = Literal["relevant", "cutoff", "hits", "min"]
 NoRelevant = Literal["zero", "skip", "nan"]
@@ -79,7 +79,7 @@ def average_precision(
     """
     scores = checked_matrix(scores)
     relevant = dense(checked_relevance(relevance, scores.shape))
-    hits = np.take_along_axis(relevant, descending_order(scores)[:, :k], axis=1)
+    hits = ranked(relevant, scores, k)
     length = scores.shape[1] if k is None else positive(k)
     return average_precision_of_lists(hits, count_true(relevant), length, normalizer, no_relevant)
 
@@ -172,7 +172,7 @@ def precision_at_k(scores: ArrayLike, relevance: Any, k: int = 50) -> np.ndarray
             UserWarning,
             stacklevel=2,
         )
-    first = np.take_along_axis(relevant, descending_order(scores)[:, :k], axis=1)
+    first = ranked(relevant, scores, k)
     return count_true(first) / k
 
 
@@ -208,7 +208,7 @@ def precision_recall_curve(
         raise ValueError(f"recall must be levels between 0 and 1, got {recall!r}.")
     scores = checked_matrix(scores)
     relevant = dense(checked_relevance(relevance, scores.shape))
-    hits = np.take_along_axis(relevant, descending_order(scores), axis=1)
+    hits = ranked(relevant, scores)
     n_hits = np.cumsum(hits, axis=1)
     precision = n_hits / np.arange(1, hits.shape[1] + 1)
     best_from = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]

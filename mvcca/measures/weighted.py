@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from mvcca.measures._checks import checked_matrix, one_of, positive, same_shape
-from mvcca.measures.order import descending_order, unit_rows
+from mvcca.measures.order import ranked, unit_rows
 
 
 def weighted_average_precision(
@@ -60,7 +60,7 @@ def weighted_average_precision(
     same_shape(h.shape, scores.shape, "label_similarity")
     if k is not None:
         positive(k)
-    h = np.take_along_axis(h, descending_order(scores)[:, :k], axis=1)
+    h = ranked(h, scores, k)
     if precision == "weighted":
         h = h * np.cumsum(h, axis=1) / np.arange(1, h.shape[1] + 1)
     return h.mean(axis=1)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Ten colours told apart with any colour vision: Petroff, "Accessible Color Sequences for Data
-# Visualization", arXiv 2107.02270.
+# Visualization", arXiv 2107.02270, with the second grey darkened, which small dots need.
 COLORS = (
     "#3f90da",
     "#ffa90e",
@@ -18,7 +18,7 @@ COLORS = (
     "#a96b59",
     "#e76300",
     "#b9ac70",
-    "#717581",
+    "#333333",
     "#92dadd",
 )
 MARKERS = "o^sDvPX*<>"

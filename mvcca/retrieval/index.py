@@ -1,6 +1,6 @@
 """An index: a fitted estimator and a gallery of projected rows, to ask with any of its views.
 
-Exact search is `mvcca.retrieval.ranking`'s; approximate search is faiss's, if it is installed.
+Exact search is `mvcca.retrieval.top_k`'s; approximate search is faiss's, if it is installed.
 Everything about a query is checked here first: faiss answers a bad one with nonsense.
 """
 
@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from mvcca.retrieval._blockwise import checked_k, search
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.metrics import METRICS, Gallery, Metric, checked_rows
-from mvcca.retrieval.ranking import checked_k, search
 from mvcca.views import Views, as_views, holds_views
 
 
@@ -232,7 +232,7 @@ def _import_faiss() -> Any:
 
 def _faiss_index(gallery: Gallery, description: str) -> Any:
     faiss = _import_faiss()
-    rows = _for_faiss(gallery, gallery.factor)
+    rows = _for_faiss(gallery, gallery.factor[: len(gallery)])
     measure = faiss.METRIC_L2 if gallery.metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
     index = faiss.index_factory(rows.shape[1], description, measure)
     index.train(rows)

@@ -15,6 +15,7 @@ from mvcca.measures import unit_rows
 
 Metric = Literal["cosine", "euclidean", "inner"]
 METRICS = ("cosine", "euclidean", "inner")
+_PAD = 16  # a multiple of every width that BLAS's inner loops come in
 
 
 class Gallery:
@@ -29,8 +30,9 @@ class Gallery:
 
     Attributes
     ----------
-    factor : ndarray, shape (n_gallery, n_components) or (n_gallery, n_components + 1)
-        Its product with prepared queries orders each query's gallery.
+    factor : ndarray, shape (at least n_gallery, n_components or n_components + 1)
+        Its product with prepared queries orders each query's gallery; padded with zero rows, see
+        `padded`.
 
     Raises
     ------
@@ -45,21 +47,20 @@ class Gallery:
         if not len(rows):
             raise ValueError("The gallery is empty; at least one row to search is needed.")
         self.metric = metric
-        self.n_components = rows.shape[1]
+        self._n_rows, self.n_components = rows.shape
         if metric == "cosine":
-            self.factor = unit_rows(rows)
-        elif metric == "inner":
-            self.factor = rows
-        else:
+            rows = unit_rows(rows)
+        elif metric == "euclidean":
             # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2, for any origin; a near one rounds least.
-            self._origin = rows.mean(axis=0)
-            self._centred = rows - self._origin
-            half_squares = np.einsum("ij,ij->i", self._centred, self._centred) / 2
-            self.factor = np.column_stack([self._centred, -half_squares])
-        self._largest_norm = _largest_norm(self.factor)
+            middle = rows.mean(axis=0)
+            self._origin = np.where(np.abs(middle) > rows.std(axis=0), middle, 0)
+            rows = rows - self._origin
+            rows = np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows) / 2])
+        self._largest_norm = _largest_norm(rows)
+        self.factor = padded(rows)
 
     def __len__(self) -> int:
-        return len(self.factor)
+        return self._n_rows
 
     def queries(self, rows: Any) -> np.ndarray:
         """Queries prepared to be multiplied with `factor`, in the precision of the gallery."""
@@ -78,12 +79,26 @@ class Gallery:
             )
         return rows
 
+    def products(self, queries: np.ndarray) -> np.ndarray:
+        """Products of prepared queries with all rows, (n_queries, n_gallery)."""
+        return (padded(queries) @ self.factor.T)[: len(queries), : len(self)]
+
     def reported(self, queries: np.ndarray, products: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Scores as the user reads them, from prepared queries and their products with items."""
         if self.metric != "euclidean":
             return products
         # From the rows themselves: the product only orders, and cancels where distances are small.
-        return -np.linalg.norm(queries[:, None, :-1] - self._centred[items], axis=2)
+        return -np.linalg.norm(queries[:, None, :-1] - self.factor[items, :-1], axis=2)
+
+
+def padded(rows: np.ndarray) -> np.ndarray:
+    """Rows and zero rows up to a multiple of 16.
+
+    BLAS rounds the last few rows and columns of a product in another way than the rest. With none
+    such left, equal rows have equal scores, wherever they stand.
+    """
+    missing = -len(rows) % _PAD
+    return rows if not missing else np.pad(rows, ((0, missing), (0, 0)))
 
 
 def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Exact ranking of a gallery for many queries, a block of queries at a time.
+"""Ranking a gallery of projected rows: the k best, ranks of what is relevant, average precision.
 
-The product of a block with the gallery is left to BLAS; what follows keeps the best k of a tile
-while it is in the cache, or passes whole rows of scores to `mvcca.measures`. Metrics, relevance and
-threads have files of their own.
+This is the door, where input is checked and prepared; the work is done block by block next door, in
+`_blockwise`. What can be relevant is `relevance`, what can be compared `metrics`.
 """
 
 from __future__ import annotations
@@ -11,17 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from mvcca import measures
-from mvcca.config import block_slices, get_config
 from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval._threads import each
+from mvcca.retrieval._blockwise import (
+    average_precision_in,
+    hits_in,
+    ranks_in,
+    row_blocks,
+    search,
+)
 from mvcca.retrieval.metrics import Gallery, Metric
 from mvcca.retrieval.relevance import Relevance, by_pairs
-
-_TILE_ROWS, _TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
-_SORTED_SHARE = 16  # above a 16th of the gallery, sorting is faster than merging
 
 
 def top_k(
@@ -183,130 +183,7 @@ def score_blocks(
     """
     prepared = Gallery(gallery, metric)
     queries = prepared.queries(queries)
-    return ((rows, queries[rows] @ prepared.factor.T) for rows in _blocks(queries, prepared, 4))
-
-
-# ---- the same on prepared queries and galleries -------------------------------------------------
-
-
-def search(
-    gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """`top_k` for prepared queries."""
-    n_items = _n_items(queries, gallery, exclude_self)
-    checked_k(k, n_items)
-    if _SORTED_SHARE * k > n_items:
-        blocks, best = [*_blocks(queries, gallery, 8)], _best_by_sorting
-    else:
-        blocks, best = _tile_rows(len(queries)), _best_by_tiles
-
-    def find(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        products, items = best(gallery, queries, rows, k, exclude_self)
-        scores = gallery.reported(queries[rows], products, items)
-        order = np.lexsort((items, -scores), axis=1)
-        return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
-
-    found = each(find, blocks)
-    if not found:
-        return np.empty((0, k), gallery.factor.dtype), np.empty((0, k), np.int64)
-    scores, items = zip(*found, strict=True)
-    return np.concatenate(scores), np.concatenate(items)
-
-
-def checked_k(k: int, n_items: int) -> None:
-    """Refuse to find more than there is."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n_items:
-        raise ValueError(
-            f"Expected k to be an integer from 1 to {n_items}, the number of items to choose from; "
-            f"got {k!r}."
-        )
-
-
-def ranks_in(
-    gallery: Gallery, queries: np.ndarray, relevance: Relevance, ties: Ties, exclude_self: bool
-) -> np.ndarray:
-    """`ranks` for prepared queries."""
-    _n_items(queries, gallery, exclude_self)
-
-    def rank(rows: slice) -> np.ndarray:
-        scores, relevant = queries[rows] @ gallery.factor.T, relevance.of(rows)
-        if exclude_self:
-            scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
-        return measures.relevant_ranks(scores, relevant, ties)
-
-    return np.concatenate([np.empty(0), *each(rank, _blocks(queries, gallery, 3))])
-
-
-def average_precision_in(
-    gallery: Gallery,
-    queries: np.ndarray,
-    relevance: Relevance,
-    normalizer: Normalizer,
-    no_relevant: NoRelevant,
-    exclude_self: bool,
-) -> np.ndarray:
-    """`average_precision` of whole lists for prepared queries."""
-    _n_items(queries, gallery, exclude_self)
-
-    def precise(rows: slice) -> np.ndarray:
-        scores, relevant = queries[rows] @ gallery.factor.T, relevance.of(rows)
-        if exclude_self:
-            scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
-        return measures.average_precision(scores, relevant, None, normalizer, no_relevant)
-
-    return np.concatenate([np.empty(0), *each(precise, _blocks(queries, gallery, 8))])
-
-
-def hits_in(
-    gallery: Gallery, queries: np.ndarray, relevance: Relevance, k: int, exclude_self: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Relevance of each query's first k items, and how many are relevant in the whole gallery."""
-    n_items = _n_items(queries, gallery, exclude_self)
-    _, items = search(gallery, queries, min(k, n_items), exclude_self)
-    hits, n_relevant = np.empty(items.shape, dtype=bool), np.empty(len(items), dtype=np.intp)
-    for rows in _tile_rows(len(items)):
-        hits[rows] = relevance.at(rows, items[rows])
-        n_relevant[rows] = relevance.count(rows)
-        if exclude_self:
-            own = np.arange(rows.start, rows.stop)[:, None]
-            n_relevant[rows] -= relevance.at(rows, own)[:, 0]
-    return hits, n_relevant
-
-
-def _best_by_tiles(
-    gallery: Gallery, queries: np.ndarray, rows: slice, k: int, exclude_self: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Products and items of the k best of a block of queries."""
-    from mvcca.retrieval._kernels import merge_tile
-
-    block, factor = queries[rows], gallery.factor
-    buffer = np.empty(len(block) * _TILE_COLUMNS, dtype=factor.dtype)
-    scores = np.full((len(block), k), -np.inf, dtype=factor.dtype)
-    items = np.full((len(block), k), len(factor), dtype=np.int64)
-    for first in range(0, len(factor), _TILE_COLUMNS):
-        columns = factor[first : first + _TILE_COLUMNS]
-        tile = buffer[: len(block) * len(columns)].reshape(len(block), len(columns))
-        np.matmul(block, columns.T, out=tile)
-        if exclude_self:
-            own = np.arange(max(rows.start, first), min(rows.stop, first + len(columns)))
-            tile[own - rows.start, own - first] = -np.inf
-        if first == 0 and k <= len(columns):  # start from just below the first tile's k-th best
-            kth = np.partition(tile, -k, axis=1)[:, -k]
-            scores[:] = np.nextafter(kth, -np.inf, dtype=factor.dtype)[:, None]
-        merge_tile(tile, first, scores, items)
-    return scores, items
-
-
-def _best_by_sorting(
-    gallery: Gallery, queries: np.ndarray, rows: slice, k: int, exclude_self: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a k that is no small share of the gallery."""
-    products = queries[rows] @ gallery.factor.T
-    if exclude_self:
-        own = np.arange(rows.start, rows.stop)
-        products[own - rows.start, own] = -np.inf
-    items = measures.descending_order(products)[:, :k]
-    return np.take_along_axis(products, items, axis=1), items
+    return ((rows, prepared.products(queries[rows])) for rows in row_blocks(queries, prepared, 4))
 
 
 def _checked(relevance: Relevance | None, queries: np.ndarray, gallery: Gallery) -> Relevance:
@@ -318,35 +195,3 @@ def _checked(relevance: Relevance | None, queries: np.ndarray, gallery: Gallery)
             f"got {len(queries)} and {len(gallery)}."
         )
     return relevance
-
-
-def _n_items(queries: np.ndarray, gallery: Gallery, exclude_self: bool) -> int:
-    """Number of rows that each query ranks."""
-    if not exclude_self:
-        return len(gallery)
-    if len(queries) != len(gallery):
-        raise ValueError(
-            "exclude_self needs queries that are the gallery's rows, in the same order; got "
-            f"{len(queries)} queries and {len(gallery)} gallery rows."
-        )
-    if len(gallery) == 1:
-        raise ValueError("The gallery holds only the query itself, which is excluded.")
-    return len(gallery) - 1
-
-
-def _without_self(matrix: Any, rows: slice) -> np.ndarray:
-    """Rows of a query-by-gallery matrix without each query's own column."""
-    matrix = matrix.toarray() if issparse(matrix) else matrix
-    others = np.arange(rows.start, rows.stop)[:, None] != np.arange(matrix.shape[1])
-    return matrix[others].reshape(len(matrix), -1)
-
-
-def _blocks(queries: np.ndarray, gallery: Gallery, n_copies: int) -> Iterator[slice]:
-    """Blocks of queries whose whole rows of scores fit in memory some times over."""
-    return block_slices(len(queries), n_copies * gallery.factor.itemsize * len(gallery))
-
-
-def _tile_rows(n_queries: int) -> list[slice]:
-    """Blocks of queries for tiles: few enough rows that several threads have work."""
-    size = get_config().block_rows or min(_TILE_ROWS, max(64, -(-n_queries // 16)))
-    return [slice(i, min(i + size, n_queries)) for i in range(0, n_queries, size)]

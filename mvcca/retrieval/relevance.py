@@ -6,12 +6,16 @@ gallery is held.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, issparse, vstack
 
 from mvcca.labels import encode_labels, indicator_matrices
+
+RelevanceBy = Literal["pairs", "labels"]
+
+_FEW_LABELS = 256
 
 
 class Relevance(Protocol):
@@ -22,11 +26,8 @@ class Relevance(Protocol):
     def of(self, queries: slice) -> Any:
         """Boolean matrix (n, n_gallery), dense or sparse, for a block of n queries."""
 
-    def at(self, queries: slice, items: np.ndarray) -> np.ndarray:
-        """Relevance of items (n, k) of each of a block's n queries, of the same shape."""
-
-    def count(self, queries: slice) -> np.ndarray:
-        """Number of relevant gallery rows of each of a block's queries."""
+    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Relevance of items (n, k) of each of n queries, and how many are relevant in all (n,)."""
 
 
 class SameObject:
@@ -50,13 +51,10 @@ class SameObject:
         """Rows of the object that each query shows."""
         return csr_array(self._shown[self._queries[queries]])
 
-    def at(self, queries: slice, items: np.ndarray) -> np.ndarray:
-        """Whether query and item show the same object."""
-        return self._queries[queries][:, None] == self._gallery[items]
-
-    def count(self, queries: slice) -> np.ndarray:
-        """Gallery rows that show the query's object."""
-        return np.diff(self._shown.indptr)[self._queries[queries]]
+    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether items show the query's object, and how many gallery rows do."""
+        objects = self._queries[queries]
+        return objects[:, None] == self._gallery[items], np.diff(self._shown.indptr)[objects]
 
 
 class SharedLabel:
@@ -73,27 +71,27 @@ class SharedLabel:
     def __init__(
         self, vectors: csr_array, query_codes: np.ndarray, gallery_codes: np.ndarray
     ) -> None:
-        self._vectors = vectors.astype(np.int32)
+        # BLAS is fastest for few labels; it takes floats, which hold these counts exactly.
+        few = vectors.shape[1] <= _FEW_LABELS
+        self._vectors = vectors.toarray().astype(np.float32) if few else vectors.astype(np.int32)
         self._queries, self._gallery = query_codes, gallery_codes
-        self._copies = np.bincount(gallery_codes, minlength=vectors.shape[0])
+        self._copies = np.bincount(gallery_codes, minlength=vectors.shape[0]).astype(np.float64)
         self.shape = (len(query_codes), len(gallery_codes))
 
     def of(self, queries: slice) -> np.ndarray:
         """Whether query and item share a label, for the whole gallery."""
         return self._shares(queries)[:, self._gallery]
 
-    def at(self, queries: slice, items: np.ndarray) -> np.ndarray:
-        """Whether query and item share a label."""
-        return np.take_along_axis(self._shares(queries), self._gallery[items], axis=1)
-
-    def count(self, queries: slice) -> np.ndarray:
-        """Gallery rows that share a label with the query."""
-        return self._shares(queries) @ self._copies
+    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether items share a label with the query, and how many gallery rows do."""
+        shares = self._shares(queries)
+        hits = np.take_along_axis(shares, self._gallery[items], axis=1)
+        return hits, (shares.astype(np.float64) @ self._copies).astype(np.intp)
 
     def _shares(self, queries: slice) -> np.ndarray:
         """Whether each query shares a label with each distinct label set."""
-        codes = self._queries[queries]
-        return (self._vectors[codes] @ self._vectors.T).astype(bool).toarray()
+        counts = self._vectors[self._queries[queries]] @ self._vectors.T
+        return (counts.toarray() if issparse(counts) else counts) > 0
 
 
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:

@@ -171,8 +171,11 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     if weights is not None:
         centred *= np.sqrt(w)[:, None]
     scatter = (centred.T @ centred).astype(np.float64, copy=False)
-    if np.any(total * residue**2 > np.finfo(dtype).eps * np.diag(scatter)):
+    subtracted = total * residue**2
+    if np.any(subtracted > np.finfo(dtype).eps * np.diag(scatter)):
         scatter -= np.outer(total * residue, residue)
+        constant = np.diag(scatter) <= 32 * np.finfo(dtype).eps * subtracted
+        scatter[constant] = scatter[:, constant] = 0
     return shift + residue, scatter
 
 

@@ -1,0 +1,189 @@
+"""`mvcca demo`: the data sets that are at hand, made into cases.
+
+A new data set is a function here, a line in `_LOADERS`, and a line of help in `mvcca.cli.parser`.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mvcca import datasets
+from mvcca.cli.case import Case, split
+from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.labels import Labels
+from mvcca.cli.session import run_cases
+from mvcca.views import Views
+
+__all__ = ["run"]
+
+_DIGIT = ("the same digit", "the same image")
+_LAYOUTS = {
+    "halves": (("left", "right"),),
+    "quadrants": (("top_left", "top_right"), ("bottom_left", "bottom_right")),
+}
+
+
+def run(options: Namespace, arguments: list[str]) -> None:
+    """Run the command."""
+    load, n_components, offered = _LOADERS[options.data]
+    for name in ("parts", "labels", "views", "data_home"):
+        if getattr(options, name) is not None and name not in offered:
+            raise UsageError(f"--{name.replace('_', '-')} is no choice of --data {options.data}")
+    if options.views is not None and len(options.views) < 2:
+        raise UsageError("--views must name at least two views")
+    try:
+        cases = list(load(options))
+    except OSError as error:
+        raise CommandError(str(error)) from error
+    run_cases(cases, options, arguments, options.n_components or n_components)
+
+
+def _digits(options: Namespace) -> Iterable[Case]:
+    kinds = _kinds(options.labels, ("digit", "segments"))
+    for parts in (options.parts,) if options.parts else ("halves", "quadrants"):
+        data = datasets.load_digits_views(parts)
+        train, test = split(data.views, 0.2, options.seed)
+        learn = {
+            kind: Labels.of(datasets.load_digits_views(parts, kind).labels)[train] for kind in kinds
+        }
+        digits = Labels.of(data.labels)
+        yield Case(
+            f"handwritten digits, {parts}",
+            data.views[train],
+            data.views[test],
+            learn,
+            digits[train],
+            digits[test],
+            *_DIGIT,
+            layout=_LAYOUTS[parts],
+            image_shapes=data.image_shapes,
+        )
+
+
+def _mnist(options: Namespace) -> Iterable[Case]:
+    data = datasets.fetch_mnist_halves(data_home=options.data_home)
+    drawing = {"layout": _LAYOUTS["halves"], "image_shapes": data.image_shapes}
+    yield _of_split("MNIST, halves", data, "digit", *_DIGIT, **drawing)
+
+
+def _wikipedia(options: Namespace) -> Iterable[Case]:
+    views = options.views or ("sift", "lda")
+    try:
+        data = datasets.fetch_wikipedia(views, data_home=options.data_home)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+    right = ("an article of the same class", "the same article")
+    yield _of_split("Wikipedia articles", data, "class", *right)
+
+
+def _coco_captions(options: Namespace) -> Iterable[Case]:
+    data = datasets.fetch_coco_captions(data_home=options.data_home)
+    views = _known(options.views or ("cap0", "cap1"), data.test.views.names)
+    captions, words = data.test.views, data.vocabulary
+
+    def text(name: str, row: int) -> str:
+        return " ".join(words[captions[name][[row]].indices])
+
+    right = ("an object in common", "the same image")
+    yield _of_split("MS-COCO captions", data, "objects", *right, views=views, words=text)
+
+
+def _multi30k(options: Namespace) -> Iterable[Case]:
+    data = datasets.fetch_multi30k(data_home=options.data_home)
+    views = _known(options.views or ("en", "de"), data.test.views.names)
+    captions, vocabularies = data.test.views, data.vocabularies
+
+    def text(name: str, row: int) -> str:
+        return " ".join(vocabularies[name][captions[name][[row]].indices])
+
+    right = ("a label in common", "the same picture")
+    yield _of_split("Multi30K captions", data, "", *right, views=views, words=text)
+
+
+def _scene(options: Namespace) -> Iterable[Case]:
+    data = datasets.fetch_scene(data_home=options.data_home)
+    views = _known(options.views or data.test.views.names, data.test.views.names)
+    right = ("a kind of scene in common", "the same photograph")
+    yield _of_split("scene photographs", data, "scene", *right, views=views)
+
+
+def _mfeat(options: Namespace) -> Iterable[Case]:
+    data = datasets.fetch_mfeat(data_home=options.data_home)
+    views = data.views.select(_known(options.views or data.views.names, data.views.names))
+    yield _of_whole("features of digits", views, data.labels, "digit", *_DIGIT, options.seed)
+
+
+def _nutrimouse(options: Namespace) -> Iterable[Case]:
+    (kind,) = _kinds(options.labels or "diet", ("diet", "genotype"))
+    data = datasets.fetch_nutrimouse(kind, data_home=options.data_home)
+    right = (f"the same {kind}", "the same mouse")
+    yield _of_whole("mice", data.views, data.labels, kind, *right, options.seed)
+
+
+Loader = Callable[[Namespace], Iterable[Case]]
+
+# How to load, components in the shared space, and what the user may choose.
+_LOADERS: dict[str, tuple[Loader, int, set[str]]] = {
+    "digits": (_digits, 9, {"parts", "labels"}),
+    "mnist": (_mnist, 9, {"data_home"}),
+    "wikipedia": (_wikipedia, 9, {"data_home", "views"}),
+    "coco-captions": (_coco_captions, 32, {"data_home", "views"}),
+    "scene": (_scene, 5, {"data_home", "views"}),
+    "mfeat": (_mfeat, 9, {"data_home", "views"}),
+    "multi30k": (_multi30k, 64, {"data_home", "views"}),
+    "nutrimouse": (_nutrimouse, 4, {"data_home", "labels"}),
+}
+
+
+def _of_split(
+    title: str,
+    data: Any,
+    kind: str,
+    like: str,
+    same: str,
+    views: tuple[str, ...] | None = None,
+    **drawing: Any,
+) -> Case:
+    """The case of data that come in a training and a test part."""
+    names = data.get("label_names")
+    train, test = (
+        None if part.labels is None else Labels.of(part.labels, names=names)
+        for part in (data.train, data.test)
+    )
+    views = views or data.train.views.names
+    return Case(
+        title,
+        data.train.views.select(views),
+        data.test.views.select(views),
+        {} if train is None else {kind: train},
+        train,
+        test,
+        like,
+        same,
+        **drawing,
+    )
+
+
+def _of_whole(title: str, views: Views, y: Any, kind: str, like: str, same: str, seed: int) -> Case:
+    """The case of data that have to be split."""
+    train, test = split(views, 0.2, seed)
+    labels = Labels.of(y)
+    known = labels[train]
+    return Case(title, views[train], views[test], {kind: known}, known, labels[test], like, same)
+
+
+def _kinds(chosen: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    if chosen is None:
+        return known
+    if chosen not in known:
+        raise UsageError(f"--labels must be one of {', '.join(known)}, got {chosen!r}")
+    return (chosen,)
+
+
+def _known(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--views: no view {name!r}; the views are {', '.join(known)}")
+    return names

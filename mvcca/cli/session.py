@@ -1,0 +1,87 @@
+"""What both commands do with their cases: run them, print the tables, write the report."""
+
+from __future__ import annotations
+
+import warnings
+from argparse import Namespace
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from mvcca.cli.case import Case
+from mvcca.cli.errors import CommandError
+from mvcca.cli.progress import Progress
+from mvcca.cli.run import Settings, at_random, check_settings, run_case
+from mvcca.cli.table import Results
+
+__all__ = ["run_cases"]
+
+
+def run_cases(
+    cases: Sequence[Case], options: Namespace, arguments: Sequence[str], n_components: int
+) -> None:
+    """Run all cases; the table of each is printed as soon as it is there.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+    options : Namespace
+        As `mvcca.cli.parser` makes them.
+    arguments : sequence of str
+        What the user typed, for the report.
+    n_components : int
+        Dimension of the shared space.
+
+    Raises
+    ------
+    UsageError, CommandError
+        If the options do not go together, no method could be fitted, or the report cannot be
+        written.
+    """
+    settings = _settings(options, n_components)
+    check_settings(settings)
+    page = None if options.report is None else _writable(Path(options.report))
+    results = []
+    with Progress() as progress:
+        for case in cases:
+            outcomes, chance = run_case(case, settings, progress), at_random(case, settings)
+            results.append(Results.of(case, outcomes, chance, settings, options.by_direction))
+            progress.clear()
+            print(results[-1], end="\n\n", flush=True)
+        meanings = dict.fromkeys(meaning for result in results for meaning in result.meanings)
+        print(*meanings, sep="\n", flush=True)
+        if page is None:
+            return
+        if find_spec("matplotlib") is None:
+            raise CommandError(
+                "the report has pictures, which need matplotlib: pip install 'mvcca[plot]'"
+            )
+        from mvcca.cli.report import write_report
+
+        progress.say("drawing the report")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # letters of labels that the font lacks, and the like
+            write_report(page, results, settings, arguments)
+    print(f"\nReport: {page}")
+
+
+def _settings(options: Namespace, n_components: int) -> Settings:
+    chosen = {"similarity": options.similarity, "sigma": options.sigma}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return Settings(
+        methods=options.methods,
+        options={"n_components": n_components, "random_state": options.seed, **given},
+        regs=tuple(options.reg),
+        metrics=tuple(name.lower() for name in options.metrics),
+        relevance=options.relevance,
+        seed=options.seed,
+    )
+
+
+def _writable(page: Path) -> Path:
+    """The path, found wanting before the work rather than after it."""
+    if page.is_dir():
+        raise CommandError(f"{page}: the report must be a file, this is a folder")
+    if not page.parent.is_dir():
+        raise CommandError(f"{page}: the report's folder does not exist")
+    return page

@@ -1,0 +1,698 @@
+"""The command line as its user meets it: what it prints, what it writes, and how it ends.
+
+Figures are judged by data whose answer is known: a view that is a linear map of the other is found
+without a mistake, and classes that lie far apart are never confused.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mvcca
+from mvcca import CCA, Views, evaluate_retrieval
+from mvcca.cli import main
+from mvcca.cli.case import Case, split
+from mvcca.cli.labels import Labels
+from mvcca.cli.methods import METHODS
+from mvcca.cli.progress import Progress
+from mvcca.cli.run import Settings, run_case
+
+N = 120
+CLASSES = np.arange(N) % 4
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The folder that commands run in: two views of four far classes, one a map of the other."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    image = np.round(10 * rng.standard_normal((4, 6))[CLASSES] + rng.standard_normal((N, 6)), 3)
+    np.save("image.npy", image)
+    np.save("text.npy", image @ rng.standard_normal((6, 6)))
+    np.save("y.npy", CLASSES)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def compare(capsys, *arguments, image="image.npy", text="text.npy", labels="y.npy"):
+    given = ["--labels", labels] if labels else []
+    views = ["--view", f"image={image}", "--view", f"text={text}"]
+    return run(capsys, "compare", *views, *given, *arguments)
+
+
+def figures(out):
+    """Measures by method, as printed: everything between what it learns from and the seconds."""
+    return {
+        match[1].strip(): match[2].split()
+        for match in re.finditer(
+            r"^(\S.*?)  +(?:pairs, \w+|pairs|labels|digit|nothing)((?: +\d+\.\d+)+)", out, re.M
+        )
+    }
+
+
+def same_figures(first, second):
+    """Whether two outputs agree in all but the seconds."""
+    first, second = (
+        {name: values[:4] for name, values in figures(out).items()} for out in (first, second)
+    )
+    return first == second and len(first) > 1
+
+
+# ---- starting -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["--help"], ["demo", "--help"], ["compare", "--help"]])
+def test_help_imports_nothing_that_does_the_work(command):
+    program = (
+        "import sys\nfrom mvcca.cli import main\n"
+        f"try:\n    main({command})\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "usage: mvcca" in answer.stdout
+    loaded = set(answer.stderr.split())
+    assert "mvcca.cli.parser" in loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "matplotlib", "numba", "torch", "dask"}
+
+
+def test_python_m_mvcca_prints_the_version():
+    command = [sys.executable, "-m", "mvcca", "--version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout == f"mvcca {mvcca.__version__}\n"
+
+
+def test_help_lists_every_method_and_every_data_set(capsys):
+    from mvcca.cli.demo import _LOADERS
+
+    code, out, _ = run(capsys, "demo", "--help")
+    assert code == 0
+    assert all(f"\n                          {name} " in out for name in (*METHODS, *_LOADERS))
+
+
+# ---- figures ------------------------------------------------------------------------------------
+
+
+def test_a_linear_map_of_a_view_is_found_without_a_mistake(capsys):
+    code, out, err = compare(
+        capsys, "--methods", "cca", "--reg", "0", "--n-components", "6", labels=None
+    )
+    assert code == 0
+    assert err == ""
+    assert figures(out)["CCA"][:4] == ["1.000"] * 4
+
+
+def test_far_classes_are_never_confused_by_methods_that_learn_from_labels(capsys):
+    methods = "mlcca,mvmlcca-sample,cluster-cca,three-view-cca"
+    code, out, _ = compare(
+        capsys, "--methods", methods, "--n-components", "3", "--metrics", "map", "--reg", "0.01"
+    )
+    assert code == 0
+    assert {values[0] for name, values in figures(out).items() if name != "random scores"} == {
+        "1.000"
+    }
+
+
+def test_random_scores_retrieve_as_often_as_chance(capsys):
+    _, out, _ = compare(capsys, "--methods", "mlcca", "--metrics", "p@12", "--test-size", "0.5")
+    assert float(figures(out)["random scores"][0]) == pytest.approx(0.25, abs=0.05)
+
+
+def test_every_method_of_the_table_runs(capsys):
+    code, out, _ = compare(capsys, "--methods", "all", "--n-components", "3")
+    assert code == 0
+    assert figures(out).keys() == {method.title for method in METHODS.values()} | {"random scores"}
+
+
+def test_two_view_mvcca_prints_what_cca_prints(capsys):
+    _, out, _ = compare(capsys, "--methods", "cca,mvcca", "--n-components", "3")
+    assert figures(out)["CCA"][:4] == figures(out)["MVCCA"][:4]
+
+
+def test_printed_figures_are_those_of_the_library(capsys):
+    _, out, _ = compare(capsys, "--methods", "cca", "--n-components", "2", "--by-direction")
+    views = Views({"image": np.load("image.npy"), "text": np.load("text.npy")})
+    train, test = split(views, 0.2, seed=0)
+    scores = CCA(2, reg=0.1).fit(views[train]).transform(views[test])
+    table = evaluate_retrieval(scores, CLASSES[test])
+    for query, target in (("image", "text"), ("text", "image")):
+        line = next(line for line in out.splitlines() if f"{query} -> {target}" in line)
+        assert line.split()[3:] == [f"{value:.3f}" for value in table[query, target].values()]
+    assert figures(out)["CCA"][:4] == [f"{value:.3f}" for value in table.mean().values()]
+
+
+def test_the_same_seed_prints_the_same_figures_and_another_one_does_not(capsys):
+    arguments = "--methods", "mlcca,fast-mlcca", "--n-components", "2"
+    _, first, _ = compare(capsys, *arguments)
+    _, second, _ = compare(capsys, *arguments)
+    _, other, _ = compare(capsys, *arguments, "--seed", "1")
+    assert same_figures(first, second)
+    assert not same_figures(first, other)
+
+
+def test_of_several_ridges_each_method_takes_the_best_on_part_of_the_training_rows():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((80, 2))
+    blocks = [
+        shared @ rng.standard_normal((2, 40)) + rng.standard_normal((80, 40)) for _ in range(2)
+    ]
+    views = Views(blocks)
+    case = Case("", views[:60], views[60:], {}, None, None)
+    regs = (1e-8, 10.0)
+    settings = Settings(("cca",), {"n_components": 2}, regs, ("mrr",), None, seed=0)
+    (outcome,) = run_case(case, settings, Progress())
+
+    fit, held_out = split(case.train, 0.2, seed=0)
+
+    def mrr(reg):
+        model = CCA(2, reg=reg).fit(case.train[fit])
+        return evaluate_retrieval(model.transform(case.train[held_out]), metrics="mrr").mean()
+
+    best = max(regs, key=lambda reg: mrr(reg)["mrr"])
+    assert best == 10.0
+    assert outcome.estimator.reg == best
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def _save_csv(name, rows, delimiter=",", header=""):
+    np.savetxt(name, rows, delimiter=delimiter, header=header, comments="", fmt="%.17g")
+
+
+def _save_parquet(name, rows):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame(rows, columns=[f"x{i}" for i in range(rows.shape[1])]).to_parquet(name)
+
+
+FORMATS = {
+    "one array.npz": lambda name, X: np.savez(name, anything=X),
+    "several.npz:X": lambda name, X: np.savez(name.removesuffix(":X"), X=X, other=X[:1]),
+    "csr.npz": lambda name, X: sparse.save_npz(name, sparse.csr_array(X)),
+    "csc.npz": lambda name, X: sparse.save_npz(name, sparse.csc_matrix(X)),
+    "coo.npz": lambda name, X: sparse.save_npz(name, sparse.coo_array(X)),
+    "plain.csv": _save_csv,
+    "header.csv": lambda name, X: _save_csv(name, X, header='"a, b",c,d,e,f,g'),
+    "byte order mark.csv": lambda name, X: _save_csv(name, X, header="\ufeffa,b,c,d,e,f"),
+    "tabs.tsv": lambda name, X: _save_csv(name, X, delimiter="\t"),
+    "table.parquet": _save_parquet,
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_of_a_view_gives_the_same_figures(capsys, name):
+    FORMATS[name](name, np.load("image.npy"))
+    _, expected, _ = compare(capsys, "--methods", "cca", "--n-components", "3")
+    code, out, err = compare(capsys, "--methods", "cca", "--n-components", "3", image=name)
+    assert (code, err) == (0, "")
+    assert same_figures(out, expected)
+
+
+LABEL_FORMATS = {
+    "indicator.npy": lambda name: np.save(name, np.eye(4)[CLASSES]),
+    "sparse.npz": lambda name: sparse.save_npz(name, sparse.csr_array(np.eye(4)[CLASSES])),
+    "numbers.csv": lambda name: _save_csv(name, CLASSES[:, None], header="class"),
+    "words.csv": lambda name: Path(name).write_text("\n".join("abcd"[c] for c in CLASSES)),
+    "words.npy": lambda name: np.save(name, np.array(list("abcd"))[CLASSES]),
+    "sets.txt": lambda name: Path(name).write_text("\n".join("wxyz"[c] for c in CLASSES)),
+    "table.parquet": lambda name: _save_parquet(name, CLASSES[:, None]),
+}
+
+
+@pytest.mark.parametrize("name", LABEL_FORMATS)
+def test_every_format_of_classes_gives_the_same_figures(capsys, name):
+    LABEL_FORMATS[name](name)
+    _, expected, _ = compare(capsys, "--methods", "mlcca", "--n-components", "2")
+    code, out, err = compare(capsys, "--methods", "mlcca", "--n-components", "2", labels=name)
+    assert (code, err) == (0, "")
+    assert same_figures(out, expected)
+
+
+def test_labels_in_a_text_file_are_separated_by_commas_and_may_hold_spaces(capsys):
+    sets = ["traffic light, person", "person", "", "cat,,dog"]
+    Path("sets.txt").write_text("\n".join(sets[c] for c in CLASSES) + "\n")
+    code, out, _ = compare(capsys, "--methods", "mlcca", "--n-components", "2", labels="sets.txt")
+    assert code == 0
+    n_train = round(0.8 * N)
+    found = re.search(r"labels: (\d+) labels, (\d\.\d) per object", out)
+    assert found[1] == "4"
+    assert float(found[2]) == pytest.approx(5 / 4, abs=N / n_train / 8)
+    assert re.search(r"\[1\] \d+ rows have no labels", out)
+
+
+def test_label_names_survive_from_the_file():
+    labels = Labels.of([{"dog", "cat"}, {"cat"}], [set(), {"bird"}])
+    assert labels.texts() == ["cat, dog", "cat", "", "bird"]
+    assert Labels.of([1, 0], names=["no", "yes"]).texts() == ["yes", "no"]
+    assert Labels.of(np.array([[0, 1], [1, 1]]), names=["a", "b"]).texts() == ["b", "a, b"]
+
+
+def test_pickled_content_is_never_loaded(capsys):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, ("trapped",)
+
+    np.save("trap.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    np.savez("trap.npz", X=np.array([Trap()], dtype=object), allow_pickle=True)
+    for name in ("trap.npy", "trap.npz:X"):
+        code, out, err = compare(capsys, image=name)
+        assert (code, out) == (1, "")
+        assert name.removesuffix(":X") in err
+    assert not Path("trapped").exists()
+
+
+# ---- unpaired views, and methods that cannot take the data --------------------------------------
+
+
+def test_unpaired_views_of_different_heights_skip_the_methods_that_need_pairs(capsys):
+    np.save("image.npy", np.load("image.npy")[:70])
+    np.save("y_image.npy", CLASSES[:70])
+    code, out, _ = compare(
+        capsys,
+        *("--labels", "text=y.npy", "--methods", "cca,mvcca,mlcca,mvmlcca-sample"),
+        *("--metrics", "map,r@1,mrr", "--n-components", "3"),
+        labels="image=y_image.npy",
+    )
+    assert code == 0
+    assert f"{56 + 96} unpaired objects to train on, {14 + 24} held out" in out
+    for method in ("CCA", "MVCCA"):
+        assert re.search(rf"^{method} +skipped: needs objects seen in two views", out, re.M)
+    assert figures(out)["MLCCA"][:3] == ["1.000"] * 3
+    assert figures(out)["MVMLCCA sample"][:3] == ["1.000"] * 3
+
+
+def test_shuffling_one_view_with_its_labels_changes_nothing_for_methods_without_pairs():
+    order = np.random.default_rng(1).permutation(N)
+    image, text = np.load("image.npy"), np.load("text.npy")
+    settings = Settings(("mlcca",), {"n_components": 2}, (0.1,), ("map",), None, seed=0)
+    values = []
+    for rows in (np.arange(N), order):
+        views = Views.unpaired({"image": image, "text": text[rows]})
+        labels = Labels.of(CLASSES, CLASSES[rows])
+        case = Case("", views, views, {"labels": labels}, labels, labels)
+        (outcome,) = run_case(case, settings, Progress())
+        values.append(outcome.retrieval.mean()["map"])
+    assert values[0] == pytest.approx(values[1], abs=1e-12)
+
+
+def test_a_method_for_two_views_is_skipped_on_three_with_its_own_reason(capsys):
+    code, out, _ = compare(
+        capsys, "--view", "more=image.npy", "--methods", "cca,mvcca", "--n-components", "3"
+    )
+    assert code == 0
+    assert re.search(r"^CCA +skipped: CCA takes 2 views, got 3", out, re.M)
+    assert "MVCCA" in figures(out)
+
+
+def test_methods_that_learn_from_labels_are_skipped_without_any(capsys):
+    code, out, _ = compare(
+        capsys, "--methods", "mvcca,mlcca,three-view-cca", "--n-components", "3", labels=None
+    )
+    assert code == 0
+    assert re.search(r"^MLCCA +skipped: needs labels$", out, re.M)
+    assert re.search(r"^three-view CCA +skipped: needs labels$", out, re.M)
+    assert "right items: the same object (mAP@50, R@1, R@10, MRR)" in out
+
+
+def test_real_label_vectors_can_be_learned_from_but_make_nothing_relevant(capsys):
+    np.save("vectors.npy", np.random.default_rng(0).standard_normal((4, 5))[CLASSES])
+    code, out, _ = compare(
+        capsys, "--methods", "mlcca", "--n-components", "2", labels="vectors.npy"
+    )
+    assert code == 0
+    assert "labels: label vectors of length 5" in out
+    assert "right items: the same object (mAP@50, R@1, R@10, MRR)" in out
+
+
+def test_warnings_are_printed_once_with_the_methods_they_concern(capsys):
+    code, out, err = compare(
+        capsys, "--methods", "mlcca,mvmlcca,mvmlcca-sample", "--n-components", "3"
+    )
+    assert (code, err) == (0, "")
+    assert out.count("distinct label sets") == 2  # one for each view, in one note
+    assert len(re.findall(r"^\[\d\] ", out, re.M)) == 1
+    assert re.search(r"^MVMLCCA .* \[1\]$", out, re.M)
+    assert not re.search(r"^(MLCCA|MVMLCCA sample) .*\[1\]$", out, re.M)
+
+
+def test_paired_rows_are_split_together_and_every_view_has_its_share():
+    paired = Views({"a": np.arange(40.0)[:, None], "b": -np.arange(40.0)[:, None]})
+    train, test = split(paired, 0.25, seed=0)
+    assert sorted([*train, *test]) == list(range(40))
+    assert (paired[test]["a"] == -paired[test]["b"]).all()
+    unpaired = Views.unpaired({"a": np.zeros((80, 1)), "b": np.zeros((8, 1))})
+    _, test = split(unpaired, 0.25, seed=0)
+    assert [unpaired[test][name].shape[0] for name in "ab"] == [20, 2]
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+BROKEN = {
+    "absent.npy": (None, "no such file"),
+    "folder.npy": (lambda: Path("folder.npy").mkdir(), "not a file"),
+    "image.mat": (lambda: Path("image.mat").touch(), "expected a file ending in .npy, .npz"),
+    "empty.npy": (lambda: Path("empty.npy").touch(), "cannot be read as .npy"),
+    "garbage.npy": (lambda: Path("garbage.npy").write_bytes(b"x" * 99), "cannot be read as .npy"),
+    "cut.npz": (
+        lambda: Path("cut.npz").write_bytes(_bytes_of_npz()[:-40]),
+        "cannot be read as .npz",
+    ),
+    "two.npz": (
+        lambda: np.savez("two.npz", a=np.ones(3), b=np.ones(3)),
+        "name one, as in two.npz:KEY",
+    ),
+    "two.npz:c": (lambda: np.savez("two.npz", a=np.ones(3)), "no array 'c'; it holds ['a']"),
+    "flat.npy": (lambda: np.save("flat.npy", np.ones(N)), "must be a matrix"),
+    "words.npy": (lambda: np.save("words.npy", np.full((N, 2), "a")), "must hold numbers"),
+    "complex.npy": (lambda: np.save("complex.npy", np.ones((N, 2)) * 1j), "expected real numbers"),
+    "nan.npy": (
+        lambda: np.save("nan.npy", np.where(np.eye(N, 3, -4), np.nan, 1)),
+        "holds NaN or infinity, first in row 5, column 1",
+    ),
+    "nan.npz": (
+        lambda: sparse.save_npz("nan.npz", sparse.csr_array(np.where(np.eye(N, 3), np.inf, 0))),
+        "holds NaN or infinity",
+    ),
+    "no rows.npy": (lambda: np.save("no rows.npy", np.ones((0, 3))), "is empty"),
+    "no rows.csv": (lambda: Path("no rows.csv").touch(), "it is empty"),
+    "word.csv": (
+        lambda: Path("word.csv").write_text("a,b\n1,2\n3,x\n"),
+        "expected a number in row 3, column 2, got 'x'",
+    ),
+    "hole.csv": (
+        lambda: Path("hole.csv").write_text("1,2\n3,\n"),
+        "expected a number in row 2, column 2, got ''",
+    ),
+    "ragged.csv": (lambda: Path("ragged.csv").write_text("1,2\n3\n"), "row 2 has 1 columns"),
+    "index.csv": (lambda: Path("index.csv").write_text(",a\n0,1\n1,2\n"), "likely a row index"),
+    "latin.csv": (lambda: Path("latin.csv").write_bytes(b"\xe9,b\n1,2\n"), "cannot be read"),
+    "short.npy": (
+        lambda: np.save("short.npy", np.ones((7, 2))),
+        "same number of rows, got image 7 (short.npy), text 120 (text.npy)",
+    ),
+}
+
+
+def _bytes_of_npz():
+    buffer = BytesIO()
+    np.savez(buffer, X=np.ones((N, 3)))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_bad_file_is_one_line_that_names_it_and_says_what_was_expected(capsys, name):
+    make, message = BROKEN[name]
+    if make is not None:
+        make()
+    code, out, err = compare(capsys, image=name)
+    assert (code, out) == (1, "")
+    assert err.startswith("mvcca: error: ")
+    assert err.count("\n") == 1
+    assert name.split(":")[0] in err
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("few.npy", lambda: np.save("few.npy", CLASSES[:9]), "labels of 9 objects, but"),
+        ("nan.npy", lambda: np.save("nan.npy", np.full(N, np.nan)), "NaN or infinity"),
+        ("cube.npy", lambda: np.save("cube.npy", np.ones((N, 2, 2))), "expected a class per row"),
+        ("none.txt", lambda: Path("none.txt").write_text("\n" * N), "found no label"),
+        ("gone.txt", lambda: None, "cannot be read"),
+        ("y.pkl", lambda: None, "expected a file ending in .txt, .npy"),
+        (
+            "wide.csv",
+            lambda: Path("wide.csv").write_text("cat,dog\n" * N),
+            "expected one column of class names, got 2",
+        ),
+    ],
+)
+def test_bad_labels_are_one_line_that_names_the_file(capsys, name, make, message):
+    make()
+    code, out, err = compare(capsys, labels=name)
+    assert (code, out) == (1, "")
+    assert err.startswith("mvcca: error: ")
+    assert err.count("\n") == 1
+    assert name in err
+    assert message in err
+
+
+def test_labels_of_two_kinds_are_refused_with_both_files(capsys):
+    np.save("vectors.npy", np.random.default_rng(0).standard_normal((N, 3)))
+    code, _, err = compare(capsys, "--labels", "text=vectors.npy", labels="image=y.npy")
+    assert code == 1
+    assert "y.npy, vectors.npy: Labels of the same kind are expected" in err
+
+
+def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
+    code, out, err = compare(capsys, "--methods", "mlcca,mvmlcca", labels=None)
+    assert (code, out) == (1, "")
+    reasons = "MLCCA: needs labels; MVMLCCA: needs labels"
+    assert err == f"mvcca: error: no method could be fitted. {reasons}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--labels", "image=y.npy"], "--labels is one FILE, or one NAME=FILE for each"),
+        (["--methods", "cca,svm"], "unknown method 'svm'"),
+        (["--metrics", "map@50,f1"], "Unknown measure 'f1'"),
+        (["--metrics", "r"], "'r' needs a cut-off"),
+        (["--n-components", "0"], "at least 1, got '0'"),
+        (["--n-components", "2.5"], "expected a whole number"),
+        (["--reg", "-1"], "expected"),
+        (["--sigma", "0"], "expected a number above 0"),
+        (["--sigma", "nan"], "expected a number"),
+        (["--test-size", "1.5"], "expected a share below 1"),
+        (["--methods", "cca", "--sigma", "2"], "--sigma is a parameter of none of cca"),
+        (["--methods", "cluster-cca", "--similarity", "exp"], "--similarity is a parameter"),
+        (["--view", "image=more.npy"], "--view names 'image' twice"),
+        (["--view", "more.npy"], "expected NAME=FILE, got 'more.npy'"),
+        (["--view=more=", ""], "expected NAME=FILE"),
+    ],
+)
+def test_a_wrong_argument_is_a_usage_error(capsys, arguments, message):
+    code, out, err = compare(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: mvcca compare")
+    assert message in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["demo", "--data", "imagenet"], "invalid choice: 'imagenet'"),
+        (["demo", "--labels", "animals"], "--labels must be one of digit, segments"),
+        (["demo", "--data", "scene", "--parts", "halves"], "--parts is no choice of --data scene"),
+        (["demo", "--data-home", "here"], "--data-home is no choice of --data digits"),
+        (["compare", "--view", "image=image.npy"], "--view must be given at least twice"),
+        (
+            ["compare", "--view", "a=a.npy", "--view", "b=b.npy", "--labels", "a=y.npy"],
+            "--labels of the views b are missing",
+        ),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_a_usage_error(capsys, arguments, message):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+
+
+def test_relevance_that_the_data_cannot_give_is_an_error(capsys):
+    code, _, err = compare(capsys, "--relevance", "labels", "--methods", "cca", labels=None)
+    assert code == 1
+    assert "--relevance labels needs classes or label sets" in err
+
+
+def test_missing_data_of_the_demo_name_the_folder_and_the_file(capsys, folder):
+    code, out, err = run(capsys, "demo", "--data", "wikipedia", "--data-home", folder)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"mvcca: error: No wikipedia.npz in {folder}.")
+
+
+def test_ctrl_c_ends_with_130(capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mvcca.cli.compare.run", interrupted)
+    code, out, err = compare(capsys)
+    assert (code, out) == (130, "")
+    assert err == "\nmvcca: interrupted\n"
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly():
+    command = [sys.executable, "-m", "mvcca", "compare", "--methods", "cca", "--n-components", "2"]
+    views = ["--view", "image=image.npy", "--view", "text=text.npy"]
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    answer = subprocess.run([*command, *views], stdout=write_end, stderr=subprocess.PIPE)
+    os.close(write_end)
+    assert answer.returncode == 141
+    assert answer.stderr == b""
+
+
+def test_progress_is_shown_on_a_terminal_and_wiped_off(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Progress() as progress:
+        progress.say("fitting")
+    _, err = capsys.readouterr()
+    assert "fitting" in err
+    assert err.endswith("\r\x1b[K")
+
+
+# ---- the report ---------------------------------------------------------------------------------
+
+
+def pictures(html):
+    """The pictures of a page, decoded."""
+    from matplotlib.image import imread
+
+    sources = re.findall(r'src="([^"]*)"', html)
+    heads = {source.partition(",")[0] for source in sources}
+    assert heads <= {"data:image/png;base64"}
+    return [imread(BytesIO(base64.b64decode(source.partition(",")[2]))) for source in sources]
+
+
+@pytest.fixture(scope="module")
+def demo_run(tmp_path_factory):
+    """Output and report of a small demo."""
+    page = tmp_path_factory.mktemp("demo") / "demo.html"
+    arguments = ["demo", "--parts", "halves", "--methods", "cca,mvmlcca,mvmlcca-sample"]
+    command = [sys.executable, "-m", "mvcca", *arguments, "--report", str(page)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stderr == ""
+    return answer.stdout, page.read_text(encoding="utf-8")
+
+
+def test_the_demo_learns_from_digits_and_from_segments(demo_run):
+    out, _ = demo_run
+    assert re.search(
+        r"^labels: digit: 10 classes; segments: 7 labels, 4\.\d per object$", out, re.M
+    )
+    assert re.search(r"^CCA +pairs ", out, re.M)
+    for method in ("MVMLCCA", "MVMLCCA sample"):
+        assert all(re.search(rf"^{method} +{kind} ", out, re.M) for kind in ("digit", "segments"))
+
+
+def test_the_demo_shows_that_the_ordinary_constraint_is_right_for_few_classes(demo_run):
+    out, _ = demo_run
+    mean_average_precision = {
+        constraint: float(re.search(rf"^{constraint} +digit +(\S+)", out, re.M)[1])
+        for constraint in ("MVMLCCA", "MVMLCCA sample")
+    }
+    assert mean_average_precision["MVMLCCA sample"] > mean_average_precision["MVMLCCA"] + 0.1
+    assert re.search(r"^\[1\] View 'left' has 32 features but only 10 distinct", out, re.M)
+
+
+def test_the_report_needs_nothing_outside_itself(demo_run):
+    _, html = demo_run
+    text = re.sub(r'src="data:[^"]*"', "", html)
+    assert not re.search(r"https?:|//|url\(|@import|<script|<link|src=", text)
+
+
+def test_the_report_has_all_pictures_and_none_is_blank(demo_run):
+    _, html = demo_run
+    drawn = pictures(html)
+    assert len(drawn) == 4  # correlations, recall, shared space, queries
+    assert all(picture[..., :3].std() > 0.01 for picture in drawn)
+    assert html.count("<figcaption>") == 4
+
+
+def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
+    out, html = demo_run
+    cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>.*?</td>", html)]
+    for line in out.splitlines():
+        if re.match(r"(CCA|MVMLCCA|random)", line):
+            assert all(number in cells for number in re.findall(r"\d\.\d+", line))
+    assert "MVMLCCA(n_components=9, reg=0.1)" in html
+    assert f"mvcca {mvcca.__version__}" in html
+    assert f"numpy {np.__version__}" in html
+    assert html.index("<table") < html.index("<img") < html.index("Settings")
+
+
+def test_the_report_of_other_data_lists_labels_and_escapes_them(capsys):
+    names = ["<script>", "a & b", "'c'", '"d"']
+    Path("y.csv").write_text(
+        "\n".join(f'"{names[c].replace(chr(34), chr(34) * 2)}"' for c in CLASSES)
+    )
+    code, out, err = compare(
+        capsys,
+        *("--methods", "mlcca", "--n-components", "2", "--report", "out.html"),
+        labels="y.csv",
+    )
+    assert (code, err) == (0, "")
+    assert out.endswith("\nReport: out.html\n")
+    html = Path("out.html").read_text(encoding="utf-8")
+    assert "<script>" not in html
+    assert "[&lt;script&gt;]" in html
+    assert len(pictures(html)) == 3
+    assert html.count("✓") + html.count("✗") == 6 * 8
+    assert not list(Path().glob("*.part"))
+
+
+@pytest.mark.parametrize("n_components", ["1", "2"])
+def test_unpaired_views_without_correlations_or_a_plane_have_a_report_too(capsys, n_components):
+    code, _, err = compare(
+        capsys,
+        *("--labels", "text=y.npy", "--methods", "mlcca", "--n-components", n_components),
+        *("--report", "out.html"),
+        labels="image=y.npy",
+    )
+    assert (code, err) == (0, "")
+    html = Path("out.html").read_text(encoding="utf-8")
+    assert len(pictures(html)) == int(n_components)  # recall, and a plane if there is one
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one_and_no_rest(capsys, monkeypatch):
+    Path("out.html").write_text("the old one")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    code, out, err = compare(
+        capsys, "--methods", "cca", "--n-components", "2", "--report", "out.html"
+    )
+    assert code == 1
+    assert "CCA" in figures(out)
+    assert err == "mvcca: error: out.html: the report cannot be written: No space left on device\n"
+    assert Path("out.html").read_text() == "the old one"
+    assert not list(Path().glob("*.part"))
+
+
+def test_a_report_in_no_folder_is_refused_before_the_work(capsys):
+    code, out, err = compare(capsys, "--report", "absent/out.html")
+    assert (code, out) == (1, "")
+    assert err == "mvcca: error: absent/out.html: the report's folder does not exist\n"
+
+
+def test_without_matplotlib_the_table_is_printed_and_the_extra_named(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = compare(
+        capsys, "--methods", "cca", "--n-components", "2", "--report", "out.html"
+    )
+    assert code == 1
+    assert "CCA" in figures(out)
+    assert "pip install 'mvcca[plot]'" in err
+    assert not Path("out.html").exists()

@@ -1,0 +1,1427 @@
+"""The contract that every estimator keeps, as one table of estimators and one of each thing asked.
+
+A new estimator adds itself to `ESTIMATORS` (or `STEPS`) and is held to all of it. Row numbers are
+those of the list of faults and bad inputs that the package is built to survive.
+"""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
+from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+import mvcca
+from mvcca import (
+    CCA,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    JoinViews,
+    PerView,
+    RetrievalIndex,
+    SplitViews,
+    Views,
+    config_context,
+)
+from mvcca.plotting import CorrelationDisplay
+
+ESTIMATORS = [CCA(), MVCCA(), MLCCA(), MVMLCCA()]
+
+# The same estimators where a choice of parameters takes another way through the code.
+VARIANTS = [
+    *ESTIMATORS,
+    CCA(reg=0.1),
+    CCA(reg="auto"),
+    MVCCA(power=2.0),
+    MLCCA(similarity="cosine"),
+    MLCCA(similarity="equal"),
+    MLCCA(similarity="equal", weighting="means"),
+    MLCCA(n_neighbors=5, random_state=0),
+    MVMLCCA(similarity="exp"),
+    MVMLCCA(within="sample"),
+]
+
+STEPS = [
+    SplitViews(),
+    JoinViews(),
+    JoinViews("mean"),
+    PerView(),
+    PerView(StandardScaler()),
+    PerView({"X": PCA()}),
+]
+
+
+def over(estimators: list[Any]) -> Any:
+    return pytest.mark.parametrize("estimator", estimators, ids=repr)
+
+
+def asks(estimator: Any, name: str) -> Any:
+    return estimator.get_params().get(name)
+
+
+LABELLED = [est for est in VARIANTS if est._supervised]
+ADDING = [est for est in VARIANTS if hasattr(est, "partial_fit") and asks(est, "reg") != "auto"]
+# Ties among neighbours are drawn by the position of a row, and a row counts once as a neighbour.
+POSITION_BLIND = [est for est in VARIANTS if not asks(est, "n_neighbors")]
+
+every_estimator = over(ESTIMATORS)
+every_variant = over(VARIANTS)
+
+NAMES = ("image", "text", "sound")
+WIDTHS = (6, 5, 4)
+N = 90
+
+
+# ---- data and comparisons ------------------------------------------------------------------------
+
+
+def blocks_for(estimator: Any, *, whole: bool = False, seed: int = 0) -> dict[str, np.ndarray]:
+    """Views that share what their labels say and more; `whole` numbers fit every dtype."""
+    rng = np.random.default_rng(seed)
+    latent = LABELS @ np.diag([4.0, 3.0, 2.0, 1.5]) + rng.standard_normal((N, 4))
+    blocks = {
+        name: latent @ rng.standard_normal((4, d)) + rng.standard_normal((N, d)) + 1
+        for name, d in zip(NAMES, WIDTHS, strict=True)
+    }
+    if whole:
+        blocks = {name: np.round(4 * X) for name, X in blocks.items()}
+    return dict(list(blocks.items())[: estimator._max_views])
+
+
+# Every non-empty set of four labels, six times over.
+LABELS = np.array([[code >> bit & 1 for bit in range(4)] for code in range(1, 16)] * (N // 15))
+
+
+def assert_same_model(model: Any, expected: Any, tol: float = 1e-8) -> None:
+    """Equal eigenvalues, means and weights, the weights in units of the largest of their view."""
+    assert model.n_components_ == expected.n_components_
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=tol, atol=tol)
+    assert set(model.view_names_) == set(expected.view_names_)
+    for name in expected.view_names_:
+        for found, wanted in (
+            (model.means_[name], expected.means_[name]),
+            (model.weights_[name], expected.weights_[name]),
+        ):
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=tol * np.abs(wanted).max())
+
+
+def assert_same_scores(scores: Any, expected: Any, tol: float = 1e-8) -> None:
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=tol * np.abs(expected).max())
+
+
+@contextmanager
+def untouched(*things: Any) -> Iterator[None]:
+    """What was passed in is the same to the last byte when the block ends."""
+    before = [fingerprint(thing) for thing in things]
+    yield
+    assert [fingerprint(thing) for thing in things] == before
+
+
+def fingerprint(thing: Any) -> Any:
+    if isinstance(thing, Views):
+        return fingerprint(dict(thing.items())), thing.seen.tobytes()
+    if sp.issparse(thing):
+        return type(thing), thing.shape, sorted(sparse_entries(thing))
+    if isinstance(thing, Mapping):
+        return {name: fingerprint(part) for name, part in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [fingerprint(part) for part in thing]
+    if isinstance(thing, np.ma.MaskedArray):
+        return thing.data.tobytes(), thing.mask.tobytes()
+    if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
+        return thing.dtype, thing.shape, thing.strides, thing.tobytes()
+    return pickle.dumps(thing)
+
+
+def sparse_entries(matrix: Any) -> Iterator[tuple[str, bytes]]:
+    """The arrays that a sparse matrix is made of; of a DOK matrix, a dictionary, its items."""
+    if matrix.format == "dok":
+        yield "items", repr(list(matrix.items())).encode()
+    for name, part in vars(matrix).items():
+        if isinstance(part, np.ndarray):
+            yield name, repr(part.tolist()).encode() if part.dtype.kind == "O" else part.tobytes()
+
+
+def freeze(thing: Any) -> Any:
+    """The same with every array marked as not to be written."""
+    parts = [getattr(thing, part, None) for part in ("data", "indices", "indptr", "row", "col")]
+    for part in [thing, *parts] if sp.issparse(thing) else [thing]:
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return thing
+
+
+# ---- scikit-learn's own contract -----------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of clipped components and rank in tiny data
+@parametrize_with_checks(ESTIMATORS + STEPS)
+def test_scikit_learn_estimator_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_set_output_transform,
+        estimator_checks.check_set_output_transform_pandas,
+        estimator_checks.check_set_output_transform_polars,
+        estimator_checks.check_global_output_transform_pandas,
+        estimator_checks.check_global_set_output_transform_polars,
+        estimator_checks.check_transformer_get_feature_names_out,
+        estimator_checks.check_transformer_get_feature_names_out_pandas,
+        estimator_checks.check_dataframe_column_names_consistency,
+        estimator_checks.check_param_validation,
+    ],
+    ids=lambda check: check.__name__,
+)
+@pytest.mark.parametrize("estimator", ESTIMATORS + STEPS, ids=repr)
+def test_checks_that_scikit_learn_keeps_for_its_own_pass_too(estimator, check):
+    check(type(estimator).__name__, estimator)
+
+
+# ---- bad matrices: one clear error that names the view (rows 1, 6, 11, 13) -----------------------
+
+
+def with_entry(value: Any, dtype: Any = float) -> Callable[[np.ndarray], np.ndarray]:
+    def change(X: np.ndarray) -> np.ndarray:
+        X = X.astype(dtype)
+        X[3, 1] = value
+        return X
+
+    return change
+
+
+def sparse_with_nan(X: np.ndarray) -> Any:
+    return sp.csr_array(with_entry(np.nan)(X))
+
+
+BAD_MATRICES = {
+    "NaN": (with_entry(np.nan), "View 'text': Input contains NaN."),
+    "NaN in float32": (with_entry(np.nan, np.float32), "View 'text': Input contains NaN."),
+    "NaN in sparse": (sparse_with_nan, "View 'text': Input contains NaN."),
+    "NaN in DataFrame": (
+        lambda X: pd.DataFrame(with_entry(np.nan)(X)),
+        "View 'text': Input contains NaN.",
+    ),
+    "NA in DataFrame": (
+        lambda X: pd.DataFrame(with_entry(pd.NA, object)(X)).convert_dtypes(),
+        "View 'text': Input contains NaN.",
+    ),
+    "infinity": (with_entry(np.inf), "View 'text': Input contains infinity"),
+    "minus infinity": (with_entry(-np.inf), "View 'text': Input contains infinity"),
+    "a string among objects": (with_entry("1.5", object), "View 'text': Expected numbers, got str"),
+    "numeric strings": (lambda X: X.astype(str), "View 'text': Expected numbers, got strings"),
+    "bytes": (lambda X: X.astype("S"), "View 'text': Expected numbers, got strings"),
+    "strings in lists": (
+        lambda X: X.astype(str).tolist(),
+        "View 'text': Expected numbers, got strings",
+    ),
+    "strings in a DataFrame": (
+        lambda X: pd.DataFrame(X.astype(str)),
+        "View 'text': Expected numbers, got strings",
+    ),
+    "a dict among objects": (with_entry({"a": 1}, object), "View 'text': .*number"),
+    "complex": (lambda X: X + 1j, "View 'text': Complex data not supported"),
+    "complex sparse": (lambda X: sp.csr_array(X + 1j), "View 'text': Complex data not supported"),
+    "np.matrix": (np.asmatrix, "View 'text': np.matrix is not supported"),
+    "masked": (
+        lambda X: np.ma.masked_where(X > 3, X),
+        "View 'text': Masked arrays are not supported.*Fill or drop",
+    ),
+    "masked nowhere": (np.ma.array, "View 'text': Masked arrays are not supported"),
+    "3-D": (lambda X: X[None], "2-D matrix, got shape .* for 'text'"),
+    "1-D": (lambda X: X[:, 0], "2-D matrix, got shape .* for 'text'.*Reshape"),
+    "1-D sparse": (lambda X: sp.coo_array(X[:, 0]), "2-D matrix, got shape .* for 'text'"),
+    "0-D": (lambda _: 3.0, "2-D matrix, got shape .* for 'text'"),
+    "no columns": (lambda X: X[:, :0], r"View 'text': Found array with 0 feature\(s\)"),
+    "no columns, sparse": (
+        lambda X: sp.csr_array(X[:, :0]),
+        r"View 'text': Found array with 0 feature\(s\)",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("when", ["fit", "partial_fit", "transform", "score"])
+@pytest.mark.parametrize(("change", "message"), BAD_MATRICES.values(), ids=BAD_MATRICES)
+@every_estimator
+def test_a_bad_matrix_is_one_clear_error_that_names_the_view(estimator, change, message, when):
+    good = blocks_for(estimator)
+    bad = {**good, "text": change(good["text"])}
+    if when in ("transform", "score"):
+        if "no columns" in message or "0 feature" in message:
+            message = "View 'text' has 0 features, but .* is expecting 5 features as input"
+        model = clone(estimator).fit(good, LABELS)
+        call = model.transform if when == "transform" else partial(model.score, y=LABELS)
+    else:
+        call = partial(getattr(clone(estimator), when), y=LABELS)
+    with untouched(bad, LABELS), pytest.raises((ValueError, TypeError), match=message):
+        call(bad)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, pd.DataFrame])
+@every_estimator
+def test_too_few_rows_are_refused_in_scikit_learns_words(estimator, form, rows):
+    few = {name: form(X[:rows]) for name, X in blocks_for(estimator).items()}
+    message = (
+        rf"View 'image': Found array with {rows} sample\(s\) \(shape=\({rows}, 6\)\) while a "
+        f"minimum of 2 is required by {type(estimator).__name__}."
+    )
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit(few, LABELS[:rows])
+
+
+@every_estimator
+def test_no_rows_to_project_are_refused_in_scikit_learns_words(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match=r"View 'text': Found array with 0 sample\(s\)"):
+        model.transform({"text": blocks["text"][:0]})
+
+
+@every_estimator
+def test_two_rows_give_numbers_or_an_error_but_never_nan(estimator):
+    two = {name: X[:2] for name, X in blocks_for(estimator).items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = clone(estimator).fit(two, LABELS[:2])
+        except ValueError:
+            pass
+        else:
+            assert all(np.isfinite(scores).all() for scores in model.transform(two).values())
+
+
+@every_estimator
+def test_views_of_different_heights_are_named_with_their_rows(estimator):
+    blocks = blocks_for(estimator)
+    blocks["text"] = blocks["text"][:10]
+    with pytest.raises(ValueError, match=r"image: 90, text: 10.*Use Views\.unpaired"):
+        clone(estimator).fit(blocks, LABELS)
+
+
+@over(LABELLED)
+def test_labels_of_another_number_of_objects_are_refused(estimator):
+    blocks = blocks_for(estimator)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[90, 80\]"):
+        clone(estimator).fit(blocks, LABELS[:80])
+
+
+@over(LABELLED)
+def test_labels_of_a_view_that_has_another_number_of_rows_name_the_view(estimator):
+    blocks = blocks_for(estimator)
+    labels = dict.fromkeys(blocks, LABELS) | {"text": LABELS[:80]}
+    with pytest.raises(ValueError, match="View 'text' has 90 rows but 80 labels"):
+        clone(estimator).fit(blocks, labels)
+    with pytest.raises(ValueError, match="View 'view1' has 90 rows but 80 labels"):
+        clone(estimator).fit(list(blocks.values()), list(labels.values()))
+
+
+BAD_WEIGHTS = {
+    "too few": (np.ones(N - 1), "sample_weight.shape"),
+    "two-dimensional": (np.ones((N, 2)), "1D array"),
+    "negative": (np.r_[-1.0, np.ones(N - 1)], "Negative values"),
+    "NaN": (np.r_[np.nan, np.ones(N - 1)], "contains NaN"),
+    "all zero": (np.zeros(N), "zero"),
+    "that add up to one": (np.full(N, 1 / N), "must add up to more than 1, got 1"),
+}
+
+
+@pytest.mark.parametrize(("weights", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+@every_estimator
+def test_bad_sample_weights_are_refused(estimator, weights, message):
+    with untouched(weights), pytest.raises(ValueError, match=message):
+        clone(estimator).fit(blocks_for(estimator), LABELS, sample_weight=weights)
+
+
+@every_estimator
+def test_a_view_that_was_not_fitted_is_called_unknown(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match=r"Unknown view 'smell'.*fitted on the views \['image'"):
+        model.transform({"smell": blocks["text"]})
+
+
+@every_estimator
+def test_a_query_of_another_width_names_view_and_both_widths(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match=r"View 'text' has 4 features, but .* is expecting 5"):
+        model.transform({"text": blocks["text"][:, :4]})
+
+
+@every_estimator
+def test_a_list_of_another_length_is_refused(estimator):
+    blocks = list(blocks_for(estimator).values())
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match=r"list of \d views .* got 1\. Pass a mapping by name"):
+        model.transform(blocks[:1])
+
+
+@every_estimator
+def test_columns_of_a_dataframe_in_another_order_are_refused(estimator):
+    frames = {
+        name: pd.DataFrame(X, columns=[f"{name}{i}" for i in range(X.shape[1])])
+        for name, X in blocks_for(estimator).items()
+    }
+    model = clone(estimator).fit(frames, LABELS)
+    with pytest.raises(ValueError, match="View 'text': the feature names should match"):
+        model.transform({"text": frames["text"].iloc[:, ::-1]})
+
+
+@every_estimator
+def test_labels_at_transform_are_refused_where_they_would_be_ignored(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match="takes y only as the second view"):
+        model.transform(blocks, LABELS)
+
+
+@every_estimator
+def test_no_views_at_all_are_refused(estimator):
+    with pytest.raises(ValueError, match=r"Expected at least one view"):
+        clone(estimator).fit({}, LABELS)
+
+
+# ---- matrices in every form that holds the same numbers (rows 10, 12) ----------------------------
+
+
+def strided(X: np.ndarray) -> np.ndarray:
+    wide = np.zeros((2 * X.shape[0], 2 * X.shape[1]))
+    wide[::2, ::2] = X
+    return wide[::2, ::2]
+
+
+def duplicated_entries(X: np.ndarray) -> Any:
+    """A COO matrix that holds every entry in two halves."""
+    rows, columns = np.nonzero(X)
+    half = X[rows, columns] / 2
+    twice = (np.r_[rows, rows], np.r_[columns, columns])
+    return sp.coo_array((np.r_[half, half], twice), shape=X.shape)
+
+
+def unsorted(X: np.ndarray) -> Any:
+    matrix = sp.csr_array(X)
+    for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        matrix.indices[start:stop] = matrix.indices[start:stop][::-1].copy()
+        matrix.data[start:stop] = matrix.data[start:stop][::-1].copy()
+    matrix.has_sorted_indices = False
+    return matrix
+
+
+def with_long_indices(X: np.ndarray) -> Any:
+    matrix = sp.csr_array(X)
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    return matrix
+
+
+DENSE_FORMS = {
+    "float16": lambda X: X.astype(np.float16),
+    "float32": lambda X: X.astype(np.float32),
+    "longdouble": lambda X: X.astype(np.longdouble),
+    "big-endian": lambda X: X.astype(">f8"),
+    "big-endian float32": lambda X: X.astype(">f4"),
+    "int8": lambda X: X.astype(np.int8),
+    "int64": lambda X: X.astype(np.int64),
+    "object numbers": lambda X: X.astype(object),
+    "list": lambda X: X.tolist(),
+    "Fortran order": np.asfortranarray,
+    "strided": strided,
+    "negative strides": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "DataFrame": pd.DataFrame,
+    "nullable DataFrame": lambda X: pd.DataFrame(X).convert_dtypes(),
+    "polars": lambda X: pl.DataFrame(X, orient="row"),
+}
+SPARSE_FORMS = {
+    f"{form}_{kind}": getattr(sp, f"{form}_{kind}")
+    for form in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
+    for kind in ("array", "matrix")
+} | {
+    "float32 csr": lambda X: sp.csr_array(X.astype(np.float32)),
+    "int csr": lambda X: sp.csr_array(X.astype(np.int64)),
+    "bool csr of itself": None,
+    "duplicate entries": duplicated_entries,
+    "unsorted indices": unsorted,
+    "64-bit indices": with_long_indices,
+}
+del SPARSE_FORMS["bool csr of itself"]
+FORMS = DENSE_FORMS | SPARSE_FORMS
+
+
+def tolerance(blocks: Mapping[str, Any]) -> float:
+    """Of weights: scatter of float32 rows is multiplied in float32."""
+    single = any(np.dtype(getattr(X, "dtype", np.float64)).itemsize == 4 for X in blocks.values())
+    return 1e-4 if single else 1e-8
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@every_estimator
+def test_every_form_of_the_same_numbers_gives_the_same_model(estimator, form):
+    dense = blocks_for(estimator, whole=True)
+    dense = {name: np.where(np.abs(X) < 6, 0, X) for name, X in dense.items()}  # sparse enough
+    expected = clone(estimator).fit(dense, LABELS)
+    blocks = {name: freeze(form(X)) for name, X in dense.items()}
+    with untouched(blocks):
+        model = clone(estimator).fit(blocks, LABELS)
+        scores = model.transform(blocks)
+    tol = tolerance(blocks)
+    assert_same_model(model, expected, tol)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=tol / 10)
+    for name, wanted in expected.transform(dense).items():
+        assert_same_scores(scores[name], wanted, 10 * tol)
+
+
+@pytest.mark.parametrize("form", SPARSE_FORMS.values(), ids=SPARSE_FORMS)
+@every_estimator
+def test_one_sparse_view_among_dense_ones_gives_the_same_model(estimator, form):
+    dense = blocks_for(estimator, whole=True)
+    expected = clone(estimator).fit(dense, LABELS)
+    mixed = {**dense, "text": freeze(form(dense["text"]))}
+    with untouched(mixed):
+        model = clone(estimator).fit(mixed, LABELS)
+    assert_same_model(model, expected, tolerance(mixed))
+
+
+@every_estimator
+def test_a_boolean_matrix_is_zeros_and_ones(estimator):
+    flags = {name: X.mean() < X for name, X in blocks_for(estimator).items()}
+    expected = clone(estimator).fit({n: X.astype(float) for n, X in flags.items()}, LABELS)
+    for form in (np.asarray, sp.csr_array):
+        blocks = {name: form(X) for name, X in flags.items()}
+        assert_same_model(clone(estimator).fit(blocks, LABELS), expected)
+
+
+@every_estimator
+def test_a_read_only_memory_map_is_read_and_not_written(estimator, tmp_path):
+    blocks, maps = blocks_for(estimator), {}
+    for name, X in blocks.items():
+        np.save(tmp_path / f"{name}.npy", X)
+        maps[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    model = clone(estimator).fit(maps, LABELS)
+    assert_same_model(model, clone(estimator).fit(blocks, LABELS), 1e-14)
+    for name, X in blocks.items():
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_variant
+def test_scores_have_the_precision_of_their_rows(estimator, dtype):
+    blocks = {name: X.astype(dtype) for name, X in blocks_for(estimator).items()}
+    blocks["text"] = sp.csr_array(blocks["text"])
+    model = clone(estimator).fit(blocks, LABELS)
+    scores = model.transform(blocks)
+    assert {X.dtype for X in scores.values()} == {np.dtype(dtype)}
+    assert all(w.dtype == np.float64 for w in model.weights_.values())
+
+
+# ---- degenerate and extreme numbers (rows 2 to 5, 8, 9) ------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+@pytest.mark.parametrize("rows", [N, 5], ids=["tall", "wide"])
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6 / 3])
+@every_estimator
+def test_a_constant_column_weighs_exactly_nothing(estimator, value, rows, form):
+    blocks = {name: X[:rows] for name, X in blocks_for(estimator).items()}
+    blocks["text"] = form(np.insert(blocks["text"], 2, value, axis=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # five rows are too few for all components
+        model = clone(estimator).fit(blocks, LABELS[:rows])
+    assert (model.weights_["text"][2] == 0).all()
+    assert all(np.isfinite(scores).all() for scores in model.transform(blocks).values())
+
+
+@over(ADDING)
+def test_a_constant_column_in_batches_weighs_exactly_nothing(estimator):
+    blocks = blocks_for(estimator)
+    blocks["text"] = np.insert(blocks["text"], 2, 0.1, axis=1)
+    model = clone(estimator)
+    for rows in (slice(0, 40), slice(40, N)):
+        model.partial_fit(Views(blocks)[rows], LABELS[rows])
+    assert (model.weights_["text"][2] == 0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e15])
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+@every_variant
+def test_a_view_that_never_varies_is_refused_by_name(estimator, form, value):
+    blocks = blocks_for(estimator)
+    blocks["text"] = form(np.full((N, 5), value))
+    with pytest.raises(ValueError, match="view 'text' has no variance"):
+        clone(estimator).fit(blocks, LABELS)
+
+
+@every_variant
+def test_a_column_twice_changes_no_score(estimator):
+    blocks = blocks_for(estimator)
+    clean = clone(estimator).set_params(reg=0.0).fit(blocks, LABELS)
+    twice = {**blocks, "text": np.c_[blocks["text"], blocks["text"][:, :1]]}
+    model = clone(estimator).set_params(reg=0.0).fit(twice, LABELS)
+    assert model.ranks_["text"] == clean.ranks_["text"] == 5
+    np.testing.assert_allclose(model.eigenvalues_, clean.eigenvalues_, atol=1e-9)
+    for name, scores in model.transform(twice).items():
+        assert_same_scores(scores, clean.transform(blocks)[name], 1e-7)
+
+
+@every_variant
+def test_fewer_dimensions_than_components_clip_with_a_warning_that_names_the_bound(estimator):
+    blocks = blocks_for(estimator)
+    blocks = {"image": blocks["image"], "text": np.outer(blocks["text"][:, 0], np.ones(5))}
+    with pytest.warns(UserWarning, match=r"n_components=4 .* at most 1\. Fitted with n_components"):
+        model = clone(estimator).set_params(n_components=4, reg=0.0).fit(blocks, LABELS)
+    assert model.n_components_ == 1
+    assert model.ranks_ == {"image": 6, "text": 1}
+    assert model.transform(blocks)["image"].shape == (N, 1)
+
+
+@pytest.mark.parametrize("estimator", [CCA(), MVCCA(reg=0.0)], ids=repr)
+def test_fewer_rows_than_features_are_said_to_correlate_by_construction(estimator):
+    blocks = {name: X[:9] for name, X in blocks_for(estimator).items()}
+    with pytest.warns(UserWarning, match=r"n <= p \+ q and reg=0.*by construction"):
+        model = clone(estimator).fit(blocks)
+    assert model.eigenvalues_[0] > 1.9
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e-150])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@every_variant
+def test_numbers_of_size_1e150_give_the_model_of_unit_size(estimator, form, scale):
+    blocks = {name: form(X) for name, X in blocks_for(estimator).items()}
+    expected = clone(estimator).fit(blocks, LABELS)
+    scaled = {name: X * scale for name, X in blocks.items()}
+    model = clone(estimator).fit(scaled, LABELS)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+    for name, scores in model.transform(scaled).items():
+        assert_same_scores(scores, expected.transform(blocks)[name])
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+@every_variant
+def test_numbers_of_size_1e300_give_the_model_of_unit_size_or_an_error_that_says_why(
+    estimator, scale
+):
+    blocks = blocks_for(estimator)
+    expected = clone(estimator).fit(blocks, LABELS)
+    try:
+        model = clone(estimator).fit({n: X * scale for n, X in blocks.items()}, LABELS)
+    except ValueError as error:
+        assert re.search(r"[Vv]iew 'image'.*([Rr]escale)", str(error))  # noqa: PT017
+    else:
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float64, 1e-10), (np.float32, 1e-4)])
+@every_variant
+def test_a_mean_far_from_zero_costs_no_more_than_its_digits(estimator, dtype, tol):
+    blocks = {n: (X - X.mean(axis=0)) / X.std(axis=0) for n, X in blocks_for(estimator).items()}
+    offset = {name: (X + 1e5).astype(dtype) for name, X in blocks.items()}
+    model = clone(estimator).fit(offset, LABELS)
+    rest = {name: X.astype(float) - 1e5 for name, X in offset.items()}  # what rounding left of X
+    expected = clone(estimator).fit(rest, LABELS)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=tol)
+
+
+# ---- parameters (rows 7, 15) ---------------------------------------------------------------------
+
+BAD_VALUES = [
+    *(("n_components", value) for value in (0, -1, 2.0, np.nan, "2", None)),
+    *(("reg", value) for value in (-1e-9, np.nan, np.inf, "Auto", None)),
+    *(("power", value) for value in (-1.0, np.nan, np.inf)),
+    *(("sigma", value) for value in (0, 0.0, -1.0, np.nan, np.inf, "1")),
+    *(("similarity", value) for value in ("euclid", None)),
+    *(("within", value) for value in ("labels", None)),
+    *(("weighting", value) for value in ("rows", None)),
+    *(("n_neighbors", value) for value in (0, -3, 2.5)),
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "value"),
+    [(est, name, bad) for est in ESTIMATORS for name, bad in BAD_VALUES if name in vars(est)],
+    ids=repr,
+)
+def test_a_parameter_out_of_its_range_is_an_invalid_parameter(estimator, name, value):
+    model = clone(estimator).set_params(**{name: value})
+    for fit in (model.fit, model.partial_fit):
+        with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter"):
+            fit(blocks_for(estimator), LABELS)
+
+
+@pytest.mark.parametrize(
+    ("reg", "message"),
+    [
+        ({"image": 0.1}, r"reg names the views \['image'\], expected \['image', 'text'"),
+        (
+            {"image": 0.1, "text": -1, "sound": 0},
+            "reg of view 'text' must be a number >= 0, got -1",
+        ),
+        ({"image": 0.1, "text": "a", "sound": 0}, "reg of view 'text' must be a number >= 0"),
+        ({"image": 0.1, "text": np.nan, "sound": 0}, "reg of view 'text' must be a number >= 0"),
+    ],
+)
+@every_estimator
+def test_a_ridge_for_other_views_or_out_of_range_names_the_view(estimator, reg, message):
+    blocks = blocks_for(estimator)
+    if "text" in reg:
+        reg = {name: reg[name] for name in blocks}
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).set_params(reg=reg).fit(blocks, LABELS)
+
+
+@every_estimator
+def test_one_ridge_for_all_equals_the_same_ridge_by_name(estimator):
+    blocks = blocks_for(estimator)
+    by_name = clone(estimator).set_params(reg=dict.fromkeys(blocks, 0.05)).fit(blocks, LABELS)
+    assert_same_model(by_name, clone(estimator).set_params(reg=0.05).fit(blocks, LABELS), 1e-14)
+
+
+@pytest.mark.parametrize("similarity", ["sqexp", "exp"])
+@pytest.mark.parametrize("sigma", [1e-3, 1e-100, 1e-320])
+@pytest.mark.parametrize("estimator", [MLCCA(), MVMLCCA()], ids=repr)
+def test_a_bandwidth_of_almost_nothing_tells_equal_labels_from_all_others(
+    estimator, similarity, sigma
+):
+    blocks = blocks_for(estimator)
+    for labels in (LABELS, LABELS * 1.5):  # sets, and real label vectors
+        model = clone(estimator).set_params(similarity=similarity, sigma=sigma).fit(blocks, labels)
+        assert_same_model(
+            model, clone(estimator).set_params(similarity="equal").fit(blocks, labels)
+        )
+
+
+@over(LABELLED)
+def test_too_many_neighbours_or_too_many_components_say_how_many_there_are(estimator):
+    with pytest.warns(UserWarning, match="n_components=50 is more than the data can give: at most"):
+        model = clone(estimator).set_params(n_components=50).fit(blocks_for(estimator), LABELS)
+    assert model.n_components_ == len(model.eigenvalues_) < 50
+
+
+# ---- labels (rows 14, 16) ------------------------------------------------------------------------
+
+BAD_LABELS = {
+    "none": (None, "requires y to be passed, but the target y is None"),
+    "all the same": (np.zeros(N, int), "All rows have the same labels"),
+    "an indicator without ones": (np.zeros((N, 4)), "All rows have the same labels"),
+    "a sparse indicator without ones": (sp.csr_array((N, 4)), "All rows have the same labels"),
+    "no labels in any set": ([set()] * N, "All rows have the same labels"),
+    "NaN in a class vector": (np.r_[np.nan, np.ones(N - 1)], "Labels contain NaN or infinity"),
+    "infinity in a matrix": (with_entry(np.inf)(LABELS), "Labels contain NaN or infinity"),
+    "NaN in a sparse matrix": (
+        sp.csr_array(with_entry(np.nan)(LABELS)),
+        "Labels contain NaN or infinity",
+    ),
+    "None among names": (["a", None] * (N // 2), "Labels contain None"),
+    "complex": (np.arange(N) * 1j, "Complex data not supported"),
+    "three-dimensional": (LABELS[None], r"Labels must be .* got an array of shape \(1, 90, 4\)"),
+    "a number": (3, "Labels must be .* got an array of shape"),
+    "a name": ("cat", "Labels must be .* got an array of shape"),
+    "a matrix of names": (np.full((N, 2), "cat"), "must hold numbers"),
+}
+
+
+@pytest.mark.parametrize(("labels", "message"), BAD_LABELS.values(), ids=BAD_LABELS)
+@over(LABELLED)
+def test_bad_labels_are_one_clear_error(estimator, labels, message):
+    with untouched(labels), pytest.raises(ValueError, match=message):
+        clone(estimator).fit(blocks_for(estimator), labels)
+
+
+@over(LABELLED)
+def test_bad_labels_of_one_view_name_the_view(estimator):
+    blocks = blocks_for(estimator)
+    labels = dict.fromkeys(blocks, LABELS) | {"text": with_entry(np.nan)(LABELS)}
+    with pytest.raises(ValueError, match="View 'text': Labels contain NaN"):
+        clone(estimator).fit(blocks, labels)
+
+
+@over(LABELLED)
+def test_labels_of_a_view_that_is_not_there_are_refused(estimator):
+    blocks = blocks_for(estimator)
+    labels = dict.fromkeys((*blocks, "smell"), LABELS)
+    with pytest.raises(ValueError, match=r"Expected labels of the views \['image'"):
+        clone(estimator).fit(blocks, labels)
+
+
+@pytest.mark.filterwarnings("ignore:View 'view0' has 6 features but only 3 distinct label sets")
+@pytest.mark.parametrize(
+    "estimator",
+    [MLCCA(similarity=s) for s in ("cosine", "equal")]
+    + [MLCCA(similarity="cosine", n_neighbors=5)]
+    + [MVMLCCA(similarity=s, within=w) for s in ("cosine", "equal") for w in ("label", "sample")],
+    ids=repr,
+)
+def test_labels_without_any_similarity_between_views_are_refused(estimator):
+    blocks = list(blocks_for(estimator).values())[:2]
+    labels = [np.repeat(["cat", "dog", "cow"], N // 3), np.repeat(["red", "blue", "pink"], N // 3)]
+    with pytest.raises(ValueError, match="nothing in common"):
+        clone(estimator).fit(blocks, labels)
+
+
+@pytest.mark.filterwarnings("ignore:The labels of 7 rows .* are like none")  # under cosine
+@over(LABELLED)
+def test_rows_without_labels_are_counted_in_a_warning(estimator):
+    labels = LABELS.copy()
+    labels[:7] = 0
+    with pytest.warns(UserWarning, match="7 rows have no labels"):
+        clone(estimator).fit({"image": blocks_for(estimator)["image"]}, labels)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [MLCCA(), MLCCA(n_neighbors=5, random_state=0), MVMLCCA(), MVMLCCA(within="sample")],
+    ids=repr,
+)
+def test_label_vectors_far_from_zero_in_float32_keep_their_distances(estimator):
+    vectors = LABELS @ np.random.default_rng(1).standard_normal((4, 3)) * 4
+    vectors = np.round(vectors * 1024) / 1024  # float32 holds them exactly with the offset
+    expected = clone(estimator).fit(blocks_for(estimator), vectors)
+    blocks = {name: X.astype(np.float32) for name, X in blocks_for(estimator).items()}
+    model = clone(estimator).fit(blocks, (vectors + 1e3).astype(np.float32))
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-4)
+
+
+LABEL_FORMS = {
+    "list of lists": lambda Z: Z.tolist(),
+    "bool": lambda Z: Z.astype(bool),
+    "float32": lambda Z: Z.astype(np.float32),
+    "csr": sp.csr_array,
+    "csc matrix": sp.csc_matrix,
+    "coo": sp.coo_array,
+    "lil": sp.lil_array,
+    "dok": sp.dok_array,
+    "dia": sp.dia_array,
+    "explicit zeros": lambda Z: explicit_zeros(Z),
+    "DataFrame": pd.DataFrame,
+    "polars": lambda Z: pl.DataFrame(Z, orient="row"),
+    "Fortran order": np.asfortranarray,
+    "sets of names": lambda Z: [{"abcd"[j] for j in np.flatnonzero(row)} for row in Z],
+    "lists of names": lambda Z: [["abcd"[j] for j in np.flatnonzero(row)] for row in Z],
+    "sets of numbers": lambda Z: [set(np.flatnonzero(row)) for row in Z],
+    "Series of sets": lambda Z: pd.Series([set(np.flatnonzero(row)) for row in Z]),
+    "array of sets": lambda Z: np.array([set(np.flatnonzero(row)) for row in Z], dtype=object),
+}
+
+
+def explicit_zeros(Z: np.ndarray) -> Any:
+    """A sparse matrix that stores every entry."""
+    n, m = Z.shape
+    return sp.csr_array((Z.ravel(), np.tile(np.arange(m), n), np.arange(0, n * m + 1, m)), Z.shape)
+
+
+@pytest.mark.parametrize("form", LABEL_FORMS.values(), ids=LABEL_FORMS)
+@over(LABELLED)
+def test_every_form_of_the_same_labels_gives_the_same_model(estimator, form):
+    blocks = blocks_for(estimator)
+    labels = freeze(form(LABELS))
+    with untouched(labels):
+        model = clone(estimator).fit(blocks, labels)
+    assert_same_model(model, clone(estimator).fit(blocks, LABELS), 1e-12)
+
+
+# ---- what must not change the model --------------------------------------------------------------
+
+
+@over(POSITION_BLIND)
+def test_row_order_does_not_change_the_model(estimator):
+    blocks = blocks_for(estimator)
+    order = np.random.default_rng(3).permutation(N)
+    model = clone(estimator).fit({name: X[order] for name, X in blocks.items()}, LABELS[order])
+    assert_same_model(model, clone(estimator).fit(blocks, LABELS), 1e-10)
+
+
+@every_variant
+def test_a_subset_of_views_equals_the_matrices_of_the_subset(estimator):
+    blocks = blocks_for(estimator)
+    rows = np.random.default_rng(4).permutation(N)[:70]
+    model = clone(estimator).fit(Views(blocks)[rows], LABELS[rows])
+    by_hand = {name: X[rows] for name, X in blocks.items()}
+    assert_same_model(model, clone(estimator).fit(by_hand, LABELS[rows]), 1e-12)
+
+
+@every_variant
+def test_list_tuple_mapping_and_views_give_the_same_model(estimator):
+    blocks = blocks_for(estimator)
+    expected = clone(estimator).fit(blocks, LABELS)
+    index = np.tile(np.arange(N)[:, None], len(blocks))
+    for views in (Views(blocks), Views(blocks, index)):
+        assert_same_model(clone(estimator).fit(views, LABELS), expected, 1e-12)
+    for kind in (list, tuple, lambda values: Views(list(values))):
+        model = clone(estimator).fit(kind(blocks.values()), LABELS)
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
+        for number, name in enumerate(blocks):
+            np.testing.assert_allclose(
+                model.weights_[f"view{number}"], expected.weights_[name], rtol=1e-8, atol=1e-12
+            )
+
+
+@over(POSITION_BLIND)
+def test_the_order_of_views_does_not_change_the_model(estimator):
+    blocks = blocks_for(estimator)
+    turned = dict(reversed(blocks.items()))
+    model = clone(estimator).fit(turned, LABELS)
+    assert model.view_names_ == tuple(turned)
+    assert_same_model(model, clone(estimator).fit(blocks, LABELS))
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-6])
+@every_variant
+def test_scaling_a_view_changes_no_score(estimator, factor):
+    blocks = blocks_for(estimator)
+    expected = clone(estimator).fit(blocks, LABELS)
+    scaled = {**blocks, "text": blocks["text"] * factor}
+    model = clone(estimator).fit(scaled, LABELS)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-8)
+    for name, scores in model.transform(scaled).items():
+        assert_same_scores(scores, expected.transform(blocks)[name])
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-6])
+@every_variant
+def test_scaling_a_column_changes_no_score_without_a_ridge(estimator, factor):
+    blocks = blocks_for(estimator)
+    expected = clone(estimator).set_params(reg=0.0).fit(blocks, LABELS)
+    scaled = {**blocks, "text": blocks["text"] * np.where(np.arange(5) == 2, factor, 1)}
+    model = clone(estimator).set_params(reg=0.0).fit(scaled, LABELS)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-8)
+    for name, scores in model.transform(scaled).items():
+        assert_same_scores(scores, expected.transform(blocks)[name])
+
+
+@every_variant
+def test_moving_a_view_changes_no_score(estimator):
+    blocks = blocks_for(estimator)
+    expected = clone(estimator).fit(blocks, LABELS)
+    moved = {name: X + 10 for name, X in blocks.items()}
+    model = clone(estimator).fit(moved, LABELS)
+    for name, scores in model.transform(moved).items():
+        assert_same_scores(scores, expected.transform(blocks)[name])
+
+
+@over([est for est in LABELLED if est in POSITION_BLIND])
+def test_shuffling_a_view_with_its_labels_changes_nothing(estimator):
+    blocks = blocks_for(estimator)
+    expected = clone(estimator).fit(blocks, LABELS)
+    order = np.random.default_rng(5).permutation(N)
+    shuffled = {**blocks, "text": blocks["text"][order]}
+    labels = dict.fromkeys(blocks, LABELS) | {"text": LABELS[order]}
+    for views in (shuffled, Views(shuffled), Views.unpaired(shuffled)):
+        assert_same_model(clone(estimator).fit(views, labels), expected, 1e-10)
+    stacked = np.concatenate(list(labels.values()))
+    assert_same_model(clone(estimator).fit(Views.unpaired(shuffled), stacked), expected, 1e-10)
+
+
+@over(LABELLED)
+def test_lists_of_different_heights_are_unpaired_views(estimator):
+    blocks = {name: X[: N - 9 * i] for i, (name, X) in enumerate(blocks_for(estimator).items())}
+    labels = {name: LABELS[: len(X)] for name, X in blocks.items()}
+    expected = clone(estimator).fit(Views.unpaired(blocks), np.concatenate(list(labels.values())))
+    assert_same_model(clone(estimator).fit(blocks, labels), expected, 1e-12)
+    listed = clone(estimator).fit(list(blocks.values()), list(labels.values()))
+    np.testing.assert_allclose(listed.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
+    scores = listed.transform(list(blocks.values()))
+    assert [len(S) for S in scores] == [len(X) for X in blocks.values()]
+    assert 0 < listed.score(list(blocks.values()), list(labels.values())) <= 1
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@over(POSITION_BLIND)
+def test_integer_weights_are_repetitions(estimator, form):
+    weights = np.random.default_rng(6).integers(0, 4, N)
+    blocks = {name: form(X) for name, X in blocks_for(estimator).items()}
+    repeated = {n: form(X.repeat(weights, axis=0)) for n, X in blocks_for(estimator).items()}
+    with untouched(blocks, weights):
+        model = clone(estimator).fit(blocks, LABELS, sample_weight=weights)
+    expected = clone(estimator).fit(repeated, LABELS.repeat(weights, axis=0))
+    assert_same_model(model, expected, 1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:n <= p")
+@pytest.mark.filterwarnings("ignore:View .* distinct label sets")
+@over(POSITION_BLIND)
+def test_repeated_rows_that_are_fewer_than_features_are_weights(estimator):
+    weights = np.r_[1, 3, 1, 2, 1]  # 5 rows are fewer than the 6 features of a view, 8 are more
+    blocks = {name: X[:5] for name, X in blocks_for(estimator).items()}
+    repeated = {name: X.repeat(weights, axis=0) for name, X in blocks.items()}
+    ridge = clone(estimator).set_params(n_components=1, reg=0.1)
+    expected = clone(ridge).fit(repeated, LABELS[:5].repeat(weights, axis=0))
+    assert_same_model(clone(ridge).fit(blocks, LABELS[:5], sample_weight=weights), expected)
+
+
+@pytest.mark.filterwarnings("ignore:n <= p")
+@pytest.mark.parametrize("estimator", [CCA(1), MVCCA(1, reg=0.0)], ids=repr)
+def test_repeated_rows_that_are_fewer_than_features_are_weights_without_a_ridge(estimator):
+    rng = np.random.default_rng(0)
+    weights = np.r_[1, 3, 1, 2, 1, 1]
+    for n_features in (40, 7):  # fewer than the 9 repeated rows, and more
+        X, Y = rng.standard_normal((6, n_features)), rng.standard_normal((6, 1))
+        expected = clone(estimator).fit([X.repeat(weights, axis=0), Y.repeat(weights, axis=0)])
+        assert_same_model(clone(estimator).fit([X, Y], sample_weight=weights), expected)
+
+
+@every_variant
+def test_a_weight_of_zero_is_an_object_that_is_not_there(estimator):
+    blocks = blocks_for(estimator)
+    present = LABELS[:, 0] == 0  # no row with the first label is left
+    model = clone(estimator).fit(blocks, LABELS, sample_weight=present.astype(float))
+    expected = clone(estimator).fit(Views(blocks)[present], LABELS[present])
+    assert_same_model(model, expected, 1e-10)
+    if estimator._supervised:
+        assert model.n_label_vectors_ == 7
+
+
+@over([est for est in POSITION_BLIND if asks(est, "reg") != "auto"])  # less shrinkage of more rows
+def test_every_row_twice_is_the_same_model_up_to_counts(estimator):
+    blocks = blocks_for(estimator)
+    twice = {name: np.r_[X, X] for name, X in blocks.items()}
+    rho = clone(estimator).fit(twice, np.r_[LABELS, LABELS]).eigenvalues_ - 1
+    expected = clone(estimator).fit(blocks, LABELS).eigenvalues_ - 1
+    # The ordinary covariance divides by n - 1, the label-weighted one by n.
+    np.testing.assert_allclose(rho / rho[0], expected / expected[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every_variant
+def test_block_size_does_not_change_the_model(estimator, dtype):
+    blocks = {name: X.astype(dtype) for name, X in blocks_for(estimator).items()}
+    blocks["text"] = sp.csr_array(blocks["text"])
+    expected = clone(estimator).fit(blocks, LABELS)
+    tol = 1e-10 if dtype == np.float64 else 1e-5
+    for block_rows in (1, 7, N - 1, N, 10**9):
+        with config_context(block_rows=block_rows):
+            model = clone(estimator).fit(blocks, LABELS)
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=tol)
+
+
+@every_variant
+def test_signs_are_fixed_by_the_largest_weight_and_components_are_in_order(estimator):
+    for seed in range(4):
+        blocks = blocks_for(estimator, seed=seed)
+        model = clone(estimator).set_params(reg=0.0).fit(blocks, LABELS)
+        assert (np.diff(model.eigenvalues_) <= 0).all()
+        flipped = {name: -X for name, X in blocks.items()}
+        turned = clone(estimator).set_params(reg=0.0).fit(flipped, LABELS)
+        for name in blocks:  # weights, not scores, keep their sign
+            np.testing.assert_allclose(turned.weights_[name], model.weights_[name], atol=1e-9)
+
+
+def test_the_largest_weight_in_deviations_is_positive():
+    blocks = blocks_for(CCA())
+    model = CCA(n_components=4).fit(blocks)
+    stacked = np.concatenate(
+        [model.weights_[n] * X.std(axis=0)[:, None] for n, X in blocks.items()]
+    )
+    assert (stacked[np.abs(stacked).argmax(axis=0), np.arange(4)] > 0).all()
+
+
+# ---- batches (row 40) ----------------------------------------------------------------------------
+
+
+def in_batches(estimator: Any, views: Views, batches: list[Any], weights: Any = None) -> Any:
+    model = clone(estimator)
+    for rows in batches:
+        model.partial_fit(views[rows], LABELS[rows], None if weights is None else weights[rows])
+    return model
+
+
+CUTS = [slice(0, 30), slice(30, 31), slice(31, 70), slice(70, N)]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@over(ADDING)
+def test_batches_give_what_fit_gives(estimator, form):
+    views = Views({name: form(X) for name, X in blocks_for(estimator).items()})
+    model = in_batches(estimator, views, CUTS)
+    assert_same_model(model, clone(estimator).fit(views, LABELS))
+
+
+@pytest.mark.filterwarnings("ignore:View .* distinct label sets")
+@over(ADDING)
+def test_batches_of_fewer_rows_than_features_give_what_fit_gives(estimator):
+    rng = np.random.default_rng(8)
+    blocks = {n: X @ rng.random((X.shape[1], 120)) for n, X in blocks_for(estimator).items()}
+    views = Views({n: X + rng.standard_normal(X.shape) for n, X in blocks.items()})
+    ridge = clone(estimator).set_params(reg=0.1)
+    assert_same_model(in_batches(ridge, views, CUTS), clone(ridge).fit(views, LABELS))
+
+
+@over([est for est in ADDING if est in POSITION_BLIND])
+def test_the_order_of_batches_does_not_change_the_model(estimator):
+    views = Views(blocks_for(estimator))
+    model = in_batches(estimator, views, [CUTS[3], CUTS[0], CUTS[2], CUTS[1]])
+    assert_same_model(model, in_batches(estimator, views, CUTS), 1e-10)
+
+
+@over(ADDING)
+def test_weighted_batches_give_what_a_weighted_fit_gives(estimator):
+    views = Views(blocks_for(estimator))
+    weights = np.random.default_rng(7).integers(0, 4, N).astype(float)
+    weights[30] = 2  # the batch of one row
+    expected = clone(estimator).fit(views, LABELS, sample_weight=weights)
+    assert_same_model(in_batches(estimator, views, CUTS, weights), expected)
+
+
+@over(ADDING)
+def test_batches_may_name_their_views_in_another_order(estimator):
+    views = Views(blocks_for(estimator))
+    model = clone(estimator).partial_fit(views[:40], LABELS[:40])
+    turned = views[40:].select(views.names[::-1])
+    labels = dict.fromkeys(turned.names, LABELS[40:]) if estimator._supervised else None
+    model.partial_fit(turned, labels)
+    assert_same_model(model, clone(estimator).fit(views, LABELS))
+
+
+@over(ADDING)
+def test_batches_of_labels_with_other_classes_add_up(estimator):
+    views = Views(blocks_for(estimator))
+    names = np.array(["abcdefghijklmno"[i] for i in LABELS @ [1, 2, 4, 8] - 1])
+    order = np.argsort(names, kind="stable")
+    model = clone(estimator)
+    for rows in (order[:40], order[40:]):
+        model.partial_fit(views[rows], names[rows])
+    assert_same_model(model, clone(estimator).fit(views[order], names[order]))
+
+
+@over(ADDING)
+def test_a_batch_with_other_features_is_refused_in_scikit_learns_words(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).partial_fit(blocks, LABELS)
+    before = copy.deepcopy(model.weights_)
+    narrow = {**blocks, "text": blocks["text"][:, :4]}
+    with pytest.raises(ValueError, match=r"View 'text' has 4 features, but .* is expecting 5"):
+        model.partial_fit(narrow, LABELS)
+    with pytest.raises(ValueError, match="Unknown view 'smell'"):
+        model.partial_fit({**blocks, "smell": blocks["text"]}, LABELS)
+    with pytest.raises(ValueError, match=r"Every batch must hold the views .*missing: \['text'\]"):
+        model.partial_fit({n: X for n, X in blocks.items() if n != "text"}, LABELS)
+    np.testing.assert_equal(model.weights_, before)
+
+
+@over(ADDING)
+def test_an_empty_batch_is_refused_and_forgotten(estimator):
+    views = Views(blocks_for(estimator))
+    model = clone(estimator).partial_fit(views[:50], LABELS[:50])
+    with pytest.raises(ValueError, match=r"View 'image': Found array with 0 sample\(s\)"):
+        model.partial_fit(views[:0], LABELS[:0])
+    model.partial_fit(views[50:], LABELS[50:])
+    assert_same_model(model, clone(estimator).fit(views, LABELS))
+
+
+@over(ADDING)
+def test_partial_fit_after_fit_says_that_it_starts_over(estimator):
+    views = Views(blocks_for(estimator))
+    model = clone(estimator).fit(views[:30], LABELS[:30])
+    with pytest.warns(UserWarning, match="partial_fit starts over: fit keeps no statistic"):
+        model.partial_fit(views[:60], LABELS[:60])
+    model.partial_fit(views[60:], LABELS[60:])
+    assert_same_model(model, clone(estimator).fit(views, LABELS))
+
+
+@over(ADDING)
+def test_fit_after_partial_fit_forgets_the_batches(estimator):
+    views = Views(blocks_for(estimator))
+    model = clone(estimator).partial_fit(views[:50], LABELS[:50]).fit(views, LABELS)
+    assert_same_model(model, clone(estimator).fit(views, LABELS), 1e-14)
+
+
+def test_shrinkage_that_looks_at_all_rows_at_once_is_refused_in_batches():
+    with pytest.raises(ValueError, match=r'reg="auto".*use fit, or give partial_fit a number'):
+        CCA(reg="auto").partial_fit(blocks_for(CCA()))
+
+
+# ---- containers: what comes in goes out ----------------------------------------------------------
+
+
+def as_array(scores: Any) -> np.ndarray:
+    return np.asarray(scores)
+
+
+@every_variant
+def test_the_container_that_comes_in_goes_out(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    expected = model.transform(blocks)
+    assert type(expected) is dict
+    assert list(expected) == list(blocks)
+    as_views = model.transform(Views(blocks))
+    assert isinstance(as_views, Views)
+    assert as_views.names == tuple(blocks)
+    for kind in (list, tuple):
+        scores = model.transform(kind(blocks.values()))
+        assert type(scores) is kind
+        for found, wanted in zip(scores, expected.values(), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    for name in blocks:
+        np.testing.assert_array_equal(as_views[name], expected[name])
+        assert expected[name].shape == (N, model.n_components_)
+
+
+@every_variant
+def test_any_subset_of_the_views_is_projected_as_with_all(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    expected = model.transform(blocks)
+    for container in (dict, Views):
+        alone = model.transform(container({"text": blocks["text"][:7]}))
+        np.testing.assert_allclose(alone["text"], expected["text"][:7], atol=1e-12)
+
+
+@every_variant
+def test_views_of_different_heights_are_projected(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    expected = model.transform(blocks)
+    uneven = {name: X[: 10 + i] for i, (name, X) in enumerate(blocks.items())}
+    for i, scores in enumerate(model.transform(list(uneven.values()))):
+        np.testing.assert_allclose(scores, list(expected.values())[i][: 10 + i], atol=1e-12)
+    for name, scores in model.transform(uneven).items():
+        assert scores.shape == (len(uneven[name]), model.n_components_)
+
+
+@every_variant
+def test_partly_paired_views_keep_their_pairing(estimator):
+    blocks = blocks_for(estimator)
+    index = np.tile(np.arange(N)[:, None], len(blocks))
+    index[:10, 0] = -1
+    index[10:30, 1] = -1
+    views = Views(blocks, index)
+    model = clone(estimator).fit(views, LABELS)
+    scores = model.transform(views)
+    np.testing.assert_array_equal(scores.seen, views.seen)
+    whole = model.transform(blocks)
+    np.testing.assert_allclose(scores["text"], np.delete(whole["text"], np.s_[10:30], 0), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@every_estimator
+def test_set_output_makes_a_frame_of_every_view(estimator, kind):
+    index = [f"object {i}" for i in range(N)]
+    frames = {n: pd.DataFrame(X, index=index) for n, X in blocks_for(estimator).items()}
+    model = clone(estimator).set_output(transform=kind)
+    scores = model.fit(frames, LABELS).transform(frames)
+    plain = model.set_output(transform="default").transform(frames)
+    prefix = type(estimator).__name__.lower()
+    for name, frame in scores.items():
+        assert type(frame).__module__.startswith(kind)
+        assert list(frame.columns) == [f"{prefix}0", f"{prefix}1"]
+        np.testing.assert_array_equal(as_array(frame), plain[name])
+        if kind == "pandas":
+            assert list(frame.index) == index
+
+
+@every_estimator
+def test_as_many_rows_as_components_are_not_turned_on_their_side_by_polars(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    square = {"text": blocks["text"][: model.n_components_]}
+    expected = model.transform(square)["text"]
+    frame = model.set_output(transform="polars").transform(square)["text"]
+    np.testing.assert_array_equal(as_array(frame), expected)
+
+
+@pytest.mark.parametrize("estimator", [CCA(), MVCCA()], ids=repr)
+def test_two_lone_matrices_are_two_views(estimator):
+    X, Y = list(blocks_for(estimator).values())[:2]
+    model = clone(estimator).fit(X, Y)
+    assert model.view_names_ == ("X", "y")
+    expected = clone(estimator).fit([X, Y])
+    np.testing.assert_allclose(model.weights_["y"], expected.weights_["view1"], atol=1e-12)
+    both = model.transform(X, Y)
+    assert type(both) is tuple
+    for found, wanted in zip(both, expected.transform([X, Y]), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    np.testing.assert_allclose(model.transform(X), both[0], atol=1e-14)
+    np.testing.assert_allclose(model.transform({"y": Y})["y"], both[1], atol=1e-14)
+
+
+def test_fit_transform_of_two_lone_matrices_gives_both_as_in_scikit_learn():
+    X, Y = blocks_for(CCA()).values()
+    for found, wanted in zip(
+        CCA().fit_transform(X, Y), CCA().fit(X, Y).transform(X, Y), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("estimator", [CCA(), MVCCA()], ids=repr)
+def test_two_lone_matrices_of_different_heights_are_refused(estimator):
+    X, Y = list(blocks_for(estimator).values())[:2]
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[90, 80\]"):
+        clone(estimator).fit(X, Y[:80])
+    model = clone(estimator).fit(X, Y)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[80, 90\]"):
+        model.transform(X[:80], Y)
+
+
+@every_estimator
+def test_a_lone_matrix_needs_the_name_of_its_view_where_views_were_fitted(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match=r"name the view of a lone matrix: {'image': X}"):
+        model.transform(blocks["image"])
+
+
+@pytest.mark.parametrize("estimator", [CCA(), MVCCA()], ids=repr)
+def test_a_single_view_is_too_few_for_methods_that_learn_from_pairs(estimator):
+    X = blocks_for(estimator)["image"]
+    with pytest.raises(ValueError, match="takes at least 2 views, got 1"):
+        clone(estimator).fit({"image": X}, LABELS)
+    with pytest.raises(ValueError, match=r"requires y to be passed.*second view"):
+        clone(estimator).fit(X)
+
+
+def test_cca_of_three_views_points_to_mvcca():
+    with pytest.raises(ValueError, match=r"CCA takes 2 views, got 3.*Use MVCCA"):
+        CCA().fit(blocks_for(MVCCA()))
+
+
+# ---- running: threads, processes, copies (rows 30 to 33, 36, 38) ---------------------------------
+
+
+@every_variant
+def test_clone_has_the_parameters_and_nothing_learned(estimator):
+    model = clone(estimator).fit(blocks_for(estimator), LABELS)
+    copied = clone(model)
+    assert copied.get_params() == estimator.get_params()
+    assert not [name for name in vars(copied) if name.endswith("_")]
+
+
+@every_variant
+def test_fit_changes_no_parameter(estimator):
+    model = clone(estimator)
+    before = copy.deepcopy(model.get_params())
+    model.fit(blocks_for(estimator), LABELS)
+    assert model.get_params() == before
+
+
+@every_variant
+def test_pickle_and_deepcopy_project_the_same(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    expected = model.transform(blocks)
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        for name, scores in copied.transform(blocks).items():
+            np.testing.assert_array_equal(scores, expected[name])
+
+
+@over(ADDING)
+def test_a_pickle_goes_on_with_its_batches(estimator):
+    views = Views(blocks_for(estimator))
+    model = clone(estimator).partial_fit(views[:50], LABELS[:50])
+    model = pickle.loads(pickle.dumps(model)).partial_fit(views[50:], LABELS[50:])
+    assert_same_model(model, clone(estimator).fit(views, LABELS))
+
+
+@every_variant
+def test_fitting_twice_gives_the_same_bits(estimator):
+    blocks = blocks_for(estimator)
+    first, second = (clone(estimator).fit(blocks, LABELS) for _ in range(2))
+    np.testing.assert_equal(first.weights_, second.weights_)
+
+
+def _fit_all(seed: int) -> list[dict[str, np.ndarray]]:
+    """Module level, so that a process can be asked for it."""
+    return [clone(est).fit(blocks_for(est, seed=seed), LABELS).weights_ for est in VARIANTS]
+
+
+def test_four_fits_at_once_give_what_one_after_the_other_gives():
+    serial = [_fit_all(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        np.testing.assert_equal(list(pool.map(_fit_all, range(4))), serial)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_after_the_kernels_have_run_gives_the_same():
+    expected = _fit_all(0)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        np.testing.assert_equal(pool.apply_async(_fit_all, (0,)).get(timeout=60), expected)
+
+
+@every_variant
+def test_the_number_of_blas_threads_changes_no_correlation(estimator):
+    blocks = blocks_for(estimator)
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            found.append(clone(estimator).fit(blocks, LABELS).eigenvalues_)
+    for values in found[1:]:
+        np.testing.assert_allclose(values, found[0], rtol=1e-13)
+
+
+def test_without_a_home_or_a_folder_to_write_to_fits_run_uncached(tmp_path):
+    package = tmp_path / "mvcca"
+    shutil.copytree(
+        Path(mvcca.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for folder in [package, *(path for path in package.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("a file, so that no cache folder can be made")
+    program = (
+        "import numpy as np, mvcca; rng = np.random.default_rng(0); "
+        "X, Y = rng.random((2, 40, 3)); y = np.arange(40) % 8; "
+        "print(mvcca.__file__, mvcca.MVMLCCA().fit([X, Y], y).n_components_)"
+    )
+    nowhere = os.devnull + "/nowhere"
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NUMBA", "XDG")) and name != "PYTHONPATH"
+    } | {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "PYTHONPATH": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert answer.stdout.split() == [str(package / "__init__.py"), "2"]
+
+
+MISSING = {
+    "matplotlib.pyplot": (
+        "plot",
+        lambda model, views: CorrelationDisplay.from_estimator(model, views),
+    ),
+    "faiss": ("index", lambda model, views: RetrievalIndex(model, backend="faiss").add(views)),
+}
+
+
+@pytest.mark.parametrize(
+    ("library", "extra", "call"), [(name, *rest) for name, rest in MISSING.items()], ids=MISSING
+)
+def test_a_library_that_is_missing_is_named_with_the_extra_to_install(
+    monkeypatch, library, extra, call
+):
+    blocks = blocks_for(CCA())
+    model = CCA().fit(blocks)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"pip install mvcca\[{extra}\]"):
+        call(model, blocks)

@@ -1,0 +1,260 @@
+"""The index against rankings of the estimator's own projections, and its checks of queries."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mvcca import CCA, MVCCA, Views
+from mvcca.retrieval import RetrievalIndex, top_k
+
+METRICS = ("cosine", "euclidean", "inner")
+
+
+def objects(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 3))
+    widths = {"image": 6, "text": 5, "sound": 4}
+    maps = np.random.default_rng(99)
+    return {
+        name: points @ maps.normal(size=(3, width)) + 0.3 * rng.normal(size=(n, width))
+        for name, width in widths.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def model():
+    return MVCCA(3).fit(objects(200, seed=1))
+
+
+class Identity:
+    """Projects nothing: rows are scores already."""
+
+    def transform(self, X):
+        return X
+
+
+def exact(gallery):
+    return RetrievalIndex(Identity(), metric="inner").add(gallery)
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_any_view_finds_any_other(model, metric, backend):
+    gallery, queries = objects(), objects(7, seed=2)
+    index = RetrievalIndex(model, metric, backend).add(gallery)
+    for query in gallery:
+        for target in gallery:
+            scores, ids = index.search({query: queries[query]}, target=target, k=5)
+            expected = top_k(
+                model.transform({query: queries[query]})[query],
+                model.transform({target: gallery[target]})[target],
+                5,
+                metric,
+            )
+            assert_array_equal(ids, expected[1])
+            assert_allclose(scores, expected[0], rtol=1e-9, atol=1e-12)
+
+
+def test_ids_are_the_users(model):
+    names = np.array([f"photo {i}" for i in range(60)])
+    numbered = RetrievalIndex(model).add(objects())
+    named = RetrievalIndex(model).add(objects(), ids=names)
+    query = {"text": objects(3, seed=2)["text"]}
+    _, ids = named.search(query, target="image", k=4)
+    assert_array_equal(ids, names[numbered.search(query, target="image", k=4)[1]])
+
+
+@pytest.mark.parametrize("k", [1, 4, 60])
+def test_over_all_views_an_object_counts_once_with_its_best_view(model, k):
+    gallery, queries = objects(), objects(6, seed=2)
+    index = RetrievalIndex(model).add(gallery)
+    scores, ids = index.search({"text": queries["text"]}, k=k)
+    projected = model.transform(gallery)
+    q = model.transform({"text": queries["text"]})["text"]
+    unit = {name: p / np.linalg.norm(p, axis=1, keepdims=True) for name, p in projected.items()}
+    best = np.max([q @ p.T for p in unit.values()], axis=0)
+    best /= np.linalg.norm(q, axis=1, keepdims=True)
+    order = np.argsort(-best, axis=1)[:, :k]
+    assert_array_equal(ids, order)
+    assert_allclose(scores, np.take_along_axis(best, order, axis=1))
+
+
+def test_a_joint_query_is_the_sum_of_projections(model):
+    gallery, queries = objects(), objects(6, seed=2)
+    index = RetrievalIndex(model, "inner").add(gallery)
+    joint = {name: queries[name] for name in ("image", "text")}
+    projected, rows = model.transform(joint), model.transform({"sound": gallery["sound"]})["sound"]
+    summed = projected["image"] + projected["text"]
+    _, ids = index.search(joint, target="sound", k=5)
+    assert_array_equal(ids, top_k(summed, rows, 5, "inner")[1])
+    unit = sum(p / np.linalg.norm(p, axis=1, keepdims=True) for p in projected.values())
+    _, ids = index.search(joint, target="sound", k=5, normalize=True)
+    assert_array_equal(ids, top_k(unit, rows, 5, "inner")[1])
+
+
+def test_adding_in_parts_is_adding_at_once(model):
+    gallery, query = objects(), {"text": objects(5, seed=2)["text"]}
+    at_once = RetrievalIndex(model).add(gallery)
+    in_parts = RetrievalIndex(model)
+    for part in (slice(0, 13), slice(13, 60)):
+        in_parts.add({name: block[part] for name, block in gallery.items()})
+        in_parts.search(query, k=1)  # what was prepared must not go stale
+    by_view = RetrievalIndex(model)
+    for name, block in gallery.items():
+        by_view.add({name: block}, ids=np.arange(60))
+    for target in (None, "image"):
+        expected = at_once.search(query, target, k=10)
+        for index in (in_parts, by_view):
+            found = index.search(query, target, k=10)
+            assert_array_equal(found[1], expected[1])
+            assert_allclose(found[0], expected[0])
+
+
+def test_partly_seen_objects_are_found_in_the_views_they_are_seen_in(model):
+    gallery = objects()
+    index = np.column_stack([np.arange(60), np.full(60, -1), np.full(60, -1)])
+    index[::2, 1] = np.arange(30)
+    blocks = {"image": gallery["image"], "text": gallery["text"][::2], "sound": gallery["sound"]}
+    views = Views(blocks, index).select(["image", "text"])
+    partly = RetrievalIndex(model).add(views)
+    query = {"sound": objects(5, seed=2)["sound"]}
+    _, ids = partly.search(query, target="text", k=30)
+    assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(0, 60, 2), (5, 1)))
+    assert partly.search(query, k=60)[1].shape == (5, 60)
+    with pytest.raises(ValueError, match="from 1 to 30"):
+        partly.search(query, target="text", k=31)
+
+
+def test_of_equal_scores_the_object_added_first_comes_first():
+    index = exact({"a": np.ones((200, 2))})
+    _, ids = index.search({"a": np.ones((1, 2))}, k=7)
+    assert ids.tolist() == [list(range(7))]
+
+
+def test_a_zero_row_has_cosine_zero():
+    index = RetrievalIndex(Identity()).add({"a": np.array([[1.0, 0], [0, 0], [-1, 0]])})
+    scores, ids = index.search({"a": np.array([[2.0, 0], [0, 0]])}, k=3)
+    assert scores.tolist() == [[1, 0, -1], [0, 0, 0]]
+    assert ids.tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_lists_go_by_the_names_of_their_positions():
+    first, second = np.random.default_rng(0).normal(size=(2, 50, 4))
+    model = CCA(2).fit([first, second])
+    index = RetrievalIndex(model).add([first, second])
+    _, ids = index.search({"view0": first[:3]}, target="view0", k=1)
+    assert ids.ravel().tolist() == [0, 1, 2]
+
+
+# ---- faiss --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("description", ["Flat", "HNSW16", "IVF8,Flat"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_faiss_finds_most_of_what_exact_search_finds(metric, description):
+    rng = np.random.default_rng(0)
+    gallery, queries = {"a": rng.normal(size=(400, 8))}, {"a": rng.normal(size=(20, 8))}
+    expected = RetrievalIndex(Identity(), metric).add(gallery).search(queries, k=10)
+    index = RetrievalIndex(Identity(), metric, f"faiss:{description}").add(gallery)
+    scores, ids = index.search(queries, k=10)
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, expected[1], strict=True)])
+    assert recall >= (0.2 if description.startswith("IVF") else 0.9)
+    assert (np.diff(scores) <= 0).all()
+    assert (ids >= 0).all()
+
+
+def test_where_faiss_finds_too_few_the_search_is_exact():
+    rng = np.random.default_rng(0)
+    gallery, queries = {"a": rng.normal(size=(400, 8))}, {"a": rng.normal(size=(20, 8))}
+    index = RetrievalIndex(Identity(), backend="faiss:IVF16,Flat").add(gallery)
+    expected = RetrievalIndex(Identity()).add(gallery).search(queries, k=300)
+    assert_array_equal(index.search(queries, k=300)[1], expected[1])
+
+
+def test_a_missing_faiss_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ImportError, match=r"pip install mvcca\[index\]"):
+        RetrievalIndex(Identity(), backend="faiss")
+
+
+# ---- bad queries and galleries ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss"])
+def test_bad_queries_are_refused(model, backend):
+    index = RetrievalIndex(model, backend=backend).add(objects(20))
+    text = objects(3, seed=2)["text"]
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        index.search({"text": text[:, :4]}, target="image")
+    broken = text.copy()
+    broken[1, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        index.search({"text": broken}, target="image")
+    with pytest.raises(ValueError, match="from 1 to 20"):
+        index.search({"text": text}, target="image", k=21)
+    with pytest.raises(ValueError, match="from 1 to 20"):
+        index.search({"text": text}, k=21)
+    with pytest.raises(ValueError, match="from 1 to 20"):
+        index.search({"text": text}, target="image", k=0)
+    with pytest.raises(ValueError, match="no view 'video'"):
+        index.search({"text": text}, target="video")
+    with pytest.raises(TypeError, match="name the view"):
+        index.search(text, target="image")
+    with pytest.raises(ValueError, match="same number of rows"):
+        index.search({"text": text, "image": objects(4)["image"]}, target="sound")
+    halves = Views.unpaired({"text": text, "image": objects(3)["image"]})
+    with pytest.raises(ValueError, match="joint query"):
+        index.search(halves, target="sound")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_projections_that_are_not_finite_are_refused(value):
+    good, bad = np.ones((2, 3)), np.ones((2, 3))
+    bad[1, 0] = value
+    with pytest.raises(ValueError, match="finite"):
+        exact({"a": bad})
+    with pytest.raises(ValueError, match="finite"):
+        exact({"a": good}).search({"a": bad}, k=1)
+
+
+def test_projections_of_another_width_are_refused():
+    with pytest.raises(ValueError, match="2 components, the gallery has 3"):
+        exact({"a": np.ones((2, 3))}).search({"b": np.ones((2, 2))}, k=1)
+
+
+def test_an_empty_index_says_so(model):
+    with pytest.raises(ValueError, match="empty"):
+        RetrievalIndex(model).search({"text": objects(2)["text"]})
+
+
+def test_a_gallery_that_is_refused_leaves_the_index_as_it_was():
+    index = exact({"a": np.eye(3), "b": np.eye(3)})
+    query = {"a": np.eye(3)}
+    before = index.search(query, k=3)[1]
+    for views, ids, message in [
+        ({"a": np.eye(3)}, [0, 7, 8], "several rows with the id 0"),
+        ({"a": np.eye(3)}, [7, 8], "3 ids"),
+        ({"a": np.eye(3)}, ["x", "y", "z"], "ids of view 'a'"),
+        ({"c": np.eye(3), "a": np.full((3, 3), np.nan)}, [7, 8, 9], "finite"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            index.add(views, ids=ids)
+    assert_array_equal(index.search(query, k=3)[1], before)
+    assert index.add({"a": np.eye(1, 3)}).search(query, "a", k=4)[1].max() == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "x"}, "metric"),
+        ({"backend": "x"}, "backend"),
+        ({"backend": "exact:x"}, "backend"),
+    ],
+)
+def test_unknown_choices_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RetrievalIndex(Identity(), **arguments)

@@ -1,0 +1,390 @@
+"""Labels in every form against plain Python: which rows are alike, over which columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from mvcca import MLCCA, Views
+from mvcca.base import encode_views, is_per_view
+from mvcca.labels import LabelTable, encode_labels, indicator_matrices, label_vectors
+
+SETS = [{"cat", "dog"}, {"dog"}, set(), {"dog", "cat"}, {"cow"}, {"dog"}]
+MATRIX = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 1]])
+CLASSES = ["b", "a", "a", "c", "b", "c"]
+REAL = np.array([[0.5, 2.0], [-1.0, 0.0], [0.5, 2.0], [3.0, -1.0], [-1.0, -0.0], [0.5, 2.5]])
+
+
+def codes_in_order_of_appearance(rows: list[Hashable]) -> list[int]:
+    seen: dict[Hashable, int] = {}
+    return [seen.setdefault(row, len(seen)) for row in rows]
+
+
+def label_rows(y: Any) -> list[frozenset]:
+    """Every row's labels by name, out of the table and the codes."""
+    table, codes = encode_labels(y)
+    names = range(table.vectors.shape[1]) if table.vocabulary is None else table.vocabulary
+    dense = table.dense()
+    return [
+        frozenset(name for name, one in zip(names, dense[c], strict=True) if one) for c in codes
+    ]
+
+
+# ---- one set of labels ---------------------------------------------------------------------------
+
+SET_FORMS = {
+    "sets": SETS,
+    "frozensets": [frozenset(row) for row in SETS],
+    "lists": [sorted(row) for row in SETS],
+    "tuples": tuple(tuple(sorted(row)) for row in SETS),
+    "lists with repeats": [sorted(row) * 2 for row in SETS],
+    "arrays of names": [np.array(sorted(row), dtype=object) for row in SETS],
+    "an array of sets": np.array(SETS, dtype=object),
+    "a Series of sets": pd.Series(SETS),
+    "a Series of lists": pd.Series([sorted(row) for row in SETS]),
+}
+
+
+@pytest.mark.parametrize("y", SET_FORMS.values(), ids=SET_FORMS)
+def test_label_sets_are_alike_when_they_hold_the_same_names(y):
+    table, codes = encode_labels(y)
+    assert label_rows(y) == [frozenset(row) for row in SETS]
+    assert codes.tolist() == codes_in_order_of_appearance([frozenset(row) for row in SETS])
+    assert table.vocabulary.tolist() == ["cat", "cow", "dog"]
+    assert table.is_binary
+    assert len(table) == 4
+
+
+MATRIX_FORMS = {
+    "int": MATRIX,
+    "bool": MATRIX.astype(bool),
+    "float": MATRIX.astype(float),
+    "float16": MATRIX.astype(np.float16),
+    "big-endian": MATRIX.astype(">i4"),
+    "Fortran order": np.asfortranarray(MATRIX),
+    "nested lists": MATRIX.tolist(),
+    "nested lists of bool": MATRIX.astype(bool).tolist(),
+    "object": MATRIX.astype(object),
+    "DataFrame": pd.DataFrame(MATRIX),
+    "polars": pl.DataFrame(MATRIX, orient="row"),
+    **{
+        f"{form} {kind}": getattr(sp, f"{form}_{kind}")(MATRIX)
+        for form in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia")
+        for kind in ("array", "matrix")
+    },
+    "with stored zeros": sp.csr_array(
+        (MATRIX.ravel(), np.tile(np.arange(3), 6), np.arange(0, 19, 3)), MATRIX.shape
+    ),
+    "with unsorted columns": sp.csr_array(
+        ([1, 1, 1, 1, 1, 1, 1], [2, 0, 2, 2, 0, 1, 2], [0, 2, 3, 3, 5, 6, 7]), MATRIX.shape
+    ),
+    "in halves": sp.csr_array(
+        (np.full(14, 0.5), np.repeat([0, 2, 2, 0, 2, 1, 2], 2), [0, 4, 6, 6, 10, 12, 14]),
+        MATRIX.shape,
+    ),
+}
+
+
+@pytest.mark.parametrize("y", MATRIX_FORMS.values(), ids=MATRIX_FORMS)
+def test_rows_of_an_indicator_are_alike_when_their_ones_are(y):
+    table, codes = encode_labels(y)
+    np.testing.assert_array_equal(table.dense()[codes], MATRIX)
+    assert codes.tolist() == codes_in_order_of_appearance([tuple(row) for row in MATRIX.tolist()])
+    assert table.vocabulary is None
+    assert table.is_binary
+    assert table.vectors.data.tolist() == [1] * 4  # no stored zeros, none twice
+
+
+CLASS_FORMS = {
+    "names": CLASSES,
+    "a tuple of names": tuple(CLASSES),
+    "an array of names": np.array(CLASSES),
+    "bytes": np.array(CLASSES, dtype="S"),
+    "objects": np.array(CLASSES, dtype=object),
+    "a Series": pd.Series(CLASSES),
+    "a categorical Series": pd.Series(CLASSES, dtype="category"),
+    "a polars Series": pl.Series(CLASSES),
+    "a column": np.array(CLASSES)[:, None],
+    "whole numbers": [7, -3, -3, 10**12, 7, 10**12],
+    "whole floats": [7.0, -3.0, -3.0, 1e12, 7.0, 1e12],
+    "a column of numbers": np.array([[7], [-3], [-3], [12], [7], [12]]),
+    "numbers as objects": np.array([7, -3, -3, 12, 7, 12], dtype=object),
+    "floats beyond integers": [2e300, 1.0, 1.0, 1e300, 2e300, 1e300],
+    "dates": pd.to_datetime(
+        ["2020-01-01", "2020-01-02", "2020-01-02", "2021-01-01", "2020-01-01", "2021-01-01"]
+    ),
+}
+
+
+@pytest.mark.parametrize("y", CLASS_FORMS.values(), ids=CLASS_FORMS)
+def test_rows_of_a_class_vector_are_alike_when_their_class_is(y):
+    table, codes = encode_labels(y)
+    assert len(table) == 3
+    assert codes_in_order_of_appearance(codes.tolist()) == [0, 1, 1, 2, 0, 2]
+    np.testing.assert_array_equal(table.vectors.toarray(), np.eye(3))
+    assert len(table.vocabulary) == 3
+
+
+def test_two_classes_as_bool_are_two_classes_and_not_a_label():
+    table, codes = encode_labels(np.array([True, False, True]))
+    assert len(table) == 2
+    assert codes[0] == codes[2] != codes[1]
+
+
+def test_real_label_vectors_are_alike_when_equal_and_signed_zeros_are():
+    table, codes = encode_labels(REAL)
+    assert codes.tolist() == [0, 1, 0, 2, 1, 3]
+    np.testing.assert_array_equal(table.vectors[codes], REAL)
+    assert not table.is_binary
+
+
+@pytest.mark.parametrize(
+    "y", [REAL.tolist(), REAL.astype(">f8"), pd.DataFrame(REAL), sp.csr_array(REAL)]
+)
+def test_real_label_vectors_in_other_containers_are_the_same(y):
+    table, codes = encode_labels(y)
+    np.testing.assert_array_equal(table.vectors[codes], REAL)
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_one_real_number_per_row_is_a_label_vector_of_length_one(shape):
+    values = np.array([0.5, 1.0, 0.5, -2.0])
+    table, codes = encode_labels(values.reshape(shape))
+    np.testing.assert_array_equal(table.vectors[codes], values[:, None])
+    assert codes.tolist() == [0, 1, 0, 2]
+
+
+def test_counts_are_label_vectors_and_not_label_sets():
+    counts = np.array([[0, 2], [1, 0], [0, 2]])
+    table, codes = encode_labels(counts)
+    assert not table.is_binary
+    np.testing.assert_array_equal(table.vectors[codes], counts)
+
+
+def test_many_random_label_sets_fall_into_the_groups_of_a_dictionary():
+    rng = np.random.default_rng(0)
+    matrix = (rng.random((3000, 70)) < 0.03).astype(int)
+    for y in (matrix, sp.csr_array(matrix), [set(np.flatnonzero(row)) for row in matrix]):
+        table, codes = encode_labels(y)
+        assert codes.tolist() == codes_in_order_of_appearance([tuple(r) for r in matrix.tolist()])
+        assert len(table) == len(set(map(tuple, matrix.tolist())))
+
+
+def test_labels_are_not_written_into():
+    for y in MATRIX_FORMS.values():
+        if sp.issparse(y):
+            before = y.toarray()
+            encode_labels(y)
+            np.testing.assert_array_equal(y.toarray(), before)
+    stored = MATRIX_FORMS["with stored zeros"]
+    assert stored.nnz == 18
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+REFUSED = {
+    "NaN": ([0.0, np.nan], "Labels contain NaN or infinity"),
+    "infinity": ([[0.0, np.inf]], "Labels contain NaN or infinity"),
+    "NaN in sparse": (sp.csr_array([[np.nan, 1.0]]), "Labels contain NaN or infinity"),
+    "None": (["a", None], "Labels contain None; give every row a label, or an empty label set"),
+    "None among numbers": ([1, None], "Labels contain None"),
+    "NaN among names": (pd.Series(["a", np.nan], dtype=object), "Labels contain NaN"),
+    "NA of pandas": (pd.Series(["a", pd.NA], dtype=object), "Labels contain <NA>"),
+    "NA among nullable numbers": (pd.Series([1, None], dtype="Int64"), "Labels contain (NaN|<NA>)"),
+    "complex": ([1j, 2], "Complex data not supported"),
+    "a complex matrix": (np.eye(2) * 1j, "Complex data not supported"),
+    "complex sparse": (sp.csr_array(np.eye(2) * 1j), "Complex data not supported"),
+    "three dimensions": (np.zeros((2, 2, 2)), r"got an array of shape \(2, 2, 2\)"),
+    "deep lists": ([[[1, 2], [3, 4]]], r"got an array of shape \(1, 2, 2\)"),
+    "a number": (3, r"got an array of shape \(\)"),
+    "a name": ("cat", r"got an array of shape \(\)"),
+    "a dict": ({"a": 1}, r"got an array of shape \(\)"),
+    "a table of names": (np.array([["a", "b"]]), "must hold numbers.*as a list of sets"),
+    "sets or vectors": ([[1, 2], [3, 4]], "may be label sets or label vectors.*list of sets"),
+    "sets or vectors as tuples": ([(5, 2), (3, 4)], "may be label sets or label vectors"),
+}
+
+
+@pytest.mark.parametrize(("y", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_are_no_labels_is_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        encode_labels(y)
+
+
+def test_lists_of_numbers_of_unequal_length_are_label_sets():
+    assert label_rows([[1, 2], [3]]) == [{1, 2}, {3}]
+
+
+# ---- several sets of labels ----------------------------------------------------------------------
+
+
+def by_name(y: Any) -> list[frozenset]:
+    return [frozenset([row]) if isinstance(row, str | int | float) else frozenset(row) for row in y]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (["cat", "dog", "cat"], ["emu", "cat"]),
+        (["cat", "dog", "cat"], [{"emu", "cat"}, set(), {"dog"}]),
+        (SETS, [{"ape"}, {"cow", "dog"}]),
+        ([3, 1, 3], [2.0, 1.0]),
+        ([3, 1, 3], [{1, 2}, {3}]),
+        (["1", "2"], [{"2", "a"}]),
+        ([1, 2], [{"a", 1}]),  # names of two types in one vocabulary
+    ],
+    ids=str,
+)
+def test_vocabularies_are_merged_by_name(first, second):
+    a, b = indicator_matrices(first, second)
+    assert a.shape[1] == b.shape[1]
+    likeness = (a.astype(int) @ b.astype(int).T).toarray()
+    expected = [[len(x & y) for y in by_name(second)] for x in by_name(first)]
+    np.testing.assert_array_equal(likeness, expected)
+    np.testing.assert_array_equal(a.sum(axis=1), [len(x) for x in by_name(first)])
+
+
+def test_three_sets_of_labels_share_their_columns():
+    parts = [["a", "c"], ["b", "a"], ["c", "d", "a"]]
+    matrices = indicator_matrices(*parts)
+    for p, P in zip(parts, matrices, strict=True):
+        for q, Q in zip(parts, matrices, strict=True):
+            expected = [[x == y for y in q] for x in p]
+            np.testing.assert_array_equal((P.astype(int) @ Q.astype(int).T).toarray(), expected)
+
+
+def test_indicators_share_columns_by_position():
+    a, b = indicator_matrices(MATRIX, sp.csc_array(MATRIX[:2]))
+    np.testing.assert_array_equal(a.toarray(), MATRIX)
+    np.testing.assert_array_equal(b.toarray(), MATRIX[:2])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (MATRIX, CLASSES, "Labels of the same kind are expected everywhere"),
+        (MATRIX, MATRIX[:, :2], "same length everywhere, got 3 and 2.*label_vectors"),
+        (REAL, REAL, "Relevance needs classes, label sets or an indicator matrix; got real-valued"),
+    ],
+)
+def test_labels_of_different_kinds_do_not_go_together(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        indicator_matrices(first, second)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (SETS, [{"emu"}, {"dog"}]),
+        (CLASSES, ["z", "a"]),
+        (MATRIX, MATRIX[::-1]),
+        (REAL, REAL[2:] + 1),
+        (REAL, MATRIX[:, :2]),  # whole rows of zeros and ones among real vectors
+        (MATRIX[:, :2], REAL),
+    ],
+    ids=["sets", "classes", "indicators", "vectors", "vectors and ones", "ones and vectors"],
+)
+def test_a_merged_table_has_every_row_of_both_once(parts):
+    (a, codes_a), (b, codes_b) = (encode_labels(y) for y in parts)
+    merged, lines = a.merge(b)
+    assert isinstance(merged, LabelTable)
+    assert len(lines) == len(a) + len(b)
+    codes = np.r_[lines[: len(a)][codes_a], lines[len(a) :][codes_b]]
+    if a.vocabulary is None:
+        rows = [tuple(map(float, row)) for part in parts for row in part]
+        np.testing.assert_array_equal(merged.dense()[codes], np.array(rows))
+    else:
+        rows = [row for part in parts for row in by_name(part)]
+    assert len(merged) == len(set(rows))
+    assert codes_in_order_of_appearance(codes.tolist()) == codes_in_order_of_appearance(rows)
+
+
+# ---- word vectors --------------------------------------------------------------------------------
+
+WORDS = {"cat": [1.0, 0.5], "dog": [0.0, 2.0], "cow": [-1.0, 0.0], 7: [9.0, 9.0]}
+
+
+def test_label_vectors_are_sums_of_word_vectors():
+    rows = [{"cat", "dog"}, ["cow"], "dog", [], {7, "cow"}]
+    expected = [[1.0, 2.5], [-1.0, 0.0], [0.0, 2.0], [0.0, 0.0], [8.0, 9.0]]
+    np.testing.assert_array_equal(label_vectors(rows, WORDS), expected)
+
+
+def test_missing_word_vectors_are_all_named():
+    with pytest.raises(KeyError, match=r"no word vector for the labels \['ape', 'emu'\]"):
+        label_vectors([{"emu", "cat"}, "ape", "emu"], WORDS)
+    with pytest.raises(ValueError, match="vectors is empty"):
+        label_vectors([], {})
+
+
+def test_label_vectors_repeat_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    words = {f"w{i}": rng.standard_normal(50) for i in range(40)}
+    rows = [set(rng.choice(list(words), 9)) for _ in range(20)]
+    again = [sorted(row) for row in rows]
+    np.testing.assert_array_equal(label_vectors(rows, words), label_vectors(again, words))
+
+
+# ---- labels of views -----------------------------------------------------------------------------
+
+X, Y = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("views", "y", "expected"),
+    [
+        ([X, Y], ["a", "b", "a", "b"], False),
+        ([X, Y], np.eye(4), False),
+        ([X, Y], [["a"], ["b"], ["a", "b"], []], False),
+        ([X, Y], [["a", "b", "a", "b"], ["c", "c", "c", "a"]], True),
+        ([X, Y], (np.eye(4), sp.eye_array(4, format="csr")), True),
+        ([X, Y], {"view0": [1, 2, 3, 4], "view1": [1, 2, 3, 4]}, True),
+        ([X, Y[:3]], [[1, 2, 3, 4], [1, 2, 3]], True),
+        ([X, Y], [[1, 2, 3, 4], [1, 2, 3]], True),  # and is refused, naming the view
+        ([X, Y], [{"a"}, {"b"}], False),  # two label sets for four objects
+        ([X, Y], ["a", "b"], False),
+        ([X[:2], Y[:2]], [{"a"}, {"b"}], False),
+        ([X[:2], Y[:2]], ["ab", "cd"], False),
+        ([X[:2], Y[:2]], [["a", "b"], ["c", "d"]], True),
+        ([X[:2], Y[:2]], [["a"], ["c", "d"]], False),
+        ({"image": X, "text": Y}, [["a"] * 4, ["b"] * 4], True),
+        (Views.unpaired([X, Y]), list("abababab"), False),
+        (Views.unpaired([X, Y]), [list("abab"), list("abab")], True),
+    ],
+)
+def test_labels_of_each_view_are_told_from_labels_of_each_object(views, y, expected):
+    assert is_per_view(views, y) is expected
+
+
+def test_codes_of_each_view_refer_to_one_table():
+    views = Views({"image": X, "text": Y}, [[0, -1], [1, 2], [-1, 3], [3, 0]])
+    per_object = [{"a"}, {"b"}, {"a", "b"}, {"c"}]
+    table, codes = encode_views(views, per_object, per_view=False)
+    lines = table.dense()
+    for name in views.names:
+        objects = views.objects(name)
+        named = [frozenset(np.array(table.vocabulary)[row > 0]) for row in lines[codes[name]]]
+        assert named == [frozenset(per_object[i]) for i in objects]
+    per_view = {"text": [{"b"}, {"x"}, {"c"}], "image": [{"a"}, {"b"}, {"c"}]}
+    table, codes = encode_views(views, per_view, per_view=True)
+    assert table.vocabulary.tolist() == ["a", "b", "c", "x"]
+    for name, rows in per_view.items():
+        named = [set(table.vocabulary[row > 0]) for row in table.dense()[codes[name]]]
+        assert named == rows
+
+
+def test_labels_of_each_view_may_come_as_a_frame_a_series_and_a_sparse_matrix():
+    matrix = np.eye(4)[[0, 1, 2, 3]]
+    y = [pd.DataFrame(matrix), sp.csr_array(matrix)]
+    rng = np.random.default_rng(0)
+    blocks = [rng.standard_normal((4, 2)), rng.standard_normal((4, 2))]
+    expected = MLCCA(1).fit(blocks, matrix).eigenvalues_
+    np.testing.assert_allclose(MLCCA(1).fit(blocks, y).eigenvalues_, expected)
+    series = [pd.Series(list("abcd")), list("abcd")]
+    np.testing.assert_allclose(MLCCA(1).fit(blocks, series).eigenvalues_, expected)

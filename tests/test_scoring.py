@@ -1,0 +1,189 @@
+"""The scorer against evaluation by hand, and inside scikit-learn's tools."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.cross_decomposition import PLSSVD
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mvcca import CCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
+from mvcca.retrieval import evaluate_retrieval
+
+
+def views(n=90, names=("image", "text"), seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 3))
+    return {
+        name: points @ rng.normal(size=(3, width)) + 0.3 * rng.normal(size=(n, width))
+        for width, name in enumerate(names, start=4)
+    }
+
+
+def classes(n=90):
+    return np.arange(n) % 4
+
+
+def test_the_score_is_the_mean_over_directions():
+    X, y = views(names=("image", "text", "sound")), classes()
+    model = MVCCA(2).fit(X)
+    for metric in ("map@50", "map:hits", "r@1", "mrr:pessimistic"):
+        expected = evaluate_retrieval(model.transform(X), y, metrics=metric).mean()[metric]
+        assert retrieval_scorer(metric)(model, X, y) == expected
+        assert retrieval_scorer(metric)(model, Views(X), y) == expected
+
+
+@pytest.mark.parametrize("metric", ["mr", "mean_rank:optimistic"])
+def test_ranks_are_negated(metric):
+    X = views()
+    model = MVCCA(2).fit(X)
+    expected = evaluate_retrieval(model.transform(X), metrics=metric).mean()[metric]
+    assert retrieval_scorer(metric)(model, X) == -expected
+
+
+def test_a_direction_can_be_chosen():
+    X, y = views(names=("image", "text", "sound")), classes()
+    model = MVCCA(2).fit(X)
+    table = evaluate_retrieval(model.transform(X), y, metrics="map", directions="all")
+
+    def value(query, target):
+        return table[query, target]["map"]
+
+    def score(query, target):
+        return retrieval_scorer("map", query, target)(model, X, y)
+
+    assert score("image", "text") == value("image", "text")
+    assert score("image", "image") == value("image", "image")
+    assert score("image", None) == np.mean([value("image", t) for t in ("text", "sound")])
+    assert score(None, "image") == np.mean([value(q, "image") for q in ("text", "sound")])
+
+
+def test_other_similarities_and_relevances_are_passed_on():
+    X, y = views(), classes()
+    model = MVCCA(2).fit(X)
+    expected = evaluate_retrieval(
+        model.transform(X), y, metrics="mrr", metric="euclidean", relevance="labels"
+    ).mean()["mrr"]
+    scorer = retrieval_scorer("mrr", relevance="labels", similarity="euclidean")
+    assert scorer(model, X, y) == expected
+
+
+def test_a_list_of_views_is_scored_as_the_mapping_is():
+    X = views()
+    model = CCA(2).fit(list(X.values()))
+    named = CCA(2).fit(X)
+    scorer = retrieval_scorer("mrr")
+    assert scorer(model, list(X.values())) == scorer(named, X)
+
+
+def test_unpaired_lists_are_scored_by_their_labels():
+    X = views()
+    blocks, labels = [X["image"][:50], X["text"][50:]], [classes()[:50], classes()[50:]]
+    model = MLCCA(2).fit(blocks, labels)
+    expected = evaluate_retrieval(
+        model.transform(Views.unpaired(blocks)),
+        dict(zip(("view0", "view1"), labels, strict=True)),
+        metrics="map",
+    ).mean()["map"]
+    assert retrieval_scorer("map")(model, blocks, labels) == expected
+
+
+@pytest.mark.parametrize("estimator", [CCA(2), PLSSVD(2)], ids=lambda e: type(e).__name__)
+def test_two_lone_matrices_are_two_views(estimator):
+    X, Y = views().values()
+    model = clone(estimator).fit(X, Y)
+    scores = dict(zip("ab", model.transform(X, Y), strict=True))
+    expected = evaluate_retrieval(scores, metrics="mrr").mean()["mrr"]
+    assert retrieval_scorer("mrr")(model, X, Y) == expected
+    values = cross_val_score(clone(estimator), X, Y, scoring=retrieval_scorer("mrr"), cv=3)
+    assert (values > 0.1).all()  # chance is 0.13 for one, and these have learned
+
+
+def test_one_lone_matrix_is_searched_by_its_labels():
+    X, y = views()["image"], classes()
+    for model in (PCA(2).fit(X), MLCCA(2).fit(X, y)):
+        expected = evaluate_retrieval(
+            {"X": model.transform(X)}, y, metrics="map", directions="within"
+        ).mean()["map"]
+        assert retrieval_scorer("map")(model, X, y) == expected
+
+
+def test_a_pipeline_cannot_take_a_second_matrix_and_says_so():
+    X, Y = views().values()
+    model = make_pipeline(StandardScaler(), CCA(2)).fit(X, Y)
+    with pytest.raises(ValueError, match="Pass both as Views"):
+        retrieval_scorer("mrr")(model, X, Y)
+
+
+def test_cross_validation_scores_held_out_objects():
+    X, y = Views(views()), classes()
+    folds = [(np.arange(30, 90), np.arange(30)), (np.arange(60), np.arange(60, 90))]
+    actual = cross_val_score(MVCCA(2), X, y, scoring=retrieval_scorer("map@10"), cv=folds)
+    for value, (train, test) in zip(actual, folds, strict=True):
+        scores = MVCCA(2).fit(X[train]).transform(X[test])
+        expected = evaluate_retrieval(scores, y[test], metrics="map@10").mean()["map@10"]
+        assert value == expected
+
+
+def test_a_search_over_a_pipeline_finds_the_better_model():
+    model = make_pipeline(PerView(StandardScaler()), CCA())
+    search = GridSearchCV(
+        model, {"cca__n_components": [1, 3]}, scoring=retrieval_scorer("mrr"), cv=3
+    )
+    search.fit(Views(views()))
+    assert search.best_params_ == {"cca__n_components": 3}
+
+
+def test_several_measures_at_once():
+    X, y = Views(views()), classes()
+    scoring = {name: retrieval_scorer(name) for name in ("map@10", "mrr")}
+    results = cross_validate(MLCCA(2), X, y, scoring=scoring, cv=3)
+    assert results["test_map@10"].shape == results["test_mrr"].shape == (3,)
+    assert (results["test_map@10"] != results["test_mrr"]).all()
+
+
+class Noise(TransformerMixin, BaseEstimator):
+    """Projects onto noise that has nothing to do with the input."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        rng = np.random.default_rng(0)
+        return {name: rng.normal(size=(len(X), 5)) for name in X.names}
+
+
+def test_noise_scores_at_chance():
+    X = Views(views(2000))
+    assert retrieval_scorer("r@100")(Noise(), X) == pytest.approx(0.05, abs=0.02)
+
+
+def test_a_scorer_survives_pickling_and_is_comparable():
+    scorer = retrieval_scorer("map@10", "image", "text", relevance="labels")
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+    assert scorer != retrieval_scorer("map@10")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "accuracy"}, "Unknown measure"),
+        ({"similarity": "manhattan"}, "similarity"),
+        ({"relevance": "all"}, "relevance"),
+    ],
+)
+def test_unknown_choices_are_refused_at_once(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        retrieval_scorer(**arguments)
+
+
+def test_an_unknown_view_is_named():
+    model = MVCCA(2).fit(views())
+    with pytest.raises(ValueError, match="Unknown view 'video'"):
+        retrieval_scorer("mrr", "video")(model, views())
