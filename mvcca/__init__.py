@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from mvcca.config import config_context as config_context
     from mvcca.config import get_config as get_config
     from mvcca.config import set_config as set_config
+    from mvcca.kernel import KCCA as KCCA
     from mvcca.linear import CCA as CCA
     from mvcca.linear import MLCCA as MLCCA
     from mvcca.linear import MVCCA as MVCCA
@@ -44,6 +45,7 @@ _HOME = {
     "MVCCA": "mvcca.linear",
     "MLCCA": "mvcca.linear",
     "MVMLCCA": "mvcca.linear",
+    "KCCA": "mvcca.kernel",
     "PerView": "mvcca.compose",
     "SplitViews": "mvcca.compose",
     "JoinViews": "mvcca.compose",

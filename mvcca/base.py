@@ -218,8 +218,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self._check_width(name, block.shape[1])
             check_column_names(name, self._column_names[name], block)
 
+    def _fitted_width(self, name: str) -> int:
+        return len(self.weights_[name])
+
     def _check_width(self, name: str, width: int) -> None:
-        fitted = len(self.weights_[name])
+        fitted = self._fitted_width(name)
         if width != fitted:
             raise ValueError(
                 f"View {name!r} has {width} features, but {type(self).__name__} is expecting "

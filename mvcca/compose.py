@@ -413,6 +413,7 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         ValueError
             If X is split: the output is several matrices.
         """
+        check_is_fitted(self)
         if self.columns is not None:
             raise ValueError(
                 "The output of SplitViews is several matrices: feature_names_in_[columns_[name]] "
@@ -446,18 +447,13 @@ def _positions(view: str, X: Any, columns: Any) -> np.ndarray:
     """Positions of the columns that were chosen for a view."""
     if callable(columns):
         columns = columns(X)
-    everything = np.arange(X.shape[1])
-    key = columns if isinstance(columns, slice) else np.atleast_1d(np.asarray(columns))
-    if not isinstance(key, slice) and key.dtype.kind in "OUS":
-        names = column_names(X)
-        if names is None:
-            raise ValueError(f"View {view!r}: columns are chosen by name, but X has no names.")
-        missing = [name for name in key if name not in names]
-        if missing:
-            raise ValueError(f"View {view!r}: X has no columns {missing}; it has {list(names)}.")
-        key = np.array([names.index(name) for name in key])
+    key = columns
+    if not isinstance(columns, slice):
+        key = np.atleast_1d(np.asarray(columns, dtype=None if np.size(columns) else int))
+        if key.dtype.kind in "OUS":
+            key = _positions_by_name(view, X, key.tolist())
     try:
-        positions = everything[key]
+        positions = np.arange(X.shape[1])[key]
     except IndexError as error:
         raise ValueError(
             f"View {view!r}: no columns {columns} in X, which has {X.shape[1]}."
@@ -465,6 +461,16 @@ def _positions(view: str, X: Any, columns: Any) -> np.ndarray:
     if not len(positions):
         raise ValueError(f"View {view!r} gets no columns: {columns} chooses none of X.")
     return positions
+
+
+def _positions_by_name(view: str, X: Any, chosen: list[str]) -> list[int]:
+    names = column_names(X)
+    if names is None:
+        raise ValueError(f"View {view!r}: columns are chosen by name, but X has no names.")
+    missing = [name for name in chosen if name not in names]
+    if missing:
+        raise ValueError(f"View {view!r}: X has no columns {missing}; it has {list(names)}.")
+    return [names.index(name) for name in chosen]
 
 
 def _take_columns(X: Any, columns: np.ndarray) -> Any:
@@ -581,6 +587,8 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
                 )
             matrix = self._check_matrix(X, reset=False)
             return self._frame(matrix, self.get_feature_names_out(), X)
+        if not self.view_names_:
+            raise ValueError("JoinViews was fitted on one matrix, got a container of views.")
         views = self._paired(as_views(X, self.view_names_))
         self._check_fitted_to(views)
         views = views.select(self.view_names_)

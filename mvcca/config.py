@@ -102,7 +102,7 @@ def config_context(**choices: int | None) -> Iterator[None]:
         _context.reset(token)
 
 
-def block_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
+def block_slices(n_rows: int, row_bytes: int, at_least: int = 1) -> Iterator[slice]:
     """Cut `n_rows` rows of `row_bytes` bytes each into consecutive blocks.
 
     Parameters
@@ -111,6 +111,8 @@ def block_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
         Rows to cover.
     row_bytes : int
         What one row needs in memory, results included. A row above 64 MiB is a block of its own.
+    at_least : int, default=1
+        Rows that a block has even so, where each block costs more than its rows do.
 
     Returns
     -------
@@ -118,7 +120,7 @@ def block_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
         Disjoint, in order, together ``range(n_rows)``; all of the same length but the last.
     """
     # Decided here, not in a generator's body: the caller may iterate after its context has ended.
-    size = get_config().block_rows or max(1, _BLOCK_BYTES // max(1, row_bytes))
+    size = get_config().block_rows or max(at_least, _BLOCK_BYTES // max(1, row_bytes), 1)
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 

@@ -42,7 +42,7 @@ def component_correlations(
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes `Views` and gives projected `Views`.
+        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views, at least two of them.
     y : matrix, optional
@@ -122,7 +122,7 @@ def loadings(
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes `Views` and gives projected `Views`.
+        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views. Sparse ones stay sparse.
     y : matrix, optional
@@ -192,7 +192,7 @@ def explained_variance(
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes `Views` and gives projected `Views`.
+        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views.
     y : matrix, optional

@@ -331,6 +331,7 @@ def test_methods_that_learn_from_labels_are_skipped_without_any(capsys):
     assert re.search(r"^MLCCA +skipped: needs labels$", out, re.M)
     assert re.search(r"^three-view CCA +skipped: needs labels$", out, re.M)
     assert "right items: the same object (mAP@50, R@1, R@10, MRR)" in out
+    assert "settings: 3 components, reg 0.1, seed 0" in out
 
 
 def test_real_label_vectors_can_be_learned_from_but_make_nothing_relevant(capsys):
@@ -625,7 +626,7 @@ def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
     for line in out.splitlines():
         if re.match(r"(CCA|MVMLCCA|random)", line):
             assert all(number in cells for number in re.findall(r"\d\.\d+", line))
-    assert "MVMLCCA(n_components=9, reg=0.1)" in html
+    assert re.search(r"MVMLCCA\(n_components=9, power=0.0, reg=0.1, .*within=", html)
     assert f"mvcca {mvcca.__version__}" in html
     assert f"numpy {np.__version__}" in html
     assert html.index("<table") < html.index("<img") < html.index("Settings")

@@ -143,6 +143,17 @@ def test_unpaired_views_are_ranked_by_labels_and_the_table_says_so():
         )
 
 
+def test_labels_by_view_mean_unpaired_rows_whatever_their_number():
+    rng = np.random.default_rng(0)
+    for n_text in (12, 24):
+        scores = {"image": rng.normal(size=(12, 3)), "text": rng.normal(size=(n_text, 3))}
+        y = {"image": label_sets(12), "text": label_sets(n_text, seed=1)}
+        share = y["image"].astype(int) @ y["text"].T > 0
+        ranks = measures.relevant_ranks(cosines(scores["image"], scores["text"]), share)
+        table = evaluate_retrieval(scores, y, metrics="mrr")
+        assert table["image", "text"]["mrr"] == np.mean(1 / ranks)
+
+
 def test_partly_paired_views_ask_only_about_objects_seen_in_both():
     rng = np.random.default_rng(0)
     index = np.array([[0, -1], [1, 0], [2, 2], [-1, 1], [3, 3], [4, -1], [-1, 4]])

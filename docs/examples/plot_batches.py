@@ -58,7 +58,8 @@ ax.plot(seen, path, linewidth=1.6)
 for planted in data.correlations:
     ax.axhline(planted, color="#777777", linewidth=0.8, linestyle=":")
 ax.set(xscale="log", xlabel="Rows seen", ylabel="Canonical correlation", ylim=(0.4, 1))
+plt.show()
 
 # %%
-# `MVCCA` and `MVMLCCA` keep a statistic of fixed size in the same way. MLCCA weighs each row by all
+# MVCCA and MVMLCCA keep a statistic of fixed size in the same way. MLCCA weighs each row by all
 # other rows' labels: its ``partial_fit`` is exact too, but has to keep the rows.

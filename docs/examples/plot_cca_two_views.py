@@ -31,6 +31,7 @@ print(views)
 # found is real.
 
 plot_correlations(cca, views, X_test=views_test)
+plt.show()
 
 # %%
 # How many components are more than chance? The permutation test says how often an image with its
@@ -50,14 +51,16 @@ for i, ax in enumerate(axes):
     ax.imshow(np.hstack(halves), cmap="RdBu_r", vmin=-1, vmax=1)
     ax.axvline(3.5, color="black", linewidth=0.8)
     ax.set(title=f"{i + 1}", xticks=[], yticks=[])
+plt.show()
 
 # %%
 # Halves are neighbours when they are of the same digit, although CCA never saw a label.
 
 plot_embedding(cca, views_test, digits_test, method="tsne", random_state=0)
+plt.show()
 
 # %%
-# As a search engine: a half is the query, and all 599 other halves are the gallery. ``r@k`` asks for
-# the very same image, ``map`` for the same digit.
+# As a search engine: a half is the query, and all 599 other halves are the gallery. ``r@k`` asks
+# for the very same image, ``map`` for the same digit.
 
 print(evaluate_retrieval(cca.transform(views_test), digits_test, metrics=["r@1", "r@10", "map"]))

@@ -84,3 +84,4 @@ for row, names in zip(axes, (queries[1], queries[5], queries[6]), strict=True):
         draw(ax, images[found])
 axes[0, 0].set_title("query", fontsize="medium")
 axes[0, 1].set_title("answers", fontsize="medium")
+plt.show()

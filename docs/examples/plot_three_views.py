@@ -50,6 +50,7 @@ ax.annotate("10 classes - 1", (9, 0.02), xytext=(4, 0), textcoords="offset point
 ax.set(xlabel="Components", ylabel="mAP, both directions")
 ax.set_ylim(bottom=0)
 ax.legend(frameon=False)
+plt.show()
 
 # %%
 # The eigenvalues are why: near 3 where all three views agree, near 1 where none do, and somewhere
@@ -58,3 +59,4 @@ ax.legend(frameon=False)
 figure, ax = plt.subplots(layout="constrained")
 ax.plot(np.arange(1, 33), model.eigenvalues_, "o-", color="#777777")
 ax.set(xlabel="Component", ylabel="Eigenvalue", ylim=(0.9, 3))
+plt.show()

@@ -11,6 +11,7 @@ and so need no pairs.
 # Take left halves from some digits and right halves from others: no digit is seen twice. ``Views``
 # built by ``unpaired`` know that.
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from mvcca import CCA, MLCCA, MVMLCCA, Views, evaluate_retrieval
@@ -66,3 +67,4 @@ for name, rows in (("paired", right), ("shuffled", right[shuffle])):
 
 some = held_out[:400]
 plot_embedding(models["MLCCA"], data.views[some], data.labels[some], method="tsne", random_state=0)
+plt.show()

@@ -57,6 +57,7 @@ image = ax.imshow(similarity, cmap="Blues", vmin=0, vmax=1)
 ax.set_xticks(range(10), GERMAN, rotation=45)
 ax.set_yticks(range(10), ENGLISH)
 figure.colorbar(image, label="Similarity of labels")
+plt.show()
 
 # %%
 # From then on all is as with labels of one vocabulary.

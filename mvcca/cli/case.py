@@ -73,6 +73,11 @@ class Case:
         labels = self.test_relevance
         return labels.vectors if labels is not None and labels.are_sets else None
 
+    def right_item(self, is_rank: bool, relevance: str | None) -> str:
+        """What makes an item right for a measure, where the user asked for `relevance` or not."""
+        prefers_pairs = relevance == "pairs" or (relevance is None and is_rank and self.has_pairs)
+        return self.same if prefers_pairs or self.relevance_vectors is None else self.like
+
     @property
     def label_texts(self) -> list[str] | None:
         """Names of each held-out object's labels; None without any."""

@@ -92,9 +92,9 @@ def _varied(texts: list[str], n: int, seed: int) -> list[int]:
     seen: dict[str, int] = {}
     for row in order:
         seen.setdefault(texts[row], row)
-    fresh = [row for text, row in seen.items() if text]  # nothing is right without a label
-    rest = [row for row in order if row not in fresh]
-    return sorted((fresh + rest)[:n], key=lambda row: texts[row])
+    fresh = dict.fromkeys(row for text, row in seen.items() if text)  # no label, no right item
+    rows = [*fresh, *(row for row in order if row not in fresh)]
+    return sorted(rows[:n], key=lambda row: texts[row])
 
 
 def _shared_labels(case: Case, queries: np.ndarray, gallery: np.ndarray) -> np.ndarray:

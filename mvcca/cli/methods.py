@@ -28,6 +28,8 @@ class Method:
         What the user types.
     title : str
         What results are printed under.
+    summary : str
+        What it is, for the help.
     home : str
         ``module:class`` of the estimator.
     learns_from : {"pairs", "labels", "labels as a view"}
@@ -38,6 +40,7 @@ class Method:
 
     name: str
     title: str
+    summary: str
     home: str
     learns_from: Literal["pairs", "labels", "labels as a view"]
     fixed: Mapping[str, Any] = field(default_factory=dict)
@@ -69,18 +72,59 @@ class Method:
 
 _CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
 _MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
-_MEANS = {"similarity": "equal", "weighting": "means"}
 
 _TABLE = (
-    Method("cca", "CCA", _CCA, "pairs"),
-    Method("mvcca", "MVCCA", _MVCCA, "pairs"),
-    Method("three-view-cca", "three-view CCA", _MVCCA, "labels as a view", {"power": 4}),
-    Method("mlcca", "MLCCA", _MLCCA, "labels"),
-    Method("fast-mlcca", "Fast MLCCA", _MLCCA, "labels", {"n_neighbors": 50}),
-    Method("cluster-cca", "cluster-CCA", _MLCCA, "labels", {"similarity": "equal"}),
-    Method("mean-cca", "mean-CCA", _MLCCA, "labels", _MEANS),
-    Method("mvmlcca", "MVMLCCA", _MVMLCCA, "labels", {"within": "label"}),
-    Method("mvmlcca-sample", "MVMLCCA sample", _MVMLCCA, "labels", {"within": "sample"}),
+    Method("cca", "CCA", "canonical correlation of two views", _CCA, "pairs"),
+    Method("mvcca", "MVCCA", "the same for two or more views", _MVCCA, "pairs"),
+    Method(
+        "three-view-cca",
+        "three-view CCA",
+        "MVCCA with the labels as one more view",
+        _MVCCA,
+        "labels as a view",
+        {"power": 4},
+    ),
+    Method("mlcca", "MLCCA", "all pairs of rows, by how alike their labels are", _MLCCA, "labels"),
+    Method(
+        "fast-mlcca",
+        "Fast MLCCA",
+        "MLCCA over each row's 50 nearest by label",
+        _MLCCA,
+        "labels",
+        {"n_neighbors": 50},
+    ),
+    Method(
+        "cluster-cca",
+        "cluster-CCA",
+        "MLCCA over all pairs of rows with equal labels",
+        _MLCCA,
+        "labels",
+        {"similarity": "equal"},
+    ),
+    Method(
+        "mean-cca",
+        "mean-CCA",
+        "CCA of the mean rows of classes or label sets",
+        _MLCCA,
+        "labels",
+        {"similarity": "equal", "weighting": "means"},
+    ),
+    Method(
+        "mvmlcca",
+        "MVMLCCA",
+        'as published, within="label": needs many label sets',
+        _MVMLCCA,
+        "labels",
+        {"within": "label"},
+    ),
+    Method(
+        "mvmlcca-sample",
+        "MVMLCCA sample",
+        'MVMLCCA with within="sample": right for few label sets',
+        _MVMLCCA,
+        "labels",
+        {"within": "sample"},
+    ),
 )
 
 METHODS = {method.name: method for method in _TABLE}

@@ -27,9 +27,11 @@ DATA = {
     "nutrimouse": "gene expressions and fatty acids of 40 mice",
 }
 
-_METHODS_HELP = "methods to compare, separated by commas, or 'all':\n" + "\n".join(
-    f"  {name:15s}{method.title}, learns from {method.learns_from}"
-    for name, method in METHODS.items()
+_METHODS_HELP = (
+    "methods to compare [what they learn from], separated by commas, or 'all':\n"
+    + "\n".join(
+        f"  {name:15s}{method.summary} [{method.learns_from}]" for name, method in METHODS.items()
+    )
 )
 _DATA_HELP = "\n".join(f"  {name:15s}{text}" for name, text in DATA.items())
 

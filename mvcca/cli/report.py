@@ -13,6 +13,8 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
+from sklearn import config_context
+
 from mvcca.cli import figures, page
 from mvcca.cli.errors import CommandError
 from mvcca.cli.examples import Example, Item, examples
@@ -115,11 +117,12 @@ def _pictures(results: Results, settings: Settings) -> Iterator[str]:
             "further the held-out line falls below the training line, the less of what was "
             "learned holds on new objects.",
         )
+    right = case.right_item(True, settings.relevance)
     yield page.heading(3, "recall")
     yield page.figure(
         *figures.recall_curves(case, results.fitted, settings),
-        "Share of queries with a right item among the first k, mean over all directions: the "
-        "higher a line starts, the sooner users find what they look for.",
+        f"Share of queries with a right item ({right}) among the first k, mean over all "
+        "directions: the higher a line starts, the sooner users find what they look for.",
     )
     if best.estimator.n_components_ > 1:
         yield page.heading(3, "shared space")
@@ -172,15 +175,17 @@ def _text(results: Results, item: Item) -> str:
 def _facts(results: Sequence[Results], settings: Settings, arguments: Sequence[str]) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     now = datetime.now().astimezone()
-    facts = {
-        "command": f"mvcca {shlex.join(arguments)}",
-        "seed": str(settings.seed),
-        **{
-            outcome.name: " ".join(str(outcome.estimator).split())
+    with config_context(print_changed_only=False):
+        fitted = [
+            (outcome.name, " ".join(str(outcome.estimator).split()))
             for result in results
             for outcome in result.fitted
-        },
-        "versions": f"Python {platform.python_version()}, {versions}",
-        "date": now.isoformat(sep=" ", timespec="minutes"),
-    }
-    return page.table((page.row(fact) for fact in facts.items()), "facts")
+        ]
+    facts = [
+        ("command", f"mvcca {shlex.join(arguments)}"),
+        ("seed", str(settings.seed)),
+        *dict.fromkeys(fitted),
+        ("versions", f"Python {platform.python_version()}, {versions}"),
+        ("date", now.isoformat(sep=" ", timespec="minutes")),
+    ]
+    return page.table((page.row(fact) for fact in facts), "facts")

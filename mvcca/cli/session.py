@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from mvcca.cli.case import Case
 from mvcca.cli.errors import CommandError
 from mvcca.cli.progress import Progress
@@ -44,7 +46,8 @@ def run_cases(
     results = []
     with Progress() as progress:
         for case in cases:
-            outcomes, chance = run_case(case, settings, progress), at_random(case, settings)
+            with threadpool_limits(1 if _is_small(case) else None):
+                outcomes, chance = run_case(case, settings, progress), at_random(case, settings)
             results.append(Results.of(case, outcomes, chance, settings, options.by_direction))
             progress.clear()
             print(results[-1], end="\n\n", flush=True)
@@ -76,6 +79,11 @@ def _settings(options: Namespace, n_components: int) -> Settings:
         relevance=options.relevance,
         seed=options.seed,
     )
+
+
+def _is_small(case: Case) -> bool:
+    """Whether threads cost more than they gain, the more so on a busy machine."""
+    return sum(block.shape[0] * block.shape[1] for _, block in case.train.items()) < 10**6
 
 
 def _writable(page: Path) -> Path:

@@ -102,7 +102,7 @@ class Results:
             case,
             fitted,
             best,
-            about=[*case.describe(), _right_items(case, settings)],
+            about=[*case.describe(), _right_items(case, settings), _settings(settings)],
             header=["method", "learns from", *map(pretty, names), "fit s", "notes"],
             lines=[*lines, Line(cells, kind="chance")],
             notes=notes,
@@ -140,13 +140,18 @@ def _measures(values: dict[str, float]) -> list[str]:
 
 def _right_items(case: Case, settings: Settings) -> str:
     """Which items are right for a query, by each measure."""
-    names: dict[str, list[str]] = {case.like: [], case.same: []}
+    names: dict[str, list[str]] = {}
     for name in settings.metrics:
-        by_pairs = settings.relevance == "pairs" or case.relevance_vectors is None
-        if settings.relevance is None and Measure.parse(name).is_rank:
-            by_pairs = case.has_pairs
-        names[case.same if by_pairs else case.like].append(pretty(name))
-    return "right items: " + "; ".join(f"{w} ({', '.join(of)})" for w, of in names.items() if of)
+        right = case.right_item(Measure.parse(name).is_rank, settings.relevance)
+        names.setdefault(right, []).append(pretty(name))
+    return "right items: " + "; ".join(f"{what} ({', '.join(of)})" for what, of in names.items())
+
+
+def _settings(settings: Settings) -> str:
+    """What holds for all methods."""
+    regs = " or ".join(map(str, settings.regs))
+    n_components, seed = settings.options["n_components"], settings.seed
+    return f"settings: {n_components} components, reg {regs}, seed {seed}"
 
 
 def _meaning(note: str) -> str:

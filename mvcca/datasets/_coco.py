@@ -79,14 +79,16 @@ def fetch_coco_labels(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        train, valid : Bunch of 82,783 and 40,504 objects
-            views : None; labels : ndarray of 0/1 int, shape (n, 80); ids : ndarray of int,
-            ascending.
-        label_names : ndarray of str, shape (80,)
-        subsets : Bunch of ndarray of int
-            Image ids of splits in use: ``karpathy_val`` and ``karpathy_test``, ``val2017``
-            (all within `valid`), ``hashnet_train`` and ``hashnet_query`` (within both).
-        DESCR : str
+        With the attributes:
+
+        - train, valid : Bunch of 82,783 and 40,504 objects:
+          views : None; labels : ndarray of 0/1 int, shape (n, 80); ids : ndarray of int,
+          ascending.
+        - label_names : ndarray of str, shape (80,)
+        - subsets : Bunch of ndarray of int:
+          Image ids of splits in use: ``karpathy_val`` and ``karpathy_test``, ``val2017``
+          (all within `valid`), ``hashnet_train`` and ``hashnet_query`` (within both).
+        - DESCR : str
 
     Raises
     ------
@@ -115,13 +117,15 @@ def fetch_coco_captions(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        train, test : Bunch of 4,000 and 1,000 objects
-            views : Views of csr_array of float64 word counts, ``cap0`` to ``cap4``;
-            labels : ndarray of 0/1 int, shape (n, 80); ids : ndarray of int.
-        label_names : ndarray of str, shape (80,)
-        vocabulary : ndarray of str, shape (n_words,)
-            The same columns in every view.
-        DESCR : str
+        With the attributes:
+
+        - train, test : Bunch of 4,000 and 1,000 objects:
+          views : Views of csr_array of float64 word counts, ``cap0`` to ``cap4``;
+          labels : ndarray of 0/1 int, shape (n, 80); ids : ndarray of int.
+        - label_names : ndarray of str, shape (80,)
+        - vocabulary : ndarray of str, shape (n_words,):
+          The same columns in every view.
+        - DESCR : str
 
     Raises
     ------
@@ -162,14 +166,16 @@ def fetch_coco_label_vectors(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        vectors : dict of str to ndarray of float32, shape (80, 300)
-            ``glove_mlgcn`` and ``glove_zsd`` (GloVe), ``word2vec`` and ``fasttext``.
-        label_names : ndarray of str, shape (80,)
-            In the order of `fetch_coco_labels`.
-        voc_vectors : dict of str to ndarray of float32, shape (20, 300)
-            ``glove_mlgcn``, comparable with the same entry of `vectors`.
-        voc_label_names : ndarray of str, shape (20,)
-        DESCR : str
+        With the attributes:
+
+        - vectors : dict of str to ndarray of float32, shape (80, 300):
+          ``glove_mlgcn`` and ``glove_zsd`` (GloVe), ``word2vec`` and ``fasttext``.
+        - label_names : ndarray of str, shape (80,):
+          In the order of `fetch_coco_labels`.
+        - voc_vectors : dict of str to ndarray of float32, shape (20, 300):
+          ``glove_mlgcn``, comparable with the same entry of `vectors`.
+        - voc_label_names : ndarray of str, shape (20,)
+        - DESCR : str
 
     Raises
     ------

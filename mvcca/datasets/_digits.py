@@ -65,13 +65,15 @@ def load_digits_views(parts: str = "halves", labels: str = "digit") -> Bunch:
     Returns
     -------
     Bunch
-        views : Views of float64, 1,797 paired objects
-        labels : ndarray of int, shape (1797,), or list of frozenset of str
-        images : ndarray, shape (1797, 8, 8)
-        digits : ndarray of int, shape (1797,)
-        image_shapes : dict of str to (height, width)
-            ``views[name][i].reshape(image_shapes[name])`` is a part to draw.
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float64, 1,797 paired objects
+        - labels : ndarray of int, shape (1797,), or list of frozenset of str
+        - images : ndarray, shape (1797, 8, 8)
+        - digits : ndarray of int, shape (1797,)
+        - image_shapes : dict of str to (height, width):
+          ``views[name][i].reshape(image_shapes[name])`` is a part to draw.
+        - DESCR : str
 
     Raises
     ------

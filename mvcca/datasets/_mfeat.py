@@ -36,13 +36,15 @@ def fetch_mfeat(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        views : Views of float32
-            ``fac`` (216 profile correlations), ``fou`` (76 Fourier coefficients), ``kar`` (64
-            Karhunen-Loeve coefficients), ``mor`` (6 morphological features), ``pix`` (240 pixel
-            averages), ``zer`` (47 Zernike moments); their scales differ widely.
-        labels : ndarray of int, shape (2000,)
-            The digits. Rows are sorted by digit: shuffle before splitting.
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float32:
+          ``fac`` (216 profile correlations), ``fou`` (76 Fourier coefficients), ``kar`` (64
+          Karhunen-Loeve coefficients), ``mor`` (6 morphological features), ``pix`` (240 pixel
+          averages), ``zer`` (47 Zernike moments); their scales differ widely.
+        - labels : ndarray of int, shape (2000,):
+          The digits. Rows are sorted by digit: shuffle before splitting.
+        - DESCR : str
 
     Raises
     ------

@@ -32,12 +32,14 @@ def fetch_mnist_halves(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        train, valid, test : Bunch of 50,000, 10,000 and 10,000 objects
-            views : Views of float32, pixels / 255, ``left`` (columns 0 to 13, 392 pixels) and
-            ``right``; labels : ndarray of int, the digits.
-        image_shapes : dict of str to (height, width)
-            ``views[name][i].reshape(image_shapes[name])`` is a half to draw.
-        DESCR : str
+        With the attributes:
+
+        - train, valid, test : Bunch of 50,000, 10,000 and 10,000 objects:
+          views : Views of float32, pixels / 255, ``left`` (columns 0 to 13, 392 pixels) and
+          ``right``; labels : ndarray of int, the digits.
+        - image_shapes : dict of str to (height, width):
+          ``views[name][i].reshape(image_shapes[name])`` is a half to draw.
+        - DESCR : str
 
     Raises
     ------

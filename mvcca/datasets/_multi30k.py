@@ -50,16 +50,18 @@ def fetch_multi30k(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        train, valid, test : Bunch of 29,000, 1,014 and 1,000 objects
-            views : Views of csr_array of float64 word counts, ``en``, ``de``, ``fr``, ``cs``;
-            labels : None.
-        coco : Bunch of 461 objects
-            Another test set of pictures from MS-COCO, not described in Czech. views : ``en``,
-            ``de``, ``fr``; labels : ndarray of 0/1 int, shape (461, 80), in the columns of
-            `fetch_coco_labels`; ids : ndarray of int. 99 % of them share the label "person", so
-            retrieval by shared labels says nothing here.
-        vocabularies : dict of str to ndarray of str, shape (n_words,)
-        DESCR : str
+        With the attributes:
+
+        - train, valid, test : Bunch of 29,000, 1,014 and 1,000 objects:
+          views : Views of csr_array of float64 word counts, ``en``, ``de``, ``fr``, ``cs``;
+          labels : None.
+        - coco : Bunch of 461 objects:
+          Another test set of pictures from MS-COCO, not described in Czech. views : ``en``,
+          ``de``, ``fr``; labels : ndarray of 0/1 int, shape (461, 80), in the columns of
+          `fetch_coco_labels`; ids : ndarray of int. 99 % of them share the label "person", so
+          retrieval by shared labels says nothing here.
+        - vocabularies : dict of str to ndarray of str, shape (n_words,)
+        - DESCR : str
 
     Raises
     ------

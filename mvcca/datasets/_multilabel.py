@@ -62,18 +62,20 @@ def make_multilabel_views(
     Returns
     -------
     Bunch
-        views : Views of float64, ``view0``, ``view1``, ...
-            Paired objects first, then those of each view, view after view.
-        labels : list of frozenset of int
-        indicator : ndarray of int, shape (n_samples, n_classes)
-            The labels as a 0/1 matrix.
-        latent : ndarray, shape (n_samples, n_latent)
-        class_vectors : ndarray, shape (n_classes, n_latent)
-            The matrix C.
-        mixing : dict of str to ndarray of shape (n_latent, n_features)
-            The matrices A.
-        means : dict of str to ndarray of shape (n_features,)
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float64, ``view0``, ``view1``, ...:
+          Paired objects first, then those of each view, view after view.
+        - labels : list of frozenset of int
+        - indicator : ndarray of int, shape (n_samples, n_classes):
+          The labels as a 0/1 matrix.
+        - latent : ndarray, shape (n_samples, n_latent)
+        - class_vectors : ndarray, shape (n_classes, n_latent):
+          The matrix C.
+        - mixing : dict of str to ndarray of shape (n_latent, n_features):
+          The matrices A.
+        - means : dict of str to ndarray of shape (n_features,)
+        - DESCR : str
 
     Raises
     ------

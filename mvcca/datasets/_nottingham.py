@@ -36,12 +36,14 @@ def fetch_nottingham(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        train, valid, test : Bunch of 694, 173 and 170 tunes
-            rolls : list of ndarray of 0/1 uint8, shape (n_steps, 88), whether a note sounds at a
-            time step; views : None; labels : None.
-        lowest_note : int
-            MIDI number of column 0.
-        DESCR : str
+        With the attributes:
+
+        - train, valid, test : Bunch of 694, 173 and 170 tunes:
+          rolls : list of ndarray of 0/1 uint8, shape (n_steps, 88), whether a note sounds at a
+          time step; views : None; labels : None.
+        - lowest_note : int:
+          MIDI number of column 0.
+        - DESCR : str
 
     Raises
     ------

@@ -39,10 +39,12 @@ def fetch_nutrimouse(labels: str = "diet", *, data_home: DataHome = None) -> Bun
     Returns
     -------
     Bunch
-        views : Views of float64, ``gene`` (120) and ``lipid`` (21)
-        labels : ndarray of str, shape (40,)
-        feature_names : dict of str to ndarray of str
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float64, ``gene`` (120) and ``lipid`` (21)
+        - labels : ndarray of str, shape (40,)
+        - feature_names : dict of str to ndarray of str
+        - DESCR : str
 
     Raises
     ------

@@ -55,15 +55,17 @@ def make_gaussian_views(
     Returns
     -------
     Bunch
-        views : Views of float64, ``view0``, ``view1``, ...
-        correlations : ndarray, shape (k,)
-            Descending.
-        eigenvalues : ndarray, shape (k,)
-        weights : dict of str to ndarray of shape (n_features, k)
-            ``(views[name] - means[name]) @ weights[name]`` are the canonical variates, of unit
-            variance.
-        means : dict of str to ndarray of shape (n_features,)
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float64, ``view0``, ``view1``, ...
+        - correlations : ndarray, shape (k,):
+          Descending.
+        - eigenvalues : ndarray, shape (k,)
+        - weights : dict of str to ndarray of shape (n_features, k):
+          ``(views[name] - means[name]) @ weights[name]`` are the canonical variates, of unit
+          variance.
+        - means : dict of str to ndarray of shape (n_features,)
+        - DESCR : str
 
     Raises
     ------
@@ -151,14 +153,16 @@ def make_sparse_views(
     Returns
     -------
     Bunch
-        views : Views of float64, ``view0`` and ``view1``
-        correlations : ndarray, shape (1,)
-        weights : dict of str to ndarray of shape (n_features, 1)
-        support : dict of str to ndarray of int, shape (n_nonzero,)
-            The features that take part, ascending.
-        covariance : ndarray, shape (sum of n_features, sum of n_features)
-            Joint covariance of the population.
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float64, ``view0`` and ``view1``
+        - correlations : ndarray, shape (1,)
+        - weights : dict of str to ndarray of shape (n_features, 1)
+        - support : dict of str to ndarray of int, shape (n_nonzero,):
+          The features that take part, ascending.
+        - covariance : ndarray, shape (sum of n_features, sum of n_features):
+          Joint covariance of the population.
+        - DESCR : str
 
     Raises
     ------
@@ -233,12 +237,14 @@ def make_nonlinear_views(
     Returns
     -------
     Bunch
-        views : Views of float64, ``view0`` and ``view1``, one feature each
-        correlations : ndarray, shape (1,)
-            The linear canonical correlation, 0.
-        nonlinear_correlation : float
-            The correlation of :math:`x^2` with ``view1``: 1 without noise.
-        DESCR : str
+        With the attributes:
+
+        - views : Views of float64, ``view0`` and ``view1``, one feature each
+        - correlations : ndarray, shape (1,):
+          The linear canonical correlation, 0.
+        - nonlinear_correlation : float:
+          The correlation of :math:`x^2` with ``view1``: 1 without noise.
+        - DESCR : str
 
     Raises
     ------

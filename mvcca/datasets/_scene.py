@@ -40,11 +40,13 @@ def fetch_scene(*, data_home: DataHome = None) -> Bunch:
     Returns
     -------
     Bunch
-        train, test : Bunch of 1,211 and 1,196 objects
-            views : Views of float32, ``L``, ``u`` and ``v``, each the means and then the variances
-            of 7 x 7 blocks; labels : ndarray of 0/1 int, shape (n, 6).
-        label_names : ndarray of str, shape (6,)
-        DESCR : str
+        With the attributes:
+
+        - train, test : Bunch of 1,211 and 1,196 objects:
+          views : Views of float32, ``L``, ``u`` and ``v``, each the means and then the variances
+          of 7 x 7 blocks; labels : ndarray of 0/1 int, shape (n, 6).
+        - label_names : ndarray of str, shape (6,)
+        - DESCR : str
 
     Raises
     ------

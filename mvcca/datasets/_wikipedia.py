@@ -47,11 +47,13 @@ def fetch_wikipedia(views: Sequence[str] = ("sift", "lda"), *, data_home: DataHo
     Returns
     -------
     Bunch
-        train, test : Bunch of 2,173 and 693 objects
-            views : Views of float32, ``lda`` of float64; labels : ndarray of int from 0.
-        label_names : ndarray of str, shape (10,)
-            ``label_names[labels[i]]`` is the class of object i.
-        DESCR : str
+        With the attributes:
+
+        - train, test : Bunch of 2,173 and 693 objects:
+          views : Views of float32, ``lda`` of float64; labels : ndarray of int from 0.
+        - label_names : ndarray of str, shape (10,):
+          ``label_names[labels[i]]`` is the class of object i.
+        - DESCR : str
 
     Raises
     ------

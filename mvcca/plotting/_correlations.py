@@ -64,7 +64,7 @@ class CorrelationDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Anything whose ``transform`` takes and gives `mvcca.Views`.
+            Anything whose ``transform`` takes and gives `mvcca.views.Views`.
         X : Views, mapping, list of matrices, or matrix
             Training rows.
         y : matrix, optional
@@ -148,7 +148,7 @@ def plot_correlations(estimator: Any, X: Any, y: Any = None, **options: Any) -> 
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.Views`.
+        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
     X, y
         Training rows.
     **options

@@ -68,7 +68,7 @@ class LoadingsDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Anything whose ``transform`` takes and gives `mvcca.Views`.
+            Anything whose ``transform`` takes and gives `mvcca.views.Views`.
         X : Views, mapping, list of matrices, or matrix
             Rows of the fitted views.
         y : matrix, optional
@@ -232,7 +232,7 @@ def plot_loadings(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.Views`.
+        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
     X, y
         Rows of the fitted views.
     **options

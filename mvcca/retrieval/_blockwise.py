@@ -21,7 +21,7 @@ from mvcca.retrieval.metrics import Gallery, padded
 from mvcca.retrieval.relevance import Relevance
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
-_SORTED_SHARE = 16  # above a 16th of the gallery, sorting is faster than merging
+_SORTED_SHARE = 32  # above a 32nd of the gallery, sorting is faster than merging
 
 
 def search(

@@ -7,26 +7,33 @@ for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+
+_turn = Lock()  # the limit of BLAS is the process's
 
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
     """The results of `function` for all blocks, in order."""
     blocks = list(blocks)
     n_threads = min(_n_blas_threads(), len(blocks))
-    if n_threads < 2:
+    if n_threads < 2 or not _turn.acquire(blocking=False):  # the cores have work already
         return [function(block) for block in blocks]
-    with _one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(function, blocks))
+    try:
+        with _blas().limit(limits=1):
+            if _n_blas_threads() > 1:  # another thread holds the limit: BLAS uses the cores
+                n_threads = 1
+            with ThreadPoolExecutor(n_threads) as pool:
+                return list(pool.map(function, blocks))
+    finally:
+        _turn.release()
 
 
 @cache
@@ -38,26 +45,3 @@ def _blas() -> ThreadpoolController:
 
 def _n_blas_threads() -> int:
     return max((library["num_threads"] for library in _blas().info()), default=1)
-
-
-class _Limit:
-    """The limit is the process's: the first user sets it and the last one lifts it."""
-
-    lock = Lock()
-    users = 0
-    limiter: Any = None
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    with _Limit.lock:
-        if not _Limit.users:
-            _Limit.limiter = _blas().limit(limits=1)
-        _Limit.users += 1
-    try:
-        yield
-    finally:
-        with _Limit.lock:
-            _Limit.users -= 1
-            if not _Limit.users:
-                _Limit.limiter.restore_original_limits()

@@ -65,7 +65,7 @@ class Moments:
         """
         blocks = (
             _moments_of_block(views[rows], None if weights is None else weights[rows])
-            for rows in block_slices(len(views), _row_bytes(views))
+            for rows in _blocks(views)
         )
         return reduce(add, blocks)
 
@@ -113,10 +113,10 @@ class Moments:
     def covariance(self) -> np.ndarray:
         """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero where nothing is shared."""
         freedom = np.maximum(self.counts - 1, 1e-300)
-        widths = list(self.widths.values())
-        freedom = np.repeat(np.repeat(freedom, widths, axis=0), widths, axis=1)
         covariance = self.scatter_about_means()
-        covariance /= freedom
+        for p, in_p in enumerate(self._columns):
+            for q, in_q in enumerate(self._columns):
+                covariance[in_p, in_q] /= freedom[p, q]
         return covariance
 
 
@@ -129,8 +129,10 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
     }
 
 
-def _row_bytes(views: Views) -> int:
-    return sum(block.dtype.itemsize * block.shape[1] for _, block in views.items())
+def _blocks(views: Views) -> Iterator[slice]:
+    row_bytes = sum(block.dtype.itemsize * block.shape[1] for _, block in views.items())
+    # Each block adds (D, D) scatter, which costs as much as the product of many rows.
+    return block_slices(len(views), row_bytes, at_least=views.shape[1] // 4)
 
 
 def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:

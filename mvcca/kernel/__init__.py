@@ -1,0 +1,8 @@
+"""Kernel methods: canonical correlation of functions of the views, not of the views themselves.
+
+A feature map per view makes a kernel explicit; all else is the linear family's.
+"""
+
+from mvcca.kernel._kcca import KCCA
+
+__all__ = ["KCCA"]

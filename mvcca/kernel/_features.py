@@ -1,0 +1,222 @@
+"""Explicit features φ with φ(x)ᵀφ(x') ≈ k(x, x'): what turns a kernel method into a linear one.
+
+A map is drawn from a sample of rows and then takes rows block by block, so that whoever adds up
+statistics of features never holds more than a block of them. Nothing here knows of correlation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse import issparse
+
+from mvcca.kernel._kernels import Kernel, columns_of
+from mvcca.linalg import Rotation
+
+_ROUNDING = 10 * np.finfo(np.float64).eps
+
+
+class FeatureMap(Protocol):
+    """Rows to features; or to the simpler `basis` functions that features are combinations of."""
+
+    width: int  # of the rows
+    n_features: int
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """φ of every row, (n_rows, n_features)."""
+
+    def basis(self, X: Any) -> np.ndarray:
+        """What `rotation` makes φ of, (n_rows, n_functions)."""
+
+    @property
+    def rotation(self) -> Rotation | None:
+        """φ as combinations of the basis functions, where the two differ."""
+
+    def spread(self, variances: np.ndarray) -> np.ndarray:
+        """Rough variances of the basis functions, given those of φ: enough to fix signs by."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """Random Fourier features of exp(-γ ‖x - x'‖²): cos(xᵀw_j + b_j), w ~ N(0, 2γ I) [1]_.
+
+    Twice their mean product over j is the kernel in expectation, the error of order 1/√m. The
+    factor is left out, as is any other: a ridge in units of the mean variance does not see it.
+
+    Attributes
+    ----------
+    frequencies : ndarray, shape (width, n_features)
+    phases : ndarray, shape (n_features,)
+
+    References
+    ----------
+    .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
+    """
+
+    frequencies: np.ndarray
+    phases: np.ndarray
+    rotation: None = None
+
+    @classmethod
+    def draw(
+        cls, gamma: float, width: int, n_features: int, rng: np.random.RandomState
+    ) -> FourierFeatures:
+        frequencies = np.sqrt(2 * gamma) * rng.standard_normal((width, n_features))
+        return cls(frequencies, rng.uniform(0, 2 * np.pi, n_features))
+
+    @property
+    def width(self) -> int:
+        return self.frequencies.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.frequencies.shape[1]
+
+    def __call__(self, X: Any) -> np.ndarray:
+        angles = np.asarray(X @ self.frequencies.astype(X.dtype))  # float32 rows stay float32
+        angles += self.phases.astype(X.dtype)
+        return np.cos(angles, out=angles)
+
+    def basis(self, X: Any) -> np.ndarray:
+        return self(X)
+
+    def spread(self, variances: np.ndarray) -> np.ndarray:
+        return variances
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """Nyström features φ(x) = L⁻¹ k(Z, x), with L Lᵀ = k(Z, Z) of the landmarks Z [1]_.
+
+    Products of features are the kernel projected onto the span of the landmarks: exact between
+    rows that are landmarks, so all training rows as landmarks make the kernel itself explicit.
+    Landmarks that add nothing beyond rounding (repeated rows, say) are left out. Always float64.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    landmarks : matrix, shape (n_features, width), or ndarray of int
+        Rows in pivot order, moved by -origin; of a precomputed kernel, positions of its columns.
+    factor : ndarray, shape (n_features, n_features)
+        L, lower triangular.
+    origin : ndarray, shape (width,), or None
+        Taken off dense rows of a kernel that sees only differences: long rows close to each other
+        keep their digits.
+
+    References
+    ----------
+    .. [1] Williams and Seeger, "Using the Nyström Method to Speed Up Kernel Machines", NIPS 2000.
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    factor: np.ndarray
+    origin: np.ndarray | None
+    width: int
+
+    @classmethod
+    def at(cls, kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
+        """Features with some rows of X as landmarks.
+
+        Raises
+        ------
+        ValueError
+            If k of the landmarks is not finite, symmetric and positive semi-definite.
+        """
+        origin, landmarks = None, rows
+        if kernel.is_precomputed:
+            K = columns_of(X[rows], rows)
+        else:
+            landmarks = X[rows].astype(np.float64)
+            if kernel.sees_only_differences and not issparse(X):
+                origin = landmarks.mean(axis=0)
+                landmarks = landmarks - origin
+            K = kernel(landmarks, landmarks)
+        factor, order = _pivoted_cholesky(K)
+        return cls(kernel, landmarks[order], factor, origin, X.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        return len(self.factor)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        return linalg.solve_triangular(
+            self.factor, self.basis(X).T, lower=True, overwrite_b=True, check_finite=False
+        ).T
+
+    def basis(self, X: Any) -> np.ndarray:
+        """k(x, z) for all landmarks z."""
+        if self.kernel.is_precomputed:
+            return columns_of(X, self.landmarks)
+        X = X.astype(np.float64)
+        if self.origin is not None:
+            X = (X.toarray() if issparse(X) else X) - self.origin
+        return self.kernel(X, self.landmarks)
+
+    @property
+    def rotation(self) -> Rotation:
+        """φ = k(x, Z) L⁻ᵀ."""
+        inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
+        return Rotation(np.zeros(self.n_features), inverse.T, self.factor.T)
+
+    def spread(self, variances: np.ndarray) -> np.ndarray:
+        return self.factor**2 @ variances  # as if features were uncorrelated
+
+
+def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
+    """Rows that an incomplete Cholesky decomposition of k(X, X) takes as pivots, in its order.
+
+    Each is the row that those before it explain least [1]_. Costs n_rows x n_landmarks numbers in
+    memory, and as many values of the kernel.
+
+    References
+    ----------
+    .. [1] Bach and Jordan, "Kernel Independent Component Analysis", JMLR 2002, section 4.
+    """
+    if kernel.is_precomputed:
+        residual = np.asarray(X.diagonal(), dtype=np.float64)
+    else:
+        X = X.astype(np.float64)
+        if kernel.sees_only_differences and not issparse(X):
+            X = X - X.mean(axis=0)
+        residual = kernel.diagonal(X)
+    least = _ROUNDING * len(residual) * residual.max()
+    factor = np.empty((X.shape[0], n_landmarks), order="F")
+    pivots: list[int] = []
+    for j in range(n_landmarks):
+        pivot = int(residual.argmax())
+        if residual[pivot] <= least:
+            break
+        one = slice(pivot, pivot + 1)
+        column = columns_of(X, one) if kernel.is_precomputed else kernel(X, X[one])
+        column = column[:, 0] - factor[:, :j] @ factor[pivot, :j]
+        factor[:, j] = column / np.sqrt(residual[pivot])
+        residual = residual - factor[:, j] ** 2
+        residual[pivot] = 0  # never twice, whatever rounding leaves
+        pivots.append(pivot)
+    return np.array(pivots, dtype=np.intp)
+
+
+def _pivoted_cholesky(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L and the order of rows, as many as are above rounding, with K[order][:, order] = L Lᵀ."""
+    if not np.isfinite(K).all():
+        raise ValueError("The kernel is not finite on the training rows. Rescale them.")
+    size = np.abs(K).max()
+    if np.abs(K - K.T).max() > 1e-6 * size:
+        raise ValueError("Expected a symmetric kernel, k(x, y) = k(y, x), got another.")
+    least = _ROUNDING * len(K) * max(K.diagonal().max(), 0)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=least, lower=1)
+    order = pivots - 1
+    factor = np.tril(factor)[:, :rank]
+    left = K.diagonal()[order] - np.einsum("ij,ij->i", factor, factor)
+    if left.min(initial=0) < -1e-6 * size or (rank == 0 and size > 0):
+        raise ValueError(
+            "Expected a positive semi-definite kernel, got one with negative eigenvalues, of which "
+            "no features can be made."
+        )
+    if rank == 0:  # a kernel of zeros: one feature that never varies, for whiten to complain of
+        return np.ones((1, 1)), order[:1]
+    return np.ascontiguousarray(factor[:rank]), order[:rank]

@@ -1,0 +1,376 @@
+"""Kernel CCA, exact or on random, landmark or pivot features: MVCCA of what a feature map makes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from functools import reduce
+from numbers import Integral, Real
+from operator import add
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from mvcca.base import of_view
+from mvcca.config import block_slices
+from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
+from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
+from mvcca.linalg import canonical_directions
+from mvcca.linear import MVCCA
+from mvcca.linear._estimator import blocks_between
+from mvcca.linear._mvcca import _Problem
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+_SEED_BOUND = 2**31 - 1
+
+
+def _has_approximation(estimator: Any) -> bool:
+    """Exact KCCA needs all rows at once, so it has no `partial_fit`."""
+    return estimator.approximation is not None
+
+
+class KCCA(MVCCA):
+    """Kernel canonical correlation analysis of two or more views, exact or approximate.
+
+    Finds one function of every view, f_p(x) = Σ_j α_pj k_p(x, z_j) less its training mean, under
+    which the views of an object agree. With K_p the centred kernel matrix of the training rows, the
+    problem of two views is [1]_
+
+        max α_xᵀ K_x K_y α_y   subject to   α_pᵀ (K_p² / (n-1) + r_p K_p) α_p = 1 for both views,
+
+    the canonical ridge in the space of the kernel's features: scores of unit variance but for
+    r_p ‖f_p‖². In Hardoon's constraint, αᵀ((1-κ) K² + κ K) α, that is r = κ / ((1-κ)(n-1)). More
+    views are joined as in `MVCCA`. Rows are centred by the training rows' column means, so new rows
+    are centred as exactly as the training rows are.
+
+    Everything is linear (MV)CCA on explicit features φ with φ(x)ᵀφ(x') = k(x, x'), from a pivoted
+    Cholesky decomposition of k(Z, Z). Exact KCCA takes all rows as the landmarks Z; the
+    approximations take few features, and what `fit` then keeps of the rows is the moments of those:
+
+    - "nystroem" (NKCCA): the landmarks are rows drawn at random;
+    - "cholesky": the landmarks are the pivots of an incomplete Cholesky decomposition, each the
+      row that those before it explain least. Choosing needs n_rows x n_landmarks numbers in memory;
+    - "fourier" (FKCCA): random features cos(wᵀx + b) of the Gaussian kernel [2]_, in the precision
+      of the rows.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    kernel : {"rbf", "linear", "poly", "cosine", "precomputed"}, callable, or mapping, default="rbf"
+        As in `sklearn.metrics.pairwise.pairwise_kernels`; a callable gets two rows. A mapping names
+        one for every view. Rows of a precomputed view are their kernel values with all training
+        rows.
+    gamma : float, "median", None, or mapping of str to any of these, default="median"
+        γ of "rbf", exp(-γ ‖x - x'‖²), and of "poly", (γ xᵀx' + coef0)^degree; other kernels have
+        none. "median", for "rbf" alone, is 1 / median ‖x - x'‖² over the pairs of up to 1000 rows,
+        drawn by `random_state` from the first batch. None is scikit-learn's 1 / n_features.
+    degree : float, default=3
+        Of "poly".
+    coef0 : float, default=1
+        Of "poly".
+    reg : float or mapping of str to float, default=1e-2
+        r in units of the mean variance of a view's features φ, as everywhere: with r_p = reg x
+        trace(K_p) / ((n-1) n_features) a linear kernel gives CCA with the same reg. Exact KCCA
+        wants much (0.01 to 1), a few features of many rows little (1e-6 to 1e-3).
+    approximation : {None, "nystroem", "fourier", "cholesky"}, default=None
+        None is exact, with n x n matrices.
+    n_landmarks : int, default=500
+        Landmarks, pivots or Fourier features of every view; not used by exact KCCA.
+    random_state : int, RandomState or None, default=None
+        Seed of landmarks, frequencies and the rows of the median. All views draw alike, so that
+        their order does not matter, and landmarks of paired views are the same objects.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        α of the landmarks, in the order of ``feature_maps_[name].landmarks``; weights of the
+        Fourier features.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means of k(x, z_j), or of the Fourier features.
+    feature_maps_ : dict of str to LandmarkFeatures or FourierFeatures
+        What makes features of rows.
+    canonical_correlations_ : ndarray, shape (n_components_,)
+        ρ, decreasing, of two views.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        λ = 1 + ρ, as in `MVCCA`.
+    n_components_ : int
+        Components found.
+    ranks_ : dict of str to int
+        Dimension of the features, centred, of each view.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    MVCCA : The same with linear functions.
+
+    Notes
+    -----
+    Without a ridge a kernel whose matrix can be inverted correlates anything with anything: all
+    training correlations are 1 and mean nothing. Fitting warns of that.
+
+    References
+    ----------
+    .. [1] Hardoon, Szedmak and Shawe-Taylor, "Canonical Correlation Analysis: An Overview with
+       Application to Learning Methods", Neural Computation 2004, section 4.
+    .. [2] Lopez-Paz, Sra, Smola, Ghahramani and Schölkopf, "Randomized Nonlinear Component
+       Analysis", ICML 2014.
+
+    Examples
+    --------
+    >>> from mvcca import CCA, KCCA
+    >>> from mvcca.datasets import make_nonlinear_views
+    >>> views = make_nonlinear_views(300, random_state=0).views
+    >>> CCA(1).fit(views).score(views) < 0.1, KCCA(1).fit(views).score(views) > 0.99
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": MVCCA._parameter_constraints["n_components"],
+        "kernel": [StrOptions(set(NAMES)), callable, Mapping],
+        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"}), None, Mapping],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "approximation": [StrOptions({"nystroem", "fourier", "cholesky"}), None],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    power = 0.0  # a parameter of MVCCA, not of KCCA
+
+    feature_maps_: dict[str, FeatureMap]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: str | Callable[[Any, Any], float] | Mapping[str, Any] = "rbf",
+        gamma: float | str | Mapping[str, Any] | None = "median",
+        degree: float = 3,
+        coef0: float = 1,
+        reg: float | Mapping[str, float] = 1e-2,
+        approximation: str | None = None,
+        n_landmarks: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.reg = reg
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Draw the feature maps, add up moments of features, and find the functions.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views, paired or partly paired. A lone matrix is the first of two views.
+        y : matrix, optional
+            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
+        sample_weight : array-like, shape (n_rows,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a view holds NaN or infinity, never varies, or differs in rows from the others; if a
+            kernel is not positive semi-definite, or does not go with gamma or the approximation.
+        MemoryError
+            If exact KCCA of that many rows does not fit this machine.
+        """
+        self._validate_params()
+        views, weights = self._open_fit(X, y, sample_weight)
+        reg = self._reg_of_views(views.names, None)
+        maps = self._draw_maps(views)
+        self._solve_features(maps, _moments(maps, views, weights), reg)
+        self._statistic = None
+        return self
+
+    @available_if(_has_approximation)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to the moments of the features and solve again.
+
+        Landmarks, frequencies and median are drawn from the first batch; from there on batches give
+        what `fit` gives with the same features. Not for exact KCCA, which needs all rows at once.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also for other views than before, and for a precomputed kernel.
+        """
+        self._validate_params()
+        first = self._is_first_batch()
+        views, weights = self._open_fit(X, y, sample_weight, reset=first)
+        reg = self._reg_of_views(views.names, None)
+        maps = self._draw_maps(views) if first else self.feature_maps_
+        moments = _moments(maps, views, weights)
+        if not first:
+            moments = self._statistic + moments
+        self._solve_features(maps, moments, reg)
+        self._statistic = moments
+        return self
+
+    # ---- feature maps ---------------------------------------------------------------------------
+
+    def _draw_maps(self, views: Views) -> dict[str, FeatureMap]:
+        if self.approximation is None:
+            _check_memory(views)
+        seed = check_random_state(self.random_state).randint(_SEED_BOUND)
+        kernels = _by_view("kernel", self.kernel, views.names)
+        gammas = _by_view("gamma", self.gamma, views.names)
+        maps = {}
+        for name, block in views.items():
+            try:
+                rng = np.random.RandomState(seed)
+                maps[name] = self._draw_map(kernels[name], gammas[name], block, rng)
+            except ValueError as error:
+                raise of_view(name, error) from error
+        return maps
+
+    def _draw_map(
+        self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState
+    ) -> FeatureMap:
+        if name == "poly" and gamma == "median":
+            raise ValueError(
+                'gamma="median" is a width of kernel="rbf", got kernel="poly". Give gamma a number, '
+                "or None for 1 / n_features."
+            )
+        if name == "rbf" and gamma == "median":
+            gamma = median_gamma(X, rng)
+        if self.approximation == "fourier":
+            if name != "rbf":
+                raise ValueError(
+                    f'approximation="fourier" is for kernel="rbf", got kernel={name!r}. Use '
+                    '"nystroem" or "cholesky".'
+                )
+            gamma = 1 / X.shape[1] if gamma is None else gamma
+            return FourierFeatures.draw(gamma, X.shape[1], self.n_landmarks, rng)
+        kernel = Kernel(name, gamma, self.degree, self.coef0)
+        if kernel.is_precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"A precomputed kernel has a column for every training row, got {X.shape[0]} rows "
+                f"and {X.shape[1]} columns (rows of weight 0 do not count). Batches of a "
+                "precomputed kernel cannot be fitted."
+            )
+        return LandmarkFeatures.at(kernel, X, self._choose_landmarks(kernel, X, rng))
+
+    def _choose_landmarks(
+        self, kernel: Kernel, X: Any, rng: np.random.RandomState
+    ) -> np.ndarray:
+        n_rows = X.shape[0]
+        if self.approximation is None:
+            return np.arange(n_rows)
+        if self.n_landmarks > n_rows:
+            warnings.warn(
+                f"n_landmarks={self.n_landmarks} is more than the {n_rows} rows there are to draw "
+                "from: all of them are landmarks.",
+                UserWarning,
+                stacklevel=5,
+            )
+        if self.approximation == "cholesky":
+            return greedy_landmarks(kernel, X, min(self.n_landmarks, n_rows))
+        return rng.permutation(n_rows)[: self.n_landmarks]
+
+    # ---- the ending ------------------------------------------------------------------------------
+
+    def _solve_features(
+        self, maps: Mapping[str, FeatureMap], moments: Moments, reg: Mapping[str, float]
+    ) -> None:
+        """MVCCA of the features, and its weights as weights of the kernel values."""
+        problem = _Problem.of(moments, reg, {})
+        problem.warn_of_certain_correlation()
+        between = blocks_between(problem.covariance, moments.widths)
+        solution = canonical_directions(between, problem.whiteners, self.n_components)
+        rotations = {n: m.rotation for n, m in maps.items() if m.rotation is not None}
+        spreads = {name: maps[name].spread(problem.variances[name]) for name in maps}
+        self._learn(solution, moments.mean(), rotations, spreads)
+        self.feature_maps_ = dict(maps)
+        if len(self.view_names_) == 2:
+            self.canonical_correlations_ = solution.values
+
+    def _project(self, name: str, block: Any) -> np.ndarray:
+        features = self.feature_maps_[name]
+        scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
+        for rows in block_slices(block.shape[0], 8 * features.n_features):
+            scores[rows] = super()._project(name, features.basis(block[rows]))
+        return scores
+
+    def _fitted_width(self, name: str) -> int:
+        return self.feature_maps_[name].width
+
+
+def _moments(
+    maps: Mapping[str, FeatureMap], views: Views, weights: np.ndarray | None
+) -> Moments:
+    """Moments of the features of all rows, of which a block at a time is in memory."""
+    n_features = sum(features.n_features for features in maps.values())
+    blocks = (
+        Moments.of(_features(maps, views[rows]), None if weights is None else weights[rows])
+        for rows in block_slices(len(views), 8 * n_features, at_least=n_features // 4)
+    )
+    return reduce(add, blocks)
+
+
+def _features(maps: Mapping[str, FeatureMap], views: Views) -> Views:
+    return views.replace(
+        {
+            name: maps[name](block) if block.shape[0] else np.empty((0, maps[name].n_features))
+            for name, block in views.items()
+        }
+    )
+
+
+def _by_view(parameter: str, value: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The value of a parameter for every view."""
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names, value)
+    if set(value) != set(names):
+        raise ValueError(f"{parameter} names the views {list(value)}, expected {list(names)}.")
+    return dict(value)
+
+
+def _check_memory(views: Views) -> None:
+    """Exact KCCA keeps a kernel matrix per view, and the moments of as many features as rows."""
+    heights = [block.shape[0] for _, block in views.items()]
+    needed = 8 * (4 * sum(heights) ** 2 + 2 * sum(n**2 for n in heights))
+    available = _memory_bytes()
+    if needed > available:
+        raise MemoryError(
+            f"Exact KCCA of {max(heights):,} rows needs about {needed:,} bytes "
+            f"({needed / 1e9:.1f} GB) and this machine has {available / 1e9:.1f} GB. Use "
+            'approximation="nystroem", "fourier" or "cholesky", whose memory is by n_landmarks.'
+        )
+
+
+def _memory_bytes() -> float:
+    """Physical memory of this machine; infinite where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

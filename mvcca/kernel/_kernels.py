@@ -1,0 +1,79 @@
+"""Kernels by name, as scikit-learn computes them, and how wide a Gaussian should be.
+
+What is made of a kernel, features, stands in `mvcca.kernel._features`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+
+from mvcca.config import block_slices
+
+NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
+
+_MEDIAN_ROWS = 1000  # whose half a million distances tell the median to about a percent
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its parameters: ``kernel(X, Y)`` is the matrix of k(x, y), in float64.
+
+    Of "precomputed" rows x are their kernel values with all training rows, and there is no
+    computing the kernel from them: see `columns_of`.
+    """
+
+    name: str | Callable[[Any, Any], float]
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1
+
+    def __call__(self, X: Any, Y: Any) -> np.ndarray:
+        if callable(self.name):
+            return pairwise_kernels(X, Y, metric=self.name)
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        K = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
+        return K.toarray() if issparse(K) else K
+
+    @property
+    def is_precomputed(self) -> bool:
+        return self.name == "precomputed"
+
+    @property
+    def sees_only_differences(self) -> bool:
+        """Whether moving all rows leaves the kernel, or at least the centred one, as it is."""
+        return self.name in ("rbf", "linear")
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """k(x, x) of every row."""
+        if self.name == "rbf":
+            return np.ones(X.shape[0])
+        rows = (X[i : i + 64] for i in range(0, X.shape[0], 64))  # 64 times the work, in few calls
+        return np.concatenate([np.diag(self(block, block)) for block in rows])
+
+
+def columns_of(X: Any, columns: np.ndarray | slice) -> np.ndarray:
+    """Some columns of a precomputed kernel, dense and in float64."""
+    chosen = X[:, columns]
+    return (chosen.toarray() if issparse(chosen) else np.asarray(chosen)).astype(np.float64)
+
+
+def median_gamma(X: Any, rng: np.random.RandomState) -> float:
+    """γ = 1 / median ‖x - x'‖², over pairs of rows that differ, of at most 1000 rows drawn."""
+    if X.shape[0] > _MEDIAN_ROWS:
+        X = X[np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False))]
+    X = X.astype(np.float64)
+    if not issparse(X):
+        X = X - X.mean(axis=0)  # distances stay, and their digits too
+    squares = []
+    for rows in block_slices(X.shape[0], 8 * X.shape[0]):
+        block = euclidean_distances(X[rows], X, squared=True)
+        above = np.arange(X.shape[0]) > np.arange(rows.start, rows.stop)[:, None]
+        squares.append(block[above & (block > 0)])
+    distances = np.concatenate(squares)
+    return float(1 / np.median(distances)) if len(distances) else 1.0
