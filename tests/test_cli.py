@@ -191,6 +191,15 @@ def test_of_several_ridges_each_method_takes_the_best_on_part_of_the_training_ro
     assert outcome.estimator.reg == best
 
 
+def test_the_ridge_that_a_method_took_is_printed_where_it_had_a_choice(capsys):
+    _, out, _ = compare(
+        capsys, "--methods", "cca", "--n-components", "2", "--reg", "1e-4", "auto", "3"
+    )
+    assert re.search(r"^method +learns from +reg +mAP@50 ", out, re.M)
+    assert re.search(r"^CCA +pairs +(0\.0001|auto|3\.0) ", out, re.M)
+    assert "reg 0.0001 or auto or 3.0" in out
+
+
 # ---- files --------------------------------------------------------------------------------------
 
 

@@ -358,7 +358,6 @@ WIDE = np.arange(24.0).reshape(6, 4)
         (lambda X: [X.shape[1] - 1], [3]),
         ([1, 1], [1, 1]),
     ],
-    ids=str,
 )
 def test_columns_of_a_matrix_are_chosen_as_numpy_chooses_them(form, columns, positions):
     X = WIDE.tolist() if form is list else form(WIDE)

@@ -239,7 +239,6 @@ def by_name(y: Any) -> list[frozenset]:
         (["1", "2"], [{"2", "a"}]),
         ([1, 2], [{"a", 1}]),  # names of two types in one vocabulary
     ],
-    ids=str,
 )
 def test_vocabularies_are_merged_by_name(first, second):
     a, b = indicator_matrices(first, second)

@@ -234,6 +234,14 @@ def test_the_order_of_float32_is_the_stable_order(values):
     np.testing.assert_array_equal(descending_order(row.astype(float))[0], stable_list(row[0]))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 4, 29, 30, 31, None])
+def test_the_order_of_the_first_k_is_the_head_of_the_whole_order(k, dtype):
+    scores, _ = ranked_lists(dtype=dtype)
+    expected = [stable_list(row)[:k] for row in scores]
+    np.testing.assert_array_equal(descending_order(scores, k), expected)
+
+
 # ---- weighted average precision -----------------------------------------------------------------
 
 

@@ -63,7 +63,7 @@ def label_sets(n, seed=0):
 # ---- the k best ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [1, 5, 9, 10, 250])  # above a 32nd of the gallery it sorts
+@pytest.mark.parametrize("k", [1, 4, 5, 9, 250])  # above a 64th of the gallery it takes whole rows
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("small_tiles")
 def test_top_k_is_the_head_of_the_sorted_matrix(metric, k):
@@ -75,7 +75,7 @@ def test_top_k_is_the_head_of_the_sorted_matrix(metric, k):
     assert_allclose(scores, np.take_along_axis(matrix, expected, axis=1), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 3, 5, 6, 60, 160])
+@pytest.mark.parametrize("k", [1, 2, 3, 6, 60, 160])
 @pytest.mark.parametrize("metric", ["inner", "euclidean"])
 @pytest.mark.usefixtures("small_tiles")
 def test_of_equal_scores_the_lowest_index_comes_first(metric, k):
@@ -101,7 +101,7 @@ def test_merging_tiles_is_sorting_whole_rows(k, width, dtype):
     assert_array_equal(scores, np.take_along_axis(matrix, expected, axis=1))
 
 
-@pytest.mark.parametrize("k", [3, 40, 149])
+@pytest.mark.parametrize("k", [2, 3, 40, 149])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("small_tiles")
 def test_queries_that_exclude_themselves_find_all_others(metric, k):

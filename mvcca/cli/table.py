@@ -83,27 +83,32 @@ class Results:
         fitted = [outcome for outcome in outcomes if isinstance(outcome, Fitted)]
         best, names = best_of(fitted), list(chance.mean())
         notes = list(dict.fromkeys(text for outcome in fitted for text in outcome.warnings))
+        choices = ["reg"] if len(settings.regs) > 1 else []  # what methods were let choose
+        header = ["method", "learns from", *choices, *map(pretty, names), "fit s", "notes"]
+        blank = [""] * len(choices)
         lines = []
         for outcome in outcomes:
             if isinstance(outcome, Skipped):
-                blank = [""] * (len(names) + 3)
-                lines.append(Line([outcome.title, *blank], skipped=outcome.reason))
+                cells = [outcome.title, *[""] * (len(header) - 1)]
+                lines.append(Line(cells, skipped=outcome.reason))
                 continue
+            chosen = [str(getattr(outcome.estimator, name)) for name in choices]
             numbers = " ".join(f"[{notes.index(text) + 1}]" for text in outcome.warnings)
-            cells = [*_measures(outcome.retrieval.mean()), f"{outcome.seconds:.2f}", numbers]
-            kind = "best" if outcome is best else ""
-            lines.append(Line([outcome.title, outcome.learns_from, *cells], kind=kind))
+            measures = _measures(outcome.retrieval.mean())
+            what = [outcome.title, outcome.learns_from, *chosen]
+            cells = [*what, *measures, f"{outcome.seconds:.2f}", numbers]
+            lines.append(Line(cells, kind="best" if outcome is best else ""))
             for row in outcome.retrieval if by_direction else ():
                 direction = f"  {row.query} -> {row.target}"
-                cells = [direction, "", *_measures(row.values), "", ""]
+                cells = [direction, "", *blank, *_measures(row.values), "", ""]
                 lines.append(Line(cells, kind="direction"))
-        cells = ["random scores", "nothing", *_measures(chance.mean()), "", ""]
+        cells = ["random scores", "nothing", *blank, *_measures(chance.mean()), "", ""]
         return cls(
             case,
             fitted,
             best,
             about=[*case.describe(), _right_items(case, settings), _settings(settings)],
-            header=["method", "learns from", *map(pretty, names), "fit s", "notes"],
+            header=header,
             lines=[*lines, Line(cells, kind="chance")],
             notes=notes,
             meanings=[_meaning(note) for note in chance.notes],

@@ -31,7 +31,6 @@ class FeatureMap(Protocol):
     def basis(self, X: Any) -> np.ndarray:
         """What `rotation` makes φ of, (n_rows, n_functions)."""
 
-    @property
     def rotation(self) -> Rotation | None:
         """φ as combinations of the basis functions, where the two differ."""
 
@@ -58,7 +57,6 @@ class FourierFeatures:
 
     frequencies: np.ndarray
     phases: np.ndarray
-    rotation: None = None
 
     @classmethod
     def draw(
@@ -82,6 +80,9 @@ class FourierFeatures:
 
     def basis(self, X: Any) -> np.ndarray:
         return self(X)
+
+    def rotation(self) -> None:
+        return None
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
         return variances
@@ -156,7 +157,6 @@ class LandmarkFeatures:
             X = (X.toarray() if issparse(X) else X) - self.origin
         return self.kernel(X, self.landmarks)
 
-    @property
     def rotation(self) -> Rotation:
         """φ = k(x, Z) L⁻ᵀ."""
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)

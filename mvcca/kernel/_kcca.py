@@ -307,7 +307,8 @@ class KCCA(MVCCA):
         problem.warn_of_certain_correlation()
         between = blocks_between(problem.covariance, moments.widths)
         solution = canonical_directions(between, problem.whiteners, self.n_components)
-        rotations = {n: m.rotation for n, m in maps.items() if m.rotation is not None}
+        rotations = {name: features.rotation() for name, features in maps.items()}
+        rotations = {name: rotation for name, rotation in rotations.items() if rotation}
         spreads = {name: maps[name].spread(problem.variances[name]) for name in maps}
         self._learn(solution, moments.mean(), rotations, spreads)
         self.feature_maps_ = dict(maps)

@@ -5,29 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 
-def descending_order(scores: np.ndarray) -> np.ndarray:
+def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     """Indices that sort each row by falling score, equal scores by index.
 
     Parameters
     ----------
     scores : ndarray of float, shape (n_queries, n_gallery)
         Larger is better.
+    k : int or None, default=None
+        Length of the lists; None takes the whole gallery.
 
     Returns
     -------
-    ndarray of int, shape (n_queries, n_gallery)
+    ndarray of int, shape (n_queries, min(k, n_gallery))
         The ranked lists.
     """
-    if scores.dtype != np.float32:
-        return np.argsort(-scores, axis=1, kind="stable")
-    # Score and index in one integer: an unstable sort of keys is a stable sort of scores, and
-    # sorting integers is several times as fast.
-    order = np.empty(scores.shape, dtype=np.intp)
-    columns = np.arange(scores.shape[1])
+    length = scores.shape[1] if k is None else min(k, scores.shape[1])
+    order = np.empty((len(scores), length), dtype=np.intp)
+    sort = _sort_float32 if scores.dtype == np.float32 else _sort
     for row, out in zip(scores, order, strict=True):
-        keys = _falling_integers(row) << 32 | columns
-        keys.sort()
-        np.bitwise_and(keys, 0xFFFFFFFF, out=out)
+        if length == len(row):
+            out[:] = sort(row)
+        else:  # what is as good as the k-th best, of which there may be more than k
+            candidates = np.flatnonzero(row >= np.partition(row, -length)[-length])
+            out[:] = candidates[sort(row[candidates])[:length]]
     return order
 
 
@@ -48,7 +49,7 @@ def ranked(values: np.ndarray, scores: np.ndarray, k: int | None = None) -> np.n
     ndarray, shape (n_queries, min(k, n_gallery))
         The values of the first k items.
     """
-    order = descending_order(scores)[:, :k]
+    order = descending_order(scores, k)
     return np.stack([row[items] for row, items in zip(values, order, strict=True)])
 
 
@@ -71,8 +72,15 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     return np.divide(X, norms.astype(X.dtype), out=X, where=norms > 0)
 
 
-def _falling_integers(values: np.ndarray) -> np.ndarray:
-    """float32 to 32-bit integers in the opposite order, as int64."""
+def _sort(values: np.ndarray) -> np.ndarray:
+    """Indices by falling value, equal values by index."""
+    return np.argsort(-values, kind="stable")
+
+
+def _sort_float32(values: np.ndarray) -> np.ndarray:
+    """The same by sorting value and index as one integer, which is several times as fast."""
     bits = (values + np.float32(0)).view(np.int32)  # + 0 makes -0.0 equal to 0.0
     rising = bits ^ (bits >> 31 & 0x7FFFFFFF)  # the bits of negative floats fall
-    return (~rising).astype(np.int64)
+    keys = (~rising).astype(np.int64) << 32 | np.arange(len(values))
+    keys.sort()
+    return keys & 0xFFFFFFFF

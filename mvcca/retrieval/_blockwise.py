@@ -21,7 +21,7 @@ from mvcca.retrieval.metrics import Gallery, padded
 from mvcca.retrieval.relevance import Relevance
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
-_SORTED_SHARE = 32  # above a 32nd of the gallery, sorting is faster than merging
+_ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
 
 
 def search(
@@ -30,8 +30,8 @@ def search(
     """`top_k` for prepared queries."""
     n_items = _n_items(queries, gallery, exclude_self)
     checked_k(k, n_items)
-    if _SORTED_SHARE * k > n_items:
-        blocks, best = [*row_blocks(queries, gallery, 8)], _best_by_sorting
+    if _ROWS_SHARE * k > n_items:
+        blocks, best = [*row_blocks(queries, gallery, 8)], _best_of_rows
     else:
         blocks, best = tile_rows(len(queries)), _best_by_tiles
 
@@ -138,7 +138,7 @@ def _best_by_tiles(
     return scores, items
 
 
-def _best_by_sorting(
+def _best_of_rows(
     gallery: Gallery, queries: np.ndarray, rows: slice, k: int, exclude_self: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same for a k that is no small share of the gallery."""
@@ -146,7 +146,7 @@ def _best_by_sorting(
     if exclude_self:
         own = np.arange(rows.start, rows.stop)
         products[own - rows.start, own] = -np.inf
-    items = measures.descending_order(products)[:, :k]
+    items = measures.descending_order(products, k)
     return np.take_along_axis(products, items, axis=1), items
 
 
