@@ -37,7 +37,9 @@ def correlation(model, views):
 def with_ridge(model, reg):
     """The model with another ridge, from the moments that its `partial_fit` has kept."""
     other = copy.copy(model).set_params(reg=reg)
-    other._solve_features(model.feature_maps_, model._statistic, dict.fromkeys(model.view_names_, reg))
+    other._solve_features(
+        model.feature_maps_, model._statistic, dict.fromkeys(model.view_names_, reg)
+    )
     return other
 
 

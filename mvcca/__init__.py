@@ -28,10 +28,13 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from mvcca.config import get_config as get_config
     from mvcca.config import set_config as set_config
     from mvcca.kernel import KCCA as KCCA
+    from mvcca.kernel import NCCA as NCCA
     from mvcca.linear import CCA as CCA
+    from mvcca.linear import CFA as CFA
     from mvcca.linear import MLCCA as MLCCA
     from mvcca.linear import MVCCA as MVCCA
     from mvcca.linear import MVMLCCA as MVMLCCA
+    from mvcca.linear import PLS as PLS
     from mvcca.retrieval import RetrievalIndex as RetrievalIndex
     from mvcca.retrieval import evaluate_retrieval as evaluate_retrieval
     from mvcca.scoring import retrieval_scorer as retrieval_scorer
@@ -45,7 +48,10 @@ _HOME = {
     "MVCCA": "mvcca.linear",
     "MLCCA": "mvcca.linear",
     "MVMLCCA": "mvcca.linear",
+    "PLS": "mvcca.linear",
+    "CFA": "mvcca.linear",
     "KCCA": "mvcca.kernel",
+    "NCCA": "mvcca.kernel",
     "PerView": "mvcca.compose",
     "SplitViews": "mvcca.compose",
     "JoinViews": "mvcca.compose",

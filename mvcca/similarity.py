@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import eye_array
 
 from mvcca.labels import LabelTable
+from mvcca.measures import unit_rows
 
 __all__ = ["LabelGram", "cosine", "equal", "exponential", "squared_exponential"]
 
@@ -84,7 +85,7 @@ def cosine(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     ----------
     .. [1] Ranjan, Rasiwasia and Jawahar, "Multi-label Cross-modal Retrieval", ICCV 2015.
     """
-    return _unit_rows(A) @ _unit_rows(B).T
+    return unit_rows(np.asarray(A, dtype=float)) @ unit_rows(np.asarray(B, dtype=float)).T
 
 
 def equal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -144,7 +145,7 @@ class LabelGram:
         self._fill: Any = None
         self._has_unit_diagonal = similarity in ("sqexp", "exp")
         if similarity == "cosine":
-            self._factor = _unit_rows(table.dense())
+            self._factor = unit_rows(table.dense())
         elif similarity == "equal":
             self._factor = eye_array(self._n, format="csr")
         elif table.is_binary and similarity in ("sqexp", "exp"):
@@ -264,9 +265,3 @@ def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     squares = norms - 2 * (A @ B.T)
     rounding = (4 + A.shape[1]) * np.finfo(float).eps * norms
     return np.where(squares > rounding, squares, 0.0)
-
-
-def _unit_rows(A: np.ndarray) -> np.ndarray:
-    A = np.asarray(A, dtype=float)
-    norms = np.linalg.norm(A, axis=1, keepdims=True)
-    return np.divide(A, norms, out=np.zeros_like(A), where=norms > 0)

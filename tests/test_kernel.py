@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -56,33 +54,30 @@ def assert_same_functions(model: KCCA, expected: KCCA, rows: Views, tol: float) 
 def test_exact_correlations_solve_the_ridged_problem_of_the_centred_kernel_matrices(reg):
     views, n = random_views(40), 40
     model = KCCA(3, gamma=GAMMA, reg=reg).fit(views)
-    K = [centred(pairwise_kernels(X, metric="rbf", gamma=GAMMA)) for _, X in views.items()]
-    zero = np.zeros((n, n))
-    ridged = [k @ k / (n - 1) + reg * np.trace(k) / ((n - 1) * n) * k for k in K]
-    between = K[0] @ K[1] / (n - 1)
-    # Constant functions are in the kernel of both sides; give the right one some body there.
-    right = linalg.block_diag(*ridged) + 1e-9 * np.kron(np.eye(2), np.ones((n, n)))
-    left = np.block([[zero, between], [between.T, zero]])
-    values = linalg.eigh(left, right + 1e-13 * np.eye(2 * n), eigvals_only=True)[::-1]
-    np.testing.assert_allclose(model.canonical_correlations_, values[:3], atol=1e-6)
+    halves = []
+    for _, X in views.items():
+        values, vectors = np.linalg.eigh(centred(pairwise_kernels(X, metric="rbf", gamma=GAMMA)))
+        values, vectors = values[1:], vectors[:, 1:]  # all but the constant
+        ridge = reg * values.sum() / ((n - 1) * n)
+        halves.append(vectors * values / np.sqrt(values**2 / (n - 1) + ridge * values))
+    wanted = np.linalg.svd(halves[0].T @ halves[1] / (n - 1), compute_uv=False)
+    np.testing.assert_allclose(model.canonical_correlations_, wanted[:3], atol=1e-10)
 
 
-def test_scores_meet_hardoons_constraint():
+def test_weights_meet_the_constraint_on_the_centred_kernel_matrices():
     views, n, reg = random_views(50), 50, 0.2
     model = KCCA(3, gamma=GAMMA, reg=reg).fit(views)
     for name, X in views.items():
         K = centred(pairwise_kernels(X, metric="rbf", gamma=GAMMA))
-        alpha = np.zeros((n, 3))
-        landmarks = model.feature_maps_[name].landmarks + model.feature_maps_[name].origin
-        rows = ((landmarks[:, None] - X[None]) ** 2).sum(axis=2).argmin(axis=1)
+        features = model.feature_maps_[name]
+        landmarks = features.landmarks + features.origin
+        rows = ((landmarks[:, None] - X) ** 2).sum(axis=2).argmin(axis=1)
+        alpha = np.empty((n, 3))
         alpha[rows] = model.weights_[name]
-        alpha -= alpha.mean(axis=0)  # adds a constant to f, which centring takes off again
-        r = reg * np.trace(K) / ((n - 1) * n)
-        found = alpha.T @ (K @ K / (n - 1) + r * K) @ alpha
-        # Uncentred α has the norm αᵀKα of the uncentred K; compare the variance part exactly.
-        scores = model.transform({name: X})[name]
-        np.testing.assert_allclose(scores.T @ scores, alpha.T @ K @ K @ alpha, atol=1e-7)
-        np.testing.assert_allclose(found, found.T, atol=1e-9)
+        ridge = reg * np.trace(K) / ((n - 1) * n)
+        np.testing.assert_allclose(
+            alpha.T @ (K @ K / (n - 1) + ridge * K) @ alpha, np.eye(3), atol=1e-8
+        )
 
 
 def test_new_rows_are_centred_by_the_column_means_and_the_grand_mean_of_the_training_rows():
@@ -93,4 +88,347 @@ def test_new_rows_are_centred_by_the_column_means_and_the_grand_mean_of_the_trai
     both = K_new - K_new.mean(axis=1)[:, None] - K.mean(axis=0) + K.mean()
     # Scores are a linear function of the centred kernel values, the same for old rows and new.
     coefficients = linalg.lstsq(centred(K), model.transform({"view0": X})["view0"], cond=1e-10)[0]
-    np.testing.assert_allclose(model.transform({"view0": new})["view0"], both @ coefficients, atol=1e-6)
+    np.testing.assert_allclose(
+        model.transform({"view0": new})["view0"], both @ coefficients, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.01, 1.0])
+@pytest.mark.parametrize("approximation", [None, "nystroem", "cholesky"])
+def test_a_linear_kernel_gives_cca(approximation, reg):
+    views = random_views(80)
+    model = KCCA(3, kernel="linear", reg=reg, approximation=approximation, n_landmarks=20)
+    assert_same_functions(model.fit(views), MVCCA(3, reg=reg).fit(views), views, 1e-8)
+
+
+def test_a_linear_kernel_of_three_views_gives_mvcca():
+    views = random_views(80, widths=(5, 4, 3))
+    model = KCCA(3, kernel="linear", reg=0.1).fit(views)
+    assert_same_functions(model, MVCCA(3, reg=0.1).fit(views), views, 1e-8)
+
+
+def test_linear_cca_finds_nothing_where_kernels_find_all():
+    data = make_nonlinear_views(600, random_state=0)
+    train, test = data.views[:400], data.views[400:]
+    assert abs(CCA(1).fit(train).score(test)) < 0.2
+    for approximation in (None, "nystroem", "cholesky", "fourier"):
+        model = KCCA(1, approximation=approximation, n_landmarks=50, reg=1e-3, random_state=0)
+        assert model.fit(train).score(test) > 0.99
+
+
+def test_kernels_find_what_three_views_share_nonlinearly():
+    x = np.random.default_rng(0).uniform(-1, 1, (400, 1))
+    views = Views([x, x**2, np.abs(x) + x**4])
+    assert KCCA(1, reg=1e-3).fit(views[:300]).score(views[300:]) > 0.99
+
+
+def test_an_invertible_kernel_without_a_ridge_correlates_noise_and_a_warning_says_so():
+    rng = np.random.default_rng(0)
+    noise = [rng.standard_normal((30, 4)), rng.standard_normal((30, 3))]
+    with pytest.warns(UserWarning, match=r"reg=0.*Correlations of 1 .*mean nothing; set reg > 0"):
+        model = KCCA(5, gamma=1.0, reg=0.0).fit(noise)
+    np.testing.assert_allclose(model.canonical_correlations_, 1, atol=1e-8)
+
+
+# ---- approximations ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "cholesky"])
+def test_all_rows_as_landmarks_are_exact(approximation):
+    views = random_views()
+    exact = KCCA(3, reg=0.1).fit(views)
+    model = KCCA(3, reg=0.1, approximation=approximation, n_landmarks=80, random_state=0)
+    assert_same_functions(model.fit(views), exact, random_views(seed=1), 1e-6)
+
+
+def test_the_error_of_fourier_features_falls_with_the_root_of_their_number():
+    X = random_views(60)["view0"]
+    K = pairwise_kernels(X, metric="rbf", gamma=GAMMA)
+
+    def error(m: int) -> float:
+        errors = []
+        for seed in range(20):
+            rng = np.random.RandomState(seed)
+            F = FourierFeatures.draw(GAMMA, X.shape[1], m, rng)(X)
+            errors.append(np.mean((2 / m * F @ F.T - K) ** 2))
+        return float(np.sqrt(np.mean(errors)))
+
+    few, many = error(100), error(1600)
+    assert 3 < few / many < 5.3  # 4 = √16
+    assert many < 1.1 / np.sqrt(1600)
+
+
+def test_fourier_correlations_approach_the_exact_ones_of_the_same_absolute_ridge():
+    views, n = random_views(80), 80
+    exact = KCCA(2, gamma=GAMMA, reg=1.0).fit(views).canonical_correlations_
+    errors = []
+    for m in (200, 3200):
+        # The ridge is in units of the mean variance of the features: trace / m, not trace / n.
+        model = KCCA(2, gamma=GAMMA, approximation="fourier", n_landmarks=m, reg=m / n)
+        found = [
+            clone(model).set_params(random_state=seed).fit(views).canonical_correlations_
+            for seed in range(8)
+        ]
+        errors.append(np.sqrt(np.mean((np.array(found) - exact) ** 2)))
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.02
+
+
+def test_landmark_features_are_the_projection_of_the_kernel_onto_the_landmarks():
+    X = random_views()["view0"]
+    features = LandmarkFeatures.at(Kernel("rbf", GAMMA), X, np.arange(10))
+    K = pairwise_kernels(X, metric="rbf", gamma=GAMMA)
+    wanted = K[:, :10] @ np.linalg.solve(K[:10, :10], K[:10])
+    np.testing.assert_allclose(features(X) @ features(X).T, wanted, atol=1e-9)
+
+
+def test_greedy_landmarks_are_the_pivots_of_a_cholesky_decomposition():
+    X = random_views()["view0"]
+    K = pairwise_kernels(X, metric="poly", gamma=0.1, degree=2, coef0=1)
+    kernel = Kernel("poly", 0.1, degree=2, coef0=1)
+    _, pivots, _, _ = linalg.lapack.dpstrf(K, lower=1)
+    np.testing.assert_array_equal(greedy_landmarks(kernel, X, 12), pivots[:12] - 1)
+
+
+def test_greedy_landmarks_stop_where_the_kernel_is_used_up():
+    X = random_views()["view0"]
+    assert len(greedy_landmarks(Kernel("linear"), X, 30)) == X.shape[1]
+    rows = np.repeat(X[:7], 3, axis=0)
+    assert len(greedy_landmarks(Kernel("rbf", GAMMA), rows, 30)) == 7
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem", "cholesky"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_kernel_matrix_of_low_rank_is_no_error(approximation, dtype):
+    views = random_views(120)
+    twice = {name: np.r_[X, X].astype(dtype) for name, X in views.items()}
+    model = KCCA(2, gamma=1e-7, reg=1e-10, approximation=approximation, n_landmarks=200)
+    model.set_params(random_state=0).fit(twice)  # rows repeat, and the kernel is nearly constant
+    assert max(model.ranks_.values()) < 120
+    assert all(np.isfinite(scores).all() for scores in model.transform(twice).values())
+
+
+def test_more_landmarks_than_rows_take_all_rows_with_a_warning():
+    with pytest.warns(UserWarning, match="n_landmarks=500 is more than the 80 rows"):
+        model = KCCA(approximation="nystroem", random_state=0).fit(random_views())
+    assert model.feature_maps_["view0"].n_features == 80
+
+
+@pytest.mark.parametrize("approximation", ["fourier", "nystroem", "cholesky"])
+def test_batches_after_the_first_add_up_to_what_blocks_of_one_fit_do(approximation):
+    views = random_views(200)
+    model = KCCA(3, approximation=approximation, n_landmarks=20, random_state=0)
+    model.partial_fit(views[:50]).partial_fit(views[50:51]).partial_fit(views[51:])
+    maps = model.feature_maps_
+    features = Views({name: maps[name](X) for name, X in views.items()})
+    expected = MVCCA(3, reg=1e-2).fit(features)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-9)
+    for name, scores in model.transform(views).items():
+        assert_same_up_to_sign(scores, expected.transform(features)[name], 1e-7)
+
+
+def test_frequencies_and_landmarks_are_drawn_from_the_first_batch_alone():
+    views = random_views(200)
+    for approximation in ("fourier", "nystroem", "cholesky"):
+        model = KCCA(approximation=approximation, n_landmarks=20, random_state=0)
+        once = model.partial_fit(views[:50]).feature_maps_["view0"]
+        assert model.partial_fit(views[50:]).feature_maps_["view0"] is once
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10**9])
+@pytest.mark.parametrize("approximation", [None, "fourier", "nystroem", "cholesky"])
+def test_the_size_of_blocks_changes_no_score(approximation, rows):
+    views = random_views()
+    model = KCCA(2, approximation=approximation, n_landmarks=20, random_state=0)
+    expected = clone(model).fit(views)
+    with config_context(block_rows=rows):
+        assert_same_functions(model.fit(views), expected, views, 1e-8)
+
+
+def test_objects_that_lack_a_view_count_in_the_others():
+    views, n = random_views(), 80
+    index = np.tile(np.arange(n)[:, None], 2)
+    index[:20, 0] = -1
+    partly = Views(dict(views.items()), index)
+    for approximation in (None, "nystroem", "fourier"):
+        model = KCCA(2, approximation=approximation, n_landmarks=15, random_state=0)
+        with config_context(block_rows=10):
+            model.fit(partly)
+        maps = model.feature_maps_
+        features = partly.replace({name: maps[name](X) for name, X in partly.items()})
+        expected = MVCCA(2, reg=1e-2).fit(features).eigenvalues_
+        np.testing.assert_allclose(model.eigenvalues_, expected, atol=1e-7)
+
+
+def test_float32_rows_give_the_correlations_of_float64_rows():
+    views = load_digits_views("halves").views[:600]
+    single = views.replace({name: X.astype(np.float32) for name, X in views.items()})
+    for approximation in ("nystroem", "fourier"):
+        model = KCCA(5, approximation=approximation, n_landmarks=100, random_state=0)
+        found = clone(model).fit(single)
+        expected = clone(model).fit(views)
+        np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, atol=1e-4)
+        assert found.transform(single)["left"].dtype == np.float32
+
+
+# ---- kernels and their parameters ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("rbf", {"gamma": 0.1}),
+        ("linear", {}),
+        ("poly", {"gamma": 0.1, "degree": 2, "coef0": 0.5}),
+        ("cosine", {}),
+    ],
+)
+@pytest.mark.parametrize("approximation", [None, "nystroem", "cholesky"])
+def test_a_precomputed_kernel_equals_the_named_one(name, parameters, approximation):
+    views, new = random_views(), random_views(20, seed=1)
+    settings = {"approximation": approximation, "n_landmarks": 15, "random_state": 0}
+    named = KCCA(2, kernel=name, **parameters, **settings).fit(views)
+    K = {n: pairwise_kernels(X, metric=name, **parameters) for n, X in views.items()}
+    K_new = {n: pairwise_kernels(new[n], views[n], metric=name, **parameters) for n in K}
+    given = KCCA(2, kernel="precomputed", **settings).fit(K)
+    np.testing.assert_allclose(given.eigenvalues_, named.eigenvalues_, atol=1e-7)
+    for n, scores in given.transform(K_new).items():
+        assert_same_up_to_sign(scores, named.transform(new)[n], 1e-6)
+
+
+def test_a_callable_gets_two_rows():
+    def laplacian(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.exp(-0.1 * np.abs(x - y).sum()))
+
+    views = random_views(40)
+    model = KCCA(2, kernel=laplacian).fit(views)
+    K = {name: laplacian_kernel(X, gamma=0.1) for name, X in views.items()}
+    expected = KCCA(2, kernel="precomputed").fit(K)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, atol=1e-10)
+
+
+def test_every_view_may_have_its_own_kernel_and_gamma():
+    views = random_views()
+    model = KCCA(
+        2, kernel={"view0": "rbf", "view1": "linear"}, gamma={"view0": 0.1, "view1": None}
+    ).fit(views)
+    K0 = pairwise_kernels(views["view0"], metric="rbf", gamma=0.1)
+    K1 = pairwise_kernels(views["view1"], metric="linear")
+    given = KCCA(2, kernel="precomputed").fit({"view0": K0, "view1": K1})
+    np.testing.assert_allclose(model.eigenvalues_, given.eigenvalues_, atol=1e-7)
+
+
+def test_the_median_is_of_the_distances_between_rows_that_differ():
+    X = random_views()["view0"]
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)[np.triu_indices(len(X), 1)]
+    rng = np.random.RandomState(0)
+    np.testing.assert_allclose(median_gamma(X, rng), 1 / np.median(squares), rtol=1e-10)
+    np.testing.assert_allclose(median_gamma(sp.csr_array(X), rng), 1 / np.median(squares))
+    twice = np.repeat(X, 2, axis=0)
+    np.testing.assert_allclose(median_gamma(twice, rng), 1 / np.median(squares), rtol=1e-10)
+
+
+def test_no_gamma_is_that_of_scikit_learn():
+    views = random_views()
+    for approximation in (None, "fourier"):
+        model = KCCA(2, approximation=approximation, n_landmarks=20, random_state=0)
+        default = clone(model).set_params(gamma=None).fit(views)
+        gamma = {"view0": 1 / 5, "view1": 1 / 4}
+        expected = clone(model).set_params(gamma=gamma).fit(views)
+        np.testing.assert_allclose(default.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
+
+
+BAD_CHOICES = {
+    "a median for poly": ({"kernel": "poly"}, "View 'view0': gamma=\"median\" is a width of"),
+    "fourier of poly": (
+        {"kernel": "poly", "gamma": 1.0, "approximation": "fourier"},
+        'View \'view0\': approximation="fourier" is for kernel="rbf"',
+    ),
+    "kernels of other views": ({"kernel": {"view0": "rbf"}}, r"kernel names the views \['view0'\]"),
+    "gammas of other views": ({"gamma": {"a": 1.0}}, r"gamma names the views \['a'\], expected"),
+    "an unknown kernel by view": (
+        {"kernel": {"view0": "rbf", "view1": "gauss"}},
+        "kernel of view 'view1' must be .*, got 'gauss'",
+    ),
+    "a bad gamma by view": (
+        {"gamma": {"view0": 1.0, "view1": -1.0}},
+        "gamma of view 'view1' must be .*, got -1.0",
+    ),
+    "a kernel that is not square": ({"kernel": "precomputed"}, "80 rows and 5 columns"),
+    "a kernel that is not symmetric": (
+        {"kernel": lambda x, y: float(x[0] - y[1])},
+        "View 'view0': Expected a symmetric kernel",
+    ),
+    "a kernel that is not positive": (
+        {"kernel": lambda x, y: -float(x @ y)},
+        "View 'view0': Expected a positive semi-definite kernel",
+    ),
+    "a kernel that is not finite": (
+        {"kernel": lambda x, y: np.nan},
+        "View 'view0': The kernel is not finite",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD_CHOICES.values(), ids=BAD_CHOICES)
+def test_a_choice_that_does_not_fit_is_one_clear_error(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        KCCA(**parameters).fit(random_views())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kernel", "gauss"),
+        ("gamma", 0.0),
+        ("gamma", "mean"),
+        ("gamma", np.inf),
+        ("degree", -1),
+        ("coef0", np.nan),
+        ("approximation", "nystrom"),
+        ("n_landmarks", 0),
+        ("reg", "auto"),
+    ],
+)
+def test_a_parameter_out_of_its_range_is_an_invalid_parameter(name, value):
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter"):
+        KCCA(**{name: value}).fit(random_views())
+
+
+def test_exact_kcca_has_no_batches_and_precomputed_kernels_none_either():
+    assert not hasattr(KCCA(), "partial_fit")
+    model = KCCA(kernel="precomputed", approximation="nystroem", n_landmarks=5)
+    with pytest.raises(ValueError, match="Batches of a precomputed kernel cannot be fitted"):
+        model.partial_fit([np.eye(80)[:40], np.eye(80)[:40]])
+
+
+def test_rows_that_do_not_fit_into_memory_are_counted_in_bytes(monkeypatch):
+    monkeypatch.setattr(_kcca, "_memory_bytes", lambda: 1e5)
+    message = r"80 rows needs about 921,600 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
+    with pytest.raises(MemoryError, match=message):
+        KCCA().fit(random_views())
+    KCCA(approximation="nystroem", n_landmarks=10).fit(random_views())
+
+
+def test_views_draw_alike_so_that_their_order_does_not_matter():
+    views = random_views()
+    for approximation in ("fourier", "nystroem"):
+        model = KCCA(2, approximation=approximation, n_landmarks=20, random_state=0)
+        turned = clone(model).fit(views.select(["view1", "view0"]))
+        assert_same_functions(turned, clone(model).fit(views), views, 1e-8)
+
+
+def test_sparse_rows_give_the_functions_of_dense_rows():
+    views = random_views()
+    sparse = views.replace({name: sp.csr_array(X) for name, X in views.items()})
+    for parameters in (
+        {},
+        {"kernel": "linear"},
+        {"kernel": "cosine"},
+        {"approximation": "fourier"},
+    ):
+        model = KCCA(2, **parameters, n_landmarks=20, random_state=0)
+        found, expected = clone(model).fit(sparse), clone(model).fit(views)
+        assert_same_functions(found, expected, views, 1e-7)
+        mixed, wanted = found.transform(views)["view0"], expected.transform(sparse)["view0"]
+        assert_same_up_to_sign(mixed, wanted, 1e-7)

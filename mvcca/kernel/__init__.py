@@ -4,5 +4,6 @@ A feature map per view makes a kernel explicit; all else is the linear family's.
 """
 
 from mvcca.kernel._kcca import KCCA
+from mvcca.kernel._ncca import NCCA
 
-__all__ = ["KCCA"]
+__all__ = ["KCCA", "NCCA"]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import of_view
@@ -242,8 +242,8 @@ class KCCA(MVCCA):
         if self.approximation is None:
             _check_memory(views)
         seed = check_random_state(self.random_state).randint(_SEED_BOUND)
-        kernels = _by_view("kernel", self.kernel, views.names)
-        gammas = _by_view("gamma", self.gamma, views.names)
+        kernels = self._by_view("kernel", views.names)
+        gammas = self._by_view("gamma", views.names)
         maps = {}
         for name, block in views.items():
             try:
@@ -253,9 +253,22 @@ class KCCA(MVCCA):
                 raise of_view(name, error) from error
         return maps
 
-    def _draw_map(
-        self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState
-    ) -> FeatureMap:
+    def _by_view(self, parameter: str, names: tuple[str, ...]) -> dict[str, Any]:
+        """The value of a parameter for every view, each in the range that a single one has."""
+        given = getattr(self, parameter)
+        if not isinstance(given, Mapping):
+            return dict.fromkeys(names, given)
+        if set(given) != set(names):
+            raise ValueError(f"{parameter} names the views {list(given)}, expected {list(names)}.")
+        allowed = [c for c in self._parameter_constraints[parameter] if c is not Mapping]
+        for name, value in given.items():
+            constraints = [make_constraint(c) for c in allowed]
+            if not any(constraint.is_satisfied_by(value) for constraint in constraints):
+                expected = ", or ".join(map(str, constraints))
+                raise ValueError(f"{parameter} of view {name!r} must be {expected}, got {value!r}.")
+        return dict(given)
+
+    def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
         if name == "poly" and gamma == "median":
             raise ValueError(
                 'gamma="median" is a width of kernel="rbf", got kernel="poly". Give gamma a number, '
@@ -280,9 +293,7 @@ class KCCA(MVCCA):
             )
         return LandmarkFeatures.at(kernel, X, self._choose_landmarks(kernel, X, rng))
 
-    def _choose_landmarks(
-        self, kernel: Kernel, X: Any, rng: np.random.RandomState
-    ) -> np.ndarray:
+    def _choose_landmarks(self, kernel: Kernel, X: Any, rng: np.random.RandomState) -> np.ndarray:
         n_rows = X.shape[0]
         if self.approximation is None:
             return np.arange(n_rows)
@@ -326,9 +337,7 @@ class KCCA(MVCCA):
         return self.feature_maps_[name].width
 
 
-def _moments(
-    maps: Mapping[str, FeatureMap], views: Views, weights: np.ndarray | None
-) -> Moments:
+def _moments(maps: Mapping[str, FeatureMap], views: Views, weights: np.ndarray | None) -> Moments:
     """Moments of the features of all rows, of which a block at a time is in memory."""
     n_features = sum(features.n_features for features in maps.values())
     blocks = (
@@ -345,15 +354,6 @@ def _features(maps: Mapping[str, FeatureMap], views: Views) -> Views:
             for name, block in views.items()
         }
     )
-
-
-def _by_view(parameter: str, value: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """The value of a parameter for every view."""
-    if not isinstance(value, Mapping):
-        return dict.fromkeys(names, value)
-    if set(value) != set(names):
-        raise ValueError(f"{parameter} names the views {list(value)}, expected {list(names)}.")
-    return dict(value)
 
 
 def _check_memory(views: Views) -> None:

@@ -19,7 +19,7 @@ from mvcca.config import block_slices
 from mvcca.labels import indicator_matrices
 from mvcca.linalg import Rotation, Solution, Whitener, with_fixed_signs
 from mvcca.linear._shrinkage import ledoit_wolf_ridge
-from mvcca.measures import average_precision, column_correlations
+from mvcca.measures import average_precision, column_correlations, unit_rows
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views, holds_views
@@ -265,6 +265,12 @@ def blocks_within(matrix: np.ndarray, widths: Mapping[str, int]) -> dict[str, np
 
 def whiten(within: Mapping[str, np.ndarray]) -> dict[str, Whitener]:
     """Factorise every view's within matrix; a view that never varies is an error."""
+    check_variances(within)
+    return {name: Whitener.of(B) for name, B in within.items()}
+
+
+def check_variances(within: Mapping[str, np.ndarray]) -> None:
+    """Views whose squares overflow, or that never vary, are errors."""
     for name, B in within.items():
         variances = np.diag(B)
         if not np.isfinite(B).all():
@@ -276,7 +282,6 @@ def whiten(within: Mapping[str, np.ndarray]) -> dict[str, Whitener]:
                 f"view {name!r} has no variance: all its rows are the same in double precision. "
                 "Drop the view, or rescale it if its values are extremely small."
             )
-    return {name: Whitener.of(B) for name, B in within.items()}
 
 
 def input_precision(views: Views) -> float:
@@ -303,7 +308,7 @@ def _mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
     table, codes = encode_views(scores, y, per_view)
     indicators = indicator_matrices(table.vectors)[0]
     names = scores.names
-    unit = {name: _unit_rows(np.asarray(scores[name], dtype=float)) for name in names}
+    unit = {name: unit_rows(np.asarray(scores[name], dtype=float)) for name in names}
     values = []
     for p, q in permutations(names, 2) if len(names) > 1 else [(names[0], names[0])]:
         gallery = indicators[codes[q]].astype(np.int32)
@@ -316,8 +321,3 @@ def _mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
                 relevant[own - rows.start, own] = False
             values.append(average_precision(similarity, relevant))
     return float(np.mean(np.concatenate(values)))
-
-
-def _unit_rows(X: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)

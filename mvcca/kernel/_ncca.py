@@ -1,0 +1,373 @@
+"""Nonparametric CCA: the functions of two views that correlate most, from nearest neighbours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse.linalg import aslinearoperator, svds
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.base import MultiViewEstimator, of_view
+from mvcca.kernel._kcca import _by_view
+from mvcca.linalg import with_fixed_signs
+from mvcca.measures import column_correlations
+from mvcca.views import Views, holds_views
+
+# Lanczos works on MᵀM, so that a singular value is told from zero to half the digits only.
+_ROUNDING = 1e-7
+# A correlation this close to 1 is that of a function that is constant on parts of the graph.
+_CERTAIN = 1 - 1e-6
+
+
+class NCCA(MultiViewEstimator):
+    """Nonparametric canonical correlation analysis of two views.
+
+    Finds the functions, of any form, of two views that correlate most [1]_,
+
+        max Σ_i E f_i(x) g_i(y)   subject to   E f_i f_j = E g_i g_j = δ_ij,
+
+    which are the singular functions of s(x, y) = p(x, y) / p(x) p(y). A kernel density estimate of
+    s at n pairs is D_x D_yᵀ, with rows of D_x (and D_y) that add up to 1,
+
+        D_x[i, l] ∝ exp(-‖x_i - x_l‖² / 2h²)   for the K nearest x_l of x_i, itself among them.
+
+    Scaled to M = diag(a) D_x D_yᵀ diag(b) whose rows and columns add up to 1 (Sinkhorn), it has
+    M = U Σ Vᵀ with σ_0 = 1 for the constant functions; the next singular vectors are the scores
+    f = √n U and g = √n V of the training rows. New rows have those of the training rows around
+    them,
+
+        f(x) = √n Σ_l w_l(x) (D_yᵀ diag(b) V)_l / σ Σ_l w_l(x) (D_yᵀ b)_l,
+
+    and g(y) likewise: a Nyström extension that returns the training scores at training rows and is
+    constant where f is. M itself, n x n, is never made.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of functions of each view.
+    n_neighbors : int or mapping of str to int, default=20
+        K, of every view or by name. More than the rows there are: all rows, with a warning.
+    bandwidth : float or mapping of str to float, default=0.5
+        h, of every view or by name, in units of a view's root mean square distance from its mean.
+    reducer : transformer, mapping of str to transformer or None, or None, default=None
+        Applied to a view before distances are taken, such as ``PCA(0.8)``: neighbours mean little
+        in many dimensions.
+    n_iter : int, default=15
+        Sinkhorn iterations.
+    random_state : int, RandomState or None, default=None
+        Seed of the start of the Lanczos iteration.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_objects, n_components_)
+        √n (D_yᵀ diag(b) V) / σ of the first view, √n (D_xᵀ diag(a) U) / σ of the second.
+    normalizers_ : dict of str to ndarray, shape (n_objects,)
+        D_yᵀ b of the first view, D_xᵀ a of the second.
+    smoothers_ : dict of str to Smoother
+        What makes w(x) of rows.
+    canonical_correlations_ : ndarray, shape (n_components_,)
+        σ_1, σ_2, ..., decreasing.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    KCCA : Functions that a kernel makes, with a ridge.
+
+    Notes
+    -----
+    With neighbours too few or a bandwidth too small for the distances between them the graph falls
+    apart: functions that are constant on each part have a correlation of 1 that says nothing about
+    new rows. Fitting warns of that; choose K and h on held-out pairs.
+
+    References
+    ----------
+    .. [1] Michaeli, Wang and Livescu, "Nonparametric Canonical Correlation Analysis", ICML 2016.
+
+    Examples
+    --------
+    >>> from mvcca import CCA, NCCA
+    >>> from mvcca.datasets import make_nonlinear_views
+    >>> views = make_nonlinear_views(300, random_state=0).views
+    >>> CCA(1).fit(views).score(views) < 0.1, NCCA(1, bandwidth=0.1).fit(views).score(views) > 0.99
+    (True, True)
+    """
+
+    _max_views = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), Mapping],
+        "bandwidth": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "reducer": [HasMethods(["fit", "transform"]), Mapping, None],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    normalizers_: dict[str, np.ndarray]
+    smoothers_: dict[str, Smoother]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_neighbors: int | Mapping[str, int] = 20,
+        bandwidth: float | Mapping[str, float] = 0.5,
+        reducer: Any = None,
+        n_iter: int = 15,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.reducer = reducer
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the neighbours of every row in its view, and the functions.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            Two views, paired. A lone matrix is the first of two views.
+        y : matrix, optional
+            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a view holds NaN or infinity, never varies, or differs in rows from the other; if
+            an object is seen in one view only.
+        """
+        self._validate_params()
+        views, _ = self._open_fit(X, y, None)
+        if not views.is_paired:
+            raise ValueError(
+                f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "
+                "objects are seen in one view only. Fit views[views.seen.all(axis=1)]."
+            )
+        smoothers = self._smoothers(views)
+        D_x, D_y = (smoothers[name](block) for name, block in views.items())
+        a, b = sinkhorn(D_x, D_y, self.n_iter)
+        A, B = diags_array(a) @ D_x, diags_array(b) @ D_y
+        U, sigma, V = self._singular_triplets(A, B)
+        root = np.sqrt(len(views))
+        ones = np.ones(len(views))
+        weights = dict(
+            zip(views.names, (root * (B.T @ V) / sigma, root * (A.T @ U) / sigma), strict=True)
+        )
+        self.normalizers_ = dict(zip(views.names, (B.T @ ones, A.T @ ones), strict=True))
+        self.weights_ = with_fixed_signs(weights, dict.fromkeys(views.names, ones))
+        self.smoothers_ = smoothers
+        self.canonical_correlations_ = sigma
+        self.n_components_ = len(sigma)
+        self.view_names_ = views.names
+        self._widths = views.widths
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to X (and y), then project both; two lone matrices give a tuple."""
+        second = None if holds_views(X) else y
+        return self.fit(X, y, **fit_params).transform(X, second)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean correlation of the two views' functions, over components.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            Both views. A lone matrix is the first.
+        y : matrix, optional
+            The second view, if X is a lone matrix; ignored otherwise.
+
+        Returns
+        -------
+        float
+            Larger is better; at most 1.
+
+        Raises
+        ------
+        ValueError
+            If not both views are there.
+        """
+        check_is_fitted(self)
+        views = self._open(X, None if holds_views(X) else y, reset=False).views
+        if set(views.names) != set(self.view_names_):
+            raise ValueError(
+                f"NCCA.score takes the views {list(self.view_names_)}, got {list(views.names)}."
+            )
+        views = views[views.seen.all(axis=1)]
+        scores = [self._project(name, block) for name, block in views.items()]
+        return float(np.mean(column_correlations(*scores)))
+
+    def _project(self, name: str, block: Any) -> np.ndarray:
+        D = self.smoothers_[name](block)
+        scores = (D @ self.weights_[name]) / (D @ self.normalizers_[name])[:, None]
+        return scores.astype(block.dtype, copy=False)
+
+    def _fitted_width(self, name: str) -> int:
+        return self._widths[name]
+
+    def _smoothers(self, views: Views) -> dict[str, Smoother]:
+        n_neighbors = _by_view("n_neighbors", self.n_neighbors, views.names)
+        bandwidths = _by_view("bandwidth", self.bandwidth, views.names)
+        reducers = _by_view("reducer", self.reducer, views.names)
+        smoothers = {}
+        for name, block in views.items():
+            k, h = n_neighbors[name], bandwidths[name]
+            if not (isinstance(k, Integral) and k >= 1):
+                raise ValueError(f"n_neighbors of view {name!r} must be an int >= 1, got {k!r}.")
+            if not (isinstance(h, Real) and 0 < h < np.inf):
+                raise ValueError(f"bandwidth of view {name!r} must be a number > 0, got {h!r}.")
+            if k > block.shape[0]:
+                warnings.warn(
+                    f"n_neighbors={k} is more than the {block.shape[0]} rows of view {name!r}: all "
+                    "of them are neighbours.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            try:
+                smoothers[name] = Smoother.fit(block, reducers[name], min(k, block.shape[0]), h)
+            except ValueError as error:
+                raise of_view(name, error) from error
+        return smoothers
+
+    def _singular_triplets(
+        self, A: csr_array, B: csr_array
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """U, σ and V of A Bᵀ without the constant first triplet, as many as there are to find."""
+        U, sigma, V = top_triplets(A, B, self.n_components + 1, self.random_state)
+        n_parts = int(np.sum(sigma > _CERTAIN))
+        if n_parts > 1:
+            warnings.warn(
+                f"The graph of neighbours falls apart: {n_parts - 1} correlations are 1 because a "
+                "function may be constant on each part, which says nothing about new rows. Raise "
+                "n_neighbors or bandwidth.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if abs(sigma[0] - 1) > 1e-2:
+            warnings.warn(
+                f"Sinkhorn scaling has not converged in n_iter={self.n_iter} iterations: the first "
+                f"singular value, of constant functions, is {sigma[0]:.3g} and not 1. Raise n_iter.",
+                UserWarning,
+                stacklevel=3,
+            )
+        found = int(np.sum(sigma[1:] > _ROUNDING))
+        if not found:
+            raise ValueError(
+                "The views have nothing in common: no function of one correlates with a function "
+                "of the other. Check that rows correspond, or lower n_neighbors or bandwidth."
+            )
+        if found < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components} is more than the data can give: at most "
+                f"{found}. Fitted with n_components_={found}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        kept = slice(1, found + 1)
+        return U[:, kept], sigma[kept], V[:, kept]
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """Rows to Gaussian weights of their nearest training rows, which add up to 1.
+
+    Attributes
+    ----------
+    reducer : fitted transformer or None
+    origin : ndarray, shape (n_features,), or None
+        Taken off dense rows, so that distances far from zero keep their digits.
+    unit : float
+        √ of the mean squared distance of the training rows from their mean.
+    search : NearestNeighbors
+        Of the training rows, in that unit.
+    bandwidth : float
+    """
+
+    reducer: Any
+    origin: np.ndarray | None
+    unit: float
+    search: NearestNeighbors
+    bandwidth: float
+
+    @classmethod
+    def fit(cls, X: Any, reducer: Any, n_neighbors: int, bandwidth: float) -> Smoother:
+        """Keep the rows of X, reduced, for search."""
+        if reducer is not None:
+            reducer = clone(reducer).fit(X)
+            X = reducer.transform(X)
+        X = X.astype(np.float64)
+        mean = np.asarray(X.mean(axis=0)).reshape(-1)
+        origin = None if issparse(X) else mean
+        if origin is None:
+            squared = X.multiply(X).sum() / X.shape[0] - mean @ mean
+        else:
+            X = X - origin
+            squared = np.mean(np.einsum("ij,ij->i", X, X))
+        if not np.isfinite(squared):
+            raise ValueError("its squares exceed the largest float. Rescale it.")
+        if squared <= 32 * np.finfo(float).eps * (mean @ mean):
+            raise ValueError("it has no variance: all its rows are the same. Drop the view.")
+        unit = float(np.sqrt(squared))
+        search = NearestNeighbors(n_neighbors=n_neighbors).fit(X / unit)
+        return cls(reducer, origin, unit, search, bandwidth)
+
+    def __call__(self, X: Any) -> csr_array:
+        """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row."""
+        if self.reducer is not None:
+            X = self.reducer.transform(X)
+        X = X.astype(np.float64)
+        if self.origin is not None:
+            X = (X.toarray() if issparse(X) else X) - self.origin
+        distances, neighbours = self.search.kneighbors(X / self.unit)
+        # The nearest one has weight 1 before scaling: far rows underflow together, not to 0 / 0.
+        squares = distances**2 - distances[:, :1] ** 2
+        weights = np.exp(-squares / (2 * self.bandwidth**2))
+        weights /= weights.sum(axis=1, keepdims=True)
+        starts = np.arange(0, neighbours.size + 1, neighbours.shape[1])
+        shape = (len(neighbours), self.search.n_samples_fit_)
+        return csr_array((weights.ravel(), neighbours.ravel(), starts), shape=shape)
+
+
+def sinkhorn(D_x: csr_array, D_y: csr_array, n_iter: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors a and b with diag(a) D_x D_yᵀ diag(b) doubly stochastic; its rows exactly so."""
+    a = np.ones(D_x.shape[0])
+    for _ in range(n_iter):
+        b = 1 / (D_y @ (D_x.T @ a))
+        a = 1 / (D_x @ (D_y.T @ b))
+    return a, b
+
+
+def top_triplets(
+    A: csr_array, B: csr_array, k: int, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leading singular triplets of A Bᵀ, from products with A and B unless it is small itself."""
+    n = A.shape[0]
+    if n <= 10 * k:  # smaller than the basis that Lanczos would work in
+        U, sigma, Vt = np.linalg.svd((A @ B.T).toarray())
+        return U[:, :k], sigma[:k], Vt[:k].T
+    start = check_random_state(random_state).standard_normal(n)
+    product = aslinearoperator(A) @ aslinearoperator(B.T)
+    U, sigma, Vt = svds(product, k=k, v0=start)
+    order = np.argsort(-sigma)
+    return U[:, order], sigma[order], Vt[order].T

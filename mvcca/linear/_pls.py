@@ -1,0 +1,342 @@
+"""Partial least squares: maps under which views covary, where CCA has them correlate.
+
+The three ways of PLS differ in what becomes of a component once it is found. All of it happens to
+covariance matrices: a row that has been added to the moments is not looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils._param_validation import StrOptions
+
+from mvcca.linalg import Rotation, Solution, Whitener, canonical_directions
+from mvcca.linear._estimator import (
+    LinearEstimator,
+    blocks_between,
+    blocks_within,
+    check_variances,
+    in_row_space,
+    input_precision,
+    variances_within,
+)
+from mvcca.statistics import Moments
+from mvcca.views import Views, holds_views
+
+
+class PLS(LinearEstimator):
+    """Partial least squares, by one decomposition or by deflation.
+
+    Finds directions of two views that covary as much as they can [1]_,
+
+        max wᵀ Σ_xy v   subject to   wᵀw = vᵀv = 1,
+
+    the leading singular vectors of the cross-covariance, and components after the first by
+
+    - "svd": the next singular vectors. Weights of a view are orthonormal;
+    - "canonical": the same problem on what is left of both views after regression on their own
+      scores t = X̄w and u = Ȳv. Scores of a view are uncorrelated (mode A of [1]_);
+    - "regression": the same on what is left of both after regression on t, the scores of the
+      first view, which is to predict the second (PLS2).
+
+    Deflation is done on covariances. With σ = wᵀ Σ_xy v and p = Σ_xx w / wᵀΣ_xx w, the coefficients
+    of X on t (q of Y on u likewise), what is left after a component is
+
+        Σ_xx - (wᵀΣ_xx w) p pᵀ,   Σ_xy - σ p vᵀ ("regression"),
+        Σ_xy - σ (p vᵀ + w qᵀ - p qᵀ) ("canonical").
+
+    So all three take rows in batches, sparse rows, and rows with weights. More than two views, for
+    "svd" alone, solve
+
+        max Σ_{p≠q} w_pᵀ Σ_pq w_q   subject to   Σ_p w_pᵀ w_p = n_views,
+
+    the top eigenvectors of the covariance matrix with nothing in its diagonal blocks: the weights
+    are orthogonal over all views together, no longer view by view.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    algorithm : {"svd", "canonical", "regression"}, default="svd"
+        scikit-learn's `PLSSVD`, `PLSCanonical` and `PLSRegression`.
+    scale : bool, default=False
+        Whether columns are divided by their standard deviation first, as scikit-learn does unless
+        told otherwise. Covariance depends on the units of the columns, correlation does not.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        What centred rows are multiplied by to give scores; where views are deflated these are the
+        *rotations* W (PᵀW)⁺ of the literature. Of the second view under "regression" they are
+        Q (QᵀQ)⁺: its scores are the least squares solution T of Ȳ ≈ T Qᵀ.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        σ, the singular value of what was left of Σ_xy; of more views the eigenvalue.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        Number of features of a view that vary; of a view with fewer rows than features its rank.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    CFA : The same weights by another name.
+    CCA : Correlation in place of covariance.
+
+    References
+    ----------
+    .. [1] Wegelin, "A Survey of Partial Least Squares (PLS) Methods, with Emphasis on the Two-Block
+       Case", 2000, section 4.1.
+    .. [2] Rosipal and Krämer, "Overview and Recent Advances in Partial Least Squares", 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from mvcca import PLS
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> model = PLS(n_components=2, algorithm="canonical", scale=True).fit(X, Y)
+    >>> model.weights_["X"].round(2)
+    array([[ 0.59, -0.46],
+           [ 0.77,  0.3 ],
+           [-0.24,  1.01]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": LinearEstimator._parameter_constraints["n_components"],
+        "algorithm": [StrOptions({"svd", "canonical", "regression"})],
+        "scale": ["boolean"],
+    }
+
+    def __init__(
+        self, n_components: int = 2, *, algorithm: str = "svd", scale: bool = False
+    ) -> None:
+        self.n_components = n_components
+        self.algorithm = algorithm
+        self.scale = scale
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the maps from paired, or partly paired, views.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views; under "regression" the second is predicted. A lone matrix is the first of
+            two.
+        y : matrix, optional
+            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
+        sample_weight : array-like, shape (n_rows,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a view holds NaN or infinity, never varies, or differs in rows from the others; if
+            there are more than two views and they are to be deflated.
+        """
+        self._validate_params()
+        views, weights = self._open_fit(X, y, sample_weight)
+        # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
+        rows, rotations = in_row_space(views, weights, dict.fromkeys(views.names, not self.scale))
+        self._solve(Moments.of(rows, weights), rotations, input_precision(views))
+        self._statistic = None
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also for other views than before.
+        """
+        self._validate_params()
+        first = self._is_first_batch()
+        views, weights = self._open_fit(X, y, sample_weight, reset=first)
+        moments = Moments.of(views, weights)
+        if not first:
+            moments = self._statistic + moments
+        self._solve(moments, {}, input_precision(views))
+        self._statistic = moments
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to X (and y), then project both; two lone matrices give a tuple."""
+        second = None if holds_views(X) else y
+        return self.fit(X, y, **fit_params).transform(X, second)
+
+    def _solve(
+        self, moments: Moments, rotations: Mapping[str, Rotation], precision: float
+    ) -> None:
+        covariance = moments.covariance()
+        within = blocks_within(covariance, moments.widths)
+        between = blocks_between(covariance, moments.widths)
+        check_variances(within)
+        variances = variances_within(within, rotations)
+        units = {
+            name: Whitener.of(self._constraint(variances[name], rotations.get(name)))
+            for name in within
+        }
+        if self.algorithm == "svd":
+            solution = canonical_directions(between, units, self.n_components, precision)
+        else:
+            solution = _by_deflation(
+                within, between, units, self.n_components, self.algorithm, precision
+            )
+        self._learn(solution, moments.mean(), rotations, variances)
+        self.eigenvalues_ = solution.values
+
+    def _constraint(self, variances: np.ndarray, rotation: Rotation | None) -> np.ndarray:
+        """B of wᵀBw = 1: the identity, or variances where columns are scaled; 0 for constants."""
+        diagonal = variances if self.scale else (variances > 0).astype(float)
+        if rotation is None:
+            return np.diag(diagonal)
+        return rotation.basis.T @ (diagonal[:, None] * rotation.basis)
+
+    def _check_number_of_views(self, views: Views) -> None:
+        super()._check_number_of_views(views)
+        if self.algorithm != "svd" and len(views.names) > 2:
+            raise ValueError(
+                f"PLS with algorithm={self.algorithm!r} takes 2 views, got {len(views.names)}: "
+                f'{list(views.names)}. Use algorithm="svd" for more.'
+            )
+
+
+class CFA(PLS):
+    """Cross-modal factor analysis: rotations that bring the views of an object together.
+
+    Of all orthonormal maps of two views, those that minimise the distance of the pairs [1]_,
+
+        min ‖X̄A - ȲB‖²_F   subject to   AᵀA = I and BᵀB = I.
+
+    Rotations keep lengths, so that this is max tr(Aᵀ X̄ᵀȲ B), and A and B are the left and right
+    singular vectors of X̄ᵀȲ, of which the leading `n_components` are kept: the weights of `PLS` with
+    algorithm="svd". What sets CFA apart is its reading: scores are compared as they are, by
+    distance or by cosine, in the one space of both views.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        A and B, by view name ("X" and "y" where two lone matrices were fitted); more views are
+        joined as in `PLS`.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        Singular values of X̄ᵀȲ / (n - 1), decreasing.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        As in `PLS`.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    PLS : With deflation, and with scaled columns.
+
+    References
+    ----------
+    .. [1] Li, Dimitrova, Li and Sethi, "Multimedia Content Processing through Cross-Modal
+       Association", ACM Multimedia 2003, section 3.2.
+
+    Examples
+    --------
+    >>> from mvcca import CFA
+    >>> from mvcca.datasets import load_digits_views
+    >>> views = load_digits_views().views
+    >>> CFA(n_components=3).fit(views).weights_["left"].shape
+    (32, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": PLS._parameter_constraints["n_components"]
+    }
+    algorithm = "svd"  # parameters of PLS, not of CFA
+    scale = False
+
+    def __init__(self, n_components: int = 2) -> None:
+        self.n_components = n_components
+
+
+def _by_deflation(
+    within: Mapping[str, np.ndarray],
+    between: Mapping[tuple[str, str], np.ndarray],
+    units: Mapping[str, Whitener],
+    n_components: int,
+    algorithm: str,
+    precision: float,
+) -> Solution:
+    """Singular vectors of a cross-covariance from which each component is taken off when found."""
+    x, y = units
+    C_xx, C_yy = (_in_units(within[name], units[name], units[name]) for name in units)
+    C_xy = _in_units(between[x, y], units[x], units[y])
+    ranks = {name: unit.rank for name, unit in units.items()}
+    limit = ranks[x] if algorithm == "regression" else min(ranks.values())
+    values: list[float] = []
+    W, P, V, Q = [], [], [], []
+    for _ in range(min(n_components, limit)):
+        left, sizes, right = linalg.svd(C_xy, full_matrices=False, check_finite=False)
+        sigma, w, v = sizes[0], left[:, 0], right[0]
+        if sigma <= 10 * max(ranks.values()) * precision * (values[0] if values else 0):
+            break
+        p, variance = _coefficients(C_xx, w)
+        if algorithm == "regression":
+            v_unscaled = v
+            v = q = sigma / variance * v  # the regression of Y on t
+            C_xy = C_xy - sigma * np.outer(p, v_unscaled)
+        else:
+            q, variance_y = _coefficients(C_yy, v)
+            C_yy = C_yy - variance_y * np.outer(q, q)
+            C_xy = C_xy - sigma * (np.outer(p, v) + np.outer(w - p, q))
+        C_xx = C_xx - variance * np.outer(p, p)
+        values.append(sigma)
+        for column, columns in zip((w, p, v, q), (W, P, V, Q), strict=True):
+            columns.append(column)
+    bound = len(values) if len(values) < n_components else limit
+    if not values:
+        return Solution(np.empty(0), {}, 0, ranks)
+    weights = {x: units[x].lift(_rotations(W, P)), y: units[y].lift(_rotations(V, Q))}
+    return Solution(np.array(values), weights, bound, ranks)
+
+
+def _in_units(C: np.ndarray, of_rows: Whitener, of_columns: Whitener) -> np.ndarray:
+    return of_columns.project(of_rows.project(C).T).T
+
+
+def _coefficients(C: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
+    """Regression of features of covariance C on the scores of w, and the variance of these."""
+    image = C @ w
+    variance = float(w @ image)
+    return image / variance, variance
+
+
+def _rotations(weights: list[np.ndarray], coefficients: list[np.ndarray]) -> np.ndarray:
+    """W (PᵀW)⁺: weights of the rows as they came, for the same scores."""
+    W, P = np.column_stack(weights), np.column_stack(coefficients)
+    return W @ linalg.pinv(P.T @ W)
