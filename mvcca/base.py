@@ -121,7 +121,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__}.transform takes y only as the second view of a lone matrix "
                 "X, where it was fitted on two; labels are for fit and score."
             )
-        came = self._open(X, y, reset=False, unpaired=True)
+        came = self._open(X, y, reset=False, unpaired=True, sparing=True)
         return came.wrap({name: self._project(name, block) for name, block in came.views.items()})
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -143,18 +143,31 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     # ---- the door -------------------------------------------------------------------------------
 
-    def _open(self, X: Any, y: Any = None, *, reset: bool, unpaired: bool = False) -> Input:
-        """Check what came in, against what was fitted unless `reset`; y is a second view here."""
+    def _open(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reset: bool,
+        unpaired: bool = False,
+        sparing: bool = False,
+    ) -> Input:
+        """Check what came in, against what was fitted unless `reset`; y is a second view here.
+
+        If `sparing`, none of the objects of `Views` need be seen in a view.
+        """
         if not holds_views(X):
             return self._open_matrices(X, y, reset=reset)
         raw = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
         if reset:
             self.n_features_in_ = raw.shape[1]
+            self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
             self._column_names = {name: column_names(block) for name, block in raw.items()}
         else:
             self._check_fitted_to(raw)
+        minimum = 2 if reset else 0 if sparing and isinstance(X, Views) and len(X) else 1
         checked = {
-            name: self._check_view(name, block, ensure_min_samples=2 if reset else 1)
+            name: self._check_view(name, block, ensure_min_samples=minimum)
             for name, block in raw.items()
         }
 
@@ -238,9 +251,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__} requires y to be passed, but the target y is None. With "
                 "one matrix X, y is the second view; or pass Views, a mapping or a list of views."
             )
-        views = self._open(X, None if holds_views(X) else y, reset=reset).views
+        second = None if holds_views(X) else y
+        views = self._open(X, second, reset=reset, sparing=not reset).views
         views = self._check_completeness(views, reset)
-        weights = _weights_of_objects(sample_weight, views)
+        weights = _weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
         return views[weights > 0], weights[weights > 0]  # what counts 0 times is not there
@@ -257,15 +271,15 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             )
         per_view = holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, reset=reset, unpaired=unpaired).views
+        views = self._open(X, reset=reset, unpaired=unpaired, sparing=not reset).views
         table, codes = encode_views(views, y, per_view)
         views = self._check_completeness(views, reset)
-        weights = _weights_of_objects(sample_weight, views)
-        if weights is None or weights.all():
-            return views, table, codes, weights
-        counts = weights > 0
-        codes = {name: code[counts[views.objects(name)]] for name, code in codes.items()}
-        return views[counts], *_used_lines(table, codes), weights[counts]
+        weights = _weights_of_objects(sample_weight, views, reset)
+        if weights is not None and not weights.all():
+            counts = weights > 0
+            codes = {name: code[counts[views.objects(name)]] for name, code in codes.items()}
+            views, weights = views[counts], weights[counts]
+        return views, *_used_lines(table, codes), weights
 
     def _check_completeness(self, views: Views, reset: bool) -> Views:
         """As many views as the method takes; in a later batch, the fitted ones in their order."""
@@ -346,18 +360,20 @@ def check_column_names(name: str, fitted: tuple[str, ...] | None, block: Any) ->
     )
 
 
-def _weights_of_objects(sample_weight: Any, views: Views) -> np.ndarray | None:
+def _weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
     if sample_weight is None:
         return None
     column = np.empty((len(views), 1))
     weights = _check_sample_weight(
         sample_weight, column, dtype=np.float64, ensure_non_negative=True
     )
-    if not weights.sum() > 1:
-        raise ValueError(
-            "sample_weight says how often each object counts and must add up to more than 1, got "
-            f"{weights.sum():g}. Multiply weights of mean 1 / n by n."
-        )
+    for name in views.names if reset else ():
+        total = weights[views.objects(name)].sum()
+        if not total > 1:
+            raise ValueError(
+                f"sample_weight says how often each object counts: those seen in view {name!r} "
+                f"must add up to more than 1, got {total:g}. Multiply weights of mean 1 / n by n."
+            )
     return weights
 
 
@@ -424,6 +440,8 @@ def _used_lines(
 ) -> tuple[LabelTable, dict[str, np.ndarray]]:
     """The lines of a table that some row refers to, and the codes of the rows in these."""
     used, moved = np.unique(np.concatenate(list(codes.values())), return_inverse=True)
+    if len(used) == len(table):
+        return table, dict(codes)
     ends = np.cumsum([len(code) for code in codes.values()])[:-1]
     parts = zip(codes, np.split(moved, ends), strict=True)
     return LabelTable(table.vectors[used], table.vocabulary), dict(parts)

@@ -238,6 +238,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
             for name, block in views.items()
         }
         self.n_features_in_, self.transformers_ = views.shape[1], transformers
+        self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
         return in_same_container(X, views, done) if method == "fit_transform" else None
 
     def _clones(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -557,6 +558,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
             )
         self.view_names_ = views.names
         self.n_features_in_ = views.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
         self._widths = views.widths
         self._columns = {name: column_names(block) for name, block in views.items()}
         return self

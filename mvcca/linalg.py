@@ -232,7 +232,7 @@ class Rotation:
     def to_row_space(
         cls, X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
     ) -> Rotation:
-        """Basis of the span of the centred rows of a wide X (n < d), by a pivoted QR.
+        """Basis of the span of the centred rows of a wide X (n < d), by QR, plain and pivoted.
 
         Orthonormal, so that a ridge in the old basis loses nothing; or, where there is no ridge and
         many weights solve the problem, of the rows with columns scaled to unit length: the smallest
@@ -241,11 +241,11 @@ class Rotation:
         mean, centred, lengths = _centred(X, weights)
         scale = _reciprocal(lengths) if equilibrate else np.asarray(lengths > 0, dtype=float)
         centred *= scale
-        basis, triangle, _ = linalg.qr(
-            centred.T, mode="economic", pivoting=True, check_finite=False
-        )
+        basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
+        # Pivots tell the rank; they are cheaper to look for among n x n numbers than among d x n.
+        turn, triangle, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
         sizes = np.abs(np.diag(triangle))
-        return cls._of(mean, basis[:, sizes > _cut(X) * sizes[0]], scale)
+        return cls._of(mean, basis @ turn[:, sizes > _cut(X) * sizes[0]], scale)
 
     @classmethod
     def to_principal_components(cls, X: np.ndarray, weights: np.ndarray | None = None) -> Rotation:

@@ -71,6 +71,7 @@ class Method:
 
 
 _CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
+_KCCA = "mvcca.kernel:KCCA"
 _MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
 
 _TABLE = (
@@ -83,6 +84,23 @@ _TABLE = (
         _MVCCA,
         "labels as a view",
         {"power": 4},
+    ),
+    Method("kcca", "KCCA", "CCA of functions of the views, with n x n kernels", _KCCA, "pairs"),
+    Method(
+        "fkcca",
+        "FKCCA",
+        "kernel CCA on 500 random Fourier features, for any n",
+        _KCCA,
+        "pairs",
+        {"approximation": "fourier"},
+    ),
+    Method(
+        "nkcca",
+        "NKCCA",
+        "kernel CCA on 500 landmarks, for any n",
+        _KCCA,
+        "pairs",
+        {"approximation": "nystroem"},
     ),
     Method("mlcca", "MLCCA", "all pairs of rows, by how alike their labels are", _MLCCA, "labels"),
     Method(

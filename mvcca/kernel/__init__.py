@@ -1,6 +1,7 @@
 """Kernel methods: canonical correlation of functions of the views, not of the views themselves.
 
-A feature map per view makes a kernel explicit; all else is the linear family's.
+`KCCA` makes a kernel explicit by a feature map per view, and all else is the linear family's;
+`NCCA` smooths over nearest neighbours.
 """
 
 from mvcca.kernel._kcca import KCCA

@@ -22,8 +22,13 @@ _ROUNDING = 10 * np.finfo(np.float64).eps
 class FeatureMap(Protocol):
     """Rows to features; or to the simpler `basis` functions that features are combinations of."""
 
-    width: int  # of the rows
-    n_features: int
+    @property
+    def width(self) -> int:
+        """Of the rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Of what the map makes of a row."""
 
     def __call__(self, X: Any) -> np.ndarray:
         """φ of every row, (n_rows, n_features)."""
@@ -35,7 +40,7 @@ class FeatureMap(Protocol):
         """φ as combinations of the basis functions, where the two differ."""
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
-        """Rough variances of the basis functions, given those of φ: enough to fix signs by."""
+        """Sizes of the basis functions, squared, given variances of φ: what signs are fixed by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +109,8 @@ class LandmarkFeatures:
     factor : ndarray, shape (n_features, n_features)
         L, lower triangular.
     origin : ndarray, shape (width,), or None
-        Taken off dense rows of a kernel that sees only differences: long rows close to each other
-        keep their digits.
+        Mean of the sample, where the kernel sees only differences and rows are dense: rows that are
+        close to each other and far from zero keep their digits.
 
     References
     ----------
@@ -127,14 +132,12 @@ class LandmarkFeatures:
         ValueError
             If k of the landmarks is not finite, symmetric and positive semi-definite.
         """
-        origin, landmarks = None, rows
         if kernel.is_precomputed:
+            origin, landmarks = None, rows
             K = columns_of(X[rows], rows)
         else:
-            landmarks = X[rows].astype(np.float64)
-            if kernel.sees_only_differences and not issparse(X):
-                origin = landmarks.mean(axis=0)
-                landmarks = landmarks - origin
+            origin = _origin(kernel, X)
+            landmarks = _moved(X[rows], origin)
             K = kernel(landmarks, landmarks)
         factor, order = _pivoted_cholesky(K)
         return cls(kernel, landmarks[order], factor, origin, X.shape[1])
@@ -152,10 +155,7 @@ class LandmarkFeatures:
         """k(x, z) for all landmarks z."""
         if self.kernel.is_precomputed:
             return columns_of(X, self.landmarks)
-        X = X.astype(np.float64)
-        if self.origin is not None:
-            X = (X.toarray() if issparse(X) else X) - self.origin
-        return self.kernel(X, self.landmarks)
+        return self.kernel(_moved(X, self.origin), self.landmarks)
 
     def rotation(self) -> Rotation:
         """φ = k(x, Z) L⁻ᵀ."""
@@ -163,7 +163,7 @@ class LandmarkFeatures:
         return Rotation(np.zeros(self.n_features), inverse.T, self.factor.T)
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
-        return self.factor**2 @ variances  # as if features were uncorrelated
+        return np.full(self.n_features, variances.sum() ** 2)  # the same in any order of rows
 
 
 def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
@@ -179,9 +179,7 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
     if kernel.is_precomputed:
         residual = np.asarray(X.diagonal(), dtype=np.float64)
     else:
-        X = X.astype(np.float64)
-        if kernel.sees_only_differences and not issparse(X):
-            X = X - X.mean(axis=0)
+        X = _moved(X, _origin(kernel, X))
         residual = kernel.diagonal(X)
     least = _ROUNDING * len(residual) * residual.max()
     factor = np.empty((X.shape[0], n_landmarks), order="F")
@@ -198,6 +196,19 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
         residual[pivot] = 0  # never twice, whatever rounding leaves
         pivots.append(pivot)
     return np.array(pivots, dtype=np.intp)
+
+
+def _origin(kernel: Kernel, X: Any) -> np.ndarray | None:
+    """The mean of dense rows, where taking it off changes nothing but digits."""
+    if issparse(X) or not kernel.sees_only_differences:
+        return None
+    return X.mean(axis=0, dtype=np.float64)
+
+
+def _moved(X: Any, origin: np.ndarray | None) -> Any:
+    if origin is None:
+        return X.astype(np.float64)
+    return (X.toarray() if issparse(X) else X) - origin
 
 
 def _pivoted_cholesky(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

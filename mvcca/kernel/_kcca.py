@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import of_view
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
+from mvcca.kernel._parameters import by_view
 from mvcca.linalg import canonical_directions
 from mvcca.linear import MVCCA
 from mvcca.linear._estimator import blocks_between
@@ -69,7 +70,8 @@ class KCCA(MVCCA):
     gamma : float, "median", None, or mapping of str to any of these, default="median"
         γ of "rbf", exp(-γ ‖x - x'‖²), and of "poly", (γ xᵀx' + coef0)^degree; other kernels have
         none. "median", for "rbf" alone, is 1 / median ‖x - x'‖² over the pairs of up to 1000 rows,
-        drawn by `random_state` from the first batch. None is scikit-learn's 1 / n_features.
+        drawn by `random_state` from the first batch, repeated rows once. None is scikit-learn's
+        1 / n_features.
     degree : float, default=3
         Of "poly".
     coef0 : float, default=1
@@ -242,8 +244,8 @@ class KCCA(MVCCA):
         if self.approximation is None:
             _check_memory(views)
         seed = check_random_state(self.random_state).randint(_SEED_BOUND)
-        kernels = self._by_view("kernel", views.names)
-        gammas = self._by_view("gamma", views.names)
+        kernels = by_view(self, "kernel", views.names)
+        gammas = by_view(self, "gamma", views.names)
         maps = {}
         for name, block in views.items():
             try:
@@ -253,26 +255,11 @@ class KCCA(MVCCA):
                 raise of_view(name, error) from error
         return maps
 
-    def _by_view(self, parameter: str, names: tuple[str, ...]) -> dict[str, Any]:
-        """The value of a parameter for every view, each in the range that a single one has."""
-        given = getattr(self, parameter)
-        if not isinstance(given, Mapping):
-            return dict.fromkeys(names, given)
-        if set(given) != set(names):
-            raise ValueError(f"{parameter} names the views {list(given)}, expected {list(names)}.")
-        allowed = [c for c in self._parameter_constraints[parameter] if c is not Mapping]
-        for name, value in given.items():
-            constraints = [make_constraint(c) for c in allowed]
-            if not any(constraint.is_satisfied_by(value) for constraint in constraints):
-                expected = ", or ".join(map(str, constraints))
-                raise ValueError(f"{parameter} of view {name!r} must be {expected}, got {value!r}.")
-        return dict(given)
-
     def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
         if name == "poly" and gamma == "median":
             raise ValueError(
-                'gamma="median" is a width of kernel="rbf", got kernel="poly". Give gamma a number, '
-                "or None for 1 / n_features."
+                'gamma="median" is a width of kernel="rbf", got kernel="poly". Give gamma a '
+                "number, or None for 1 / n_features."
             )
         if name == "rbf" and gamma == "median":
             gamma = median_gamma(X, rng)
@@ -318,8 +305,9 @@ class KCCA(MVCCA):
         problem.warn_of_certain_correlation()
         between = blocks_between(problem.covariance, moments.widths)
         solution = canonical_directions(between, problem.whiteners, self.n_components)
-        rotations = {name: features.rotation() for name, features in maps.items()}
-        rotations = {name: rotation for name, rotation in rotations.items() if rotation}
+        rotations = {
+            name: rotation for name, features in maps.items() if (rotation := features.rotation())
+        }
         spreads = {name: maps[name].spread(problem.variances[name]) for name in maps}
         self._learn(solution, moments.mean(), rotations, spreads)
         self.feature_maps_ = dict(maps)

@@ -13,8 +13,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca.config import block_slices
-
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
 
 _MEDIAN_ROWS = 1000  # whose half a million distances tell the median to about a percent
@@ -64,16 +62,24 @@ def columns_of(X: Any, columns: np.ndarray | slice) -> np.ndarray:
 
 
 def median_gamma(X: Any, rng: np.random.RandomState) -> float:
-    """γ = 1 / median ‖x - x'‖², over pairs of rows that differ, of at most 1000 rows drawn."""
+    """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once.
+
+    Raises
+    ------
+    ValueError
+        If a distance exceeds the largest float.
+    """
     if X.shape[0] > _MEDIAN_ROWS:
         X = X[np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False))]
     X = X.astype(np.float64)
     if not issparse(X):
         X = X - X.mean(axis=0)  # distances stay, and their digits too
-    squares = []
-    for rows in block_slices(X.shape[0], 8 * X.shape[0]):
-        block = euclidean_distances(X[rows], X, squared=True)
-        above = np.arange(X.shape[0]) > np.arange(rows.start, rows.stop)[:, None]
-        squares.append(block[above & (block > 0)])
-    distances = np.concatenate(squares)
-    return float(1 / np.median(distances)) if len(distances) else 1.0
+    squares = euclidean_distances(X, squared=True)
+    if not np.isfinite(squares).all():
+        raise ValueError("Distances between rows exceed the largest float. Rescale the view.")
+    same = squares <= 1e-12 * squares.max()  # but for rounding
+    first = np.flatnonzero(~np.tril(same, -1).any(axis=1))
+    if len(first) < 2:
+        return 1.0  # any will do: whitening refuses a view that never varies
+    distinct = squares[np.ix_(first, first)]
+    return float(1 / np.median(distinct[np.triu_indices(len(first), 1)]))

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator, of_view
-from mvcca.kernel._kcca import _by_view
+from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
 from mvcca.measures import column_correlations
 from mvcca.views import Views, holds_views
@@ -48,8 +48,8 @@ class NCCA(MultiViewEstimator):
 
         f(x) = √n Σ_l w_l(x) (D_yᵀ diag(b) V)_l / σ Σ_l w_l(x) (D_yᵀ b)_l,
 
-    and g(y) likewise: a Nyström extension that returns the training scores at training rows and is
-    constant where f is. M itself, n x n, is never made.
+    and g(y) likewise: a Nyström extension that returns the training scores at training rows (unless
+    more than K of them are equal) and is constant where f is. M itself, n x n, is never made.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class NCCA(MultiViewEstimator):
                 "objects are seen in one view only. Fit views[views.seen.all(axis=1)]."
             )
         smoothers = self._smoothers(views)
-        D_x, D_y = (smoothers[name](block) for name, block in views.items())
+        D_x, D_y = (smoothers[name](block, fitted=True) for name, block in views.items())
         a, b = sinkhorn(D_x, D_y, self.n_iter)
         A, B = diags_array(a) @ D_x, diags_array(b) @ D_y
         U, sigma, V = self._singular_triplets(A, B)
@@ -182,11 +182,6 @@ class NCCA(MultiViewEstimator):
         self.view_names_ = views.names
         self._widths = views.widths
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project both; two lone matrices give a tuple."""
-        second = None if holds_views(X) else y
-        return self.fit(X, y, **fit_params).transform(X, second)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean correlation of the two views' functions, over components.
@@ -227,16 +222,12 @@ class NCCA(MultiViewEstimator):
         return self._widths[name]
 
     def _smoothers(self, views: Views) -> dict[str, Smoother]:
-        n_neighbors = _by_view("n_neighbors", self.n_neighbors, views.names)
-        bandwidths = _by_view("bandwidth", self.bandwidth, views.names)
-        reducers = _by_view("reducer", self.reducer, views.names)
+        n_neighbors = by_view(self, "n_neighbors", views.names)
+        bandwidths = by_view(self, "bandwidth", views.names)
+        reducers = by_view(self, "reducer", views.names)
         smoothers = {}
         for name, block in views.items():
-            k, h = n_neighbors[name], bandwidths[name]
-            if not (isinstance(k, Integral) and k >= 1):
-                raise ValueError(f"n_neighbors of view {name!r} must be an int >= 1, got {k!r}.")
-            if not (isinstance(h, Real) and 0 < h < np.inf):
-                raise ValueError(f"bandwidth of view {name!r} must be a number > 0, got {h!r}.")
+            k = n_neighbors[name]
             if k > block.shape[0]:
                 warnings.warn(
                     f"n_neighbors={k} is more than the {block.shape[0]} rows of view {name!r}: all "
@@ -245,7 +236,9 @@ class NCCA(MultiViewEstimator):
                     stacklevel=3,
                 )
             try:
-                smoothers[name] = Smoother.fit(block, reducers[name], min(k, block.shape[0]), h)
+                smoothers[name] = Smoother.fit(
+                    block, reducers[name], min(k, block.shape[0]), bandwidths[name]
+                )
             except ValueError as error:
                 raise of_view(name, error) from error
         return smoothers
@@ -266,8 +259,8 @@ class NCCA(MultiViewEstimator):
             )
         if abs(sigma[0] - 1) > 1e-2:
             warnings.warn(
-                f"Sinkhorn scaling has not converged in n_iter={self.n_iter} iterations: the first "
-                f"singular value, of constant functions, is {sigma[0]:.3g} and not 1. Raise n_iter.",
+                f"Sinkhorn scaling has not converged in n_iter={self.n_iter} iterations: the "
+                f"singular value of the constant functions is {sigma[0]:.3g}, not 1. Raise n_iter.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -332,20 +325,30 @@ class Smoother:
         search = NearestNeighbors(n_neighbors=n_neighbors).fit(X / unit)
         return cls(reducer, origin, unit, search, bandwidth)
 
-    def __call__(self, X: Any) -> csr_array:
-        """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row."""
+    def __call__(self, X: Any, fitted: bool = False) -> csr_array:
+        """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row.
+
+        If X are the training rows, every row is among its own neighbours, of however many equal
+        rows the search had to choose: so every training row has a share in the functions.
+        """
+        shape = (X.shape[0], self.search.n_samples_fit_)
+        if not X.shape[0]:  # the objects at hand are not seen in this view
+            return csr_array(shape)
         if self.reducer is not None:
             X = self.reducer.transform(X)
         X = X.astype(np.float64)
         if self.origin is not None:
             X = (X.toarray() if issparse(X) else X) - self.origin
         distances, neighbours = self.search.kneighbors(X / self.unit)
+        if fitted:
+            own = np.arange(len(neighbours))
+            crowded_out = (neighbours != own[:, None]).all(axis=1)
+            neighbours[crowded_out, -1], distances[crowded_out, -1] = own[crowded_out], 0
         # The nearest one has weight 1 before scaling: far rows underflow together, not to 0 / 0.
         squares = distances**2 - distances[:, :1] ** 2
         weights = np.exp(-squares / (2 * self.bandwidth**2))
         weights /= weights.sum(axis=1, keepdims=True)
         starts = np.arange(0, neighbours.size + 1, neighbours.shape[1])
-        shape = (len(neighbours), self.search.n_samples_fit_)
         return csr_array((weights.ravel(), neighbours.ravel(), starts), shape=shape)
 
 

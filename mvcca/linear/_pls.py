@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.linalg import Rotation, Solution, Whitener, canonical_directions
+from mvcca.linalg import Rotation, Solution, Whitener, _top_singular, canonical_directions
 from mvcca.linear._estimator import (
     LinearEstimator,
     blocks_between,
@@ -24,7 +24,7 @@ from mvcca.linear._estimator import (
     variances_within,
 )
 from mvcca.statistics import Moments
-from mvcca.views import Views, holds_views
+from mvcca.views import Views
 
 
 class PLS(LinearEstimator):
@@ -40,7 +40,7 @@ class PLS(LinearEstimator):
     - "canonical": the same problem on what is left of both views after regression on their own
       scores t = X̄w and u = Ȳv. Scores of a view are uncorrelated (mode A of [1]_);
     - "regression": the same on what is left of both after regression on t, the scores of the
-      first view, which is to predict the second (PLS2).
+      first view, which is to predict the second (PLS2 [2]_).
 
     Deflation is done on covariances. With σ = wᵀ Σ_xy v and p = Σ_xx w / wᵀΣ_xx w, the coefficients
     of X on t (q of Y on u likewise), what is left after a component is
@@ -69,9 +69,9 @@ class PLS(LinearEstimator):
     Attributes
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
-        What centred rows are multiplied by to give scores; where views are deflated these are the
-        *rotations* W (PᵀW)⁺ of the literature. Of the second view under "regression" they are
-        Q (QᵀQ)⁺: its scores are the least squares solution T of Ȳ ≈ T Qᵀ.
+        What centred rows are multiplied by to give scores, scaling included; where views are
+        deflated these are the *rotations* W (PᵀW)⁺ of the literature. Of the second view under
+        "regression" they are Q (QᵀQ)⁺: its scores are the least squares solution T of Ȳ ≈ T Qᵀ.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
@@ -102,10 +102,8 @@ class PLS(LinearEstimator):
     >>> from mvcca import PLS
     >>> X, Y = load_linnerud(return_X_y=True)
     >>> model = PLS(n_components=2, algorithm="canonical", scale=True).fit(X, Y)
-    >>> model.weights_["X"].round(2)
-    array([[ 0.59, -0.46],
-           [ 0.77,  0.3 ],
-           [-0.24,  1.01]])
+    >>> model.eigenvalues_.round(3)
+    array([1.128, 0.102])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -179,14 +177,7 @@ class PLS(LinearEstimator):
         self._statistic = moments
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project both; two lone matrices give a tuple."""
-        second = None if holds_views(X) else y
-        return self.fit(X, y, **fit_params).transform(X, second)
-
-    def _solve(
-        self, moments: Moments, rotations: Mapping[str, Rotation], precision: float
-    ) -> None:
+    def _solve(self, moments: Moments, rotations: Mapping[str, Rotation], precision: float) -> None:
         covariance = moments.covariance()
         within = blocks_within(covariance, moments.widths)
         between = blocks_between(covariance, moments.widths)
@@ -299,28 +290,27 @@ def _by_deflation(
     ranks = {name: unit.rank for name, unit in units.items()}
     limit = ranks[x] if algorithm == "regression" else min(ranks.values())
     values: list[float] = []
-    W, P, V, Q = [], [], [], []
+    columns: list[tuple[np.ndarray, ...]] = []
     for _ in range(min(n_components, limit)):
-        left, sizes, right = linalg.svd(C_xy, full_matrices=False, check_finite=False)
-        sigma, w, v = sizes[0], left[:, 0], right[0]
+        left, sizes, right = _top_singular(C_xy, 1)
+        sigma, w, v = sizes[0], left[:, 0], right[:, 0]
         if sigma <= 10 * max(ranks.values()) * precision * (values[0] if values else 0):
             break
         p, variance = _coefficients(C_xx, w)
         if algorithm == "regression":
-            v_unscaled = v
-            v = q = sigma / variance * v  # the regression of Y on t
-            C_xy = C_xy - sigma * np.outer(p, v_unscaled)
+            C_xy = C_xy - sigma * np.outer(p, v)
+            v = q = sigma / variance * v  # coefficients of Y on t, which take the place of weights
         else:
             q, variance_y = _coefficients(C_yy, v)
-            C_yy = C_yy - variance_y * np.outer(q, q)
             C_xy = C_xy - sigma * (np.outer(p, v) + np.outer(w - p, q))
+            C_yy = C_yy - variance_y * np.outer(q, q)
         C_xx = C_xx - variance * np.outer(p, p)
         values.append(sigma)
-        for column, columns in zip((w, p, v, q), (W, P, V, Q), strict=True):
-            columns.append(column)
+        columns.append((w, p, v, q))
     bound = len(values) if len(values) < n_components else limit
     if not values:
         return Solution(np.empty(0), {}, 0, ranks)
+    W, P, V, Q = (np.column_stack(vectors) for vectors in zip(*columns, strict=True))
     weights = {x: units[x].lift(_rotations(W, P)), y: units[y].lift(_rotations(V, Q))}
     return Solution(np.array(values), weights, bound, ranks)
 
@@ -336,7 +326,6 @@ def _coefficients(C: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
     return image / variance, variance
 
 
-def _rotations(weights: list[np.ndarray], coefficients: list[np.ndarray]) -> np.ndarray:
-    """W (PᵀW)⁺: weights of the rows as they came, for the same scores."""
-    W, P = np.column_stack(weights), np.column_stack(coefficients)
+def _rotations(W: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """W (PᵀW)⁺: weights of the rows as they came, for the scores of what was left of them."""
     return W @ linalg.pinv(P.T @ W)

@@ -130,6 +130,8 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
 
 
 def _blocks(views: Views) -> Iterator[slice]:
+    if not len(views):  # of a view that none of a batch's objects is seen in
+        return iter([slice(0, 0)])
     row_bytes = sum(block.dtype.itemsize * block.shape[1] for _, block in views.items())
     # Each block adds (D, D) scatter, which costs as much as the product of many rows.
     return block_slices(len(views), row_bytes, at_least=views.shape[1] // 4)

@@ -1,0 +1,285 @@
+"""NCCA, judged by dense matrices written from its formulas and by a planted nonlinear model."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+from sklearn.utils._param_validation import InvalidParameterError
+
+from mvcca import CCA, NCCA, Views
+from mvcca.datasets import make_nonlinear_views
+
+
+def two_views(n=120, seed=0):
+    """A circle seen from two sides through different distortions."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, n)
+    X = np.c_[np.cos(angle), np.sin(angle), rng.standard_normal(n) / 4] + 5
+    Y = np.c_[3 * np.sin(2 * angle) ** 3, np.cos(angle), np.sin(angle), rng.standard_normal(n) / 3]
+    return {"image": X, "text": Y + rng.standard_normal(Y.shape) / 10}
+
+
+def smoothing(rows, training, k, h):
+    """D of a view as a dense matrix, row by row."""
+    centred = training - training.mean(axis=0)
+    unit = np.sqrt(np.mean((centred**2).sum(axis=1)))
+    D = np.zeros((len(rows), len(training)))
+    for i, distances in enumerate(cdist(rows, training) / unit):
+        nearest = np.argsort(distances)[:k]
+        D[i, nearest] = np.exp(-(distances[nearest] ** 2) / (2 * h**2))
+        D[i] /= D[i].sum()
+    return D
+
+
+def dense_solution(blocks, k, h, n_components, n_iter=15):
+    """Correlations, training scores, and new scores as functions of rows."""
+    X, Y = blocks.values()
+    D_x, D_y = smoothing(X, X, k, h), smoothing(Y, Y, k, h)
+    S = D_x @ D_y.T
+    a = np.ones(len(X))
+    for _ in range(n_iter):
+        b = 1 / (S.T @ a)
+        a = 1 / (S @ b)
+    U, sigma, Vt = np.linalg.svd(np.diag(a) @ S @ np.diag(b))
+    np.testing.assert_allclose(sigma[0], 1, atol=1e-3)
+    kept = slice(1, n_components + 1)
+    U, sigma, V = U[:, kept], sigma[kept], Vt[kept].T
+    root = np.sqrt(len(X))
+
+    def f(rows):
+        s = smoothing(rows, X, k, h) @ D_y.T
+        return root * (s @ np.diag(b) @ V) / sigma / (s @ b)[:, None]
+
+    def g(rows):
+        s = smoothing(rows, Y, k, h) @ D_x.T
+        return root * (s @ np.diag(a) @ U) / sigma / (s @ a)[:, None]
+
+    return sigma, (root * U, root * V), (f, g)
+
+
+def assert_equal_up_to_signs(found, expected, tol=1e-8):
+    signs = np.sign(np.einsum("ij,ij->j", found[0], expected[0]))
+    for A, B in zip(found, expected, strict=True):
+        np.testing.assert_allclose(A * signs, B, rtol=0, atol=tol * np.abs(B).max())
+
+
+# Of 120 rows, three triplets come from products with sparse matrices and 16 from a dense one.
+@pytest.mark.parametrize("n_components", [2, 15])
+@pytest.mark.parametrize(("k", "h"), [(20, 0.5), (9, 0.2), (12, 50.0)])
+def test_correlations_and_scores_are_those_of_the_dense_matrix(n_components, k, h):
+    blocks = two_views()
+    sigma, _, functions = dense_solution(blocks, k, h, n_components)
+    model = NCCA(n_components, n_neighbors=k, bandwidth=h).fit(blocks)
+    np.testing.assert_allclose(model.canonical_correlations_, sigma, rtol=1e-10)
+    for seed in (0, 1):
+        rows = two_views(n=120 - 80 * seed, seed=seed)
+        expected = [of(block) for of, block in zip(functions, rows.values(), strict=True)]
+        assert_equal_up_to_signs(list(model.transform(rows).values()), expected)
+
+
+@pytest.mark.parametrize("n_components", [2, 15])
+def test_training_rows_are_projected_to_their_singular_vectors(n_components):
+    blocks = two_views()
+    _, scores, _ = dense_solution(blocks, 20, 0.5, n_components, n_iter=300)
+    model = NCCA(n_components, n_iter=300).fit(blocks)
+    assert_equal_up_to_signs(list(model.fit_transform(blocks).values()), scores)
+
+
+def test_training_scores_have_mean_zero_and_unit_covariance():
+    scores = NCCA(3, n_iter=300).fit_transform(two_views())
+    for block in scores.values():
+        np.testing.assert_allclose(block.mean(axis=0), 0, atol=1e-8)
+        np.testing.assert_allclose(block.T @ block / len(block), np.eye(3), atol=1e-8)
+
+
+def test_a_square_is_found_in_new_rows_where_linear_cca_finds_nothing():
+    train = make_nonlinear_views(600, random_state=0).views
+    test = make_nonlinear_views(400, random_state=1).views
+    assert abs(CCA(1).fit(train).score(test)) < 0.15
+    assert NCCA(1, bandwidth=0.1).fit(train).score(test) > 0.99
+
+
+def test_each_view_is_projected_without_the_other():
+    blocks = two_views()
+    model = NCCA().fit(blocks)
+    both = model.transform(blocks)
+    for name, block in blocks.items():
+        alone = model.transform({name: block[:7]})
+        np.testing.assert_allclose(alone[name], both[name][:7], atol=1e-10)
+
+
+def test_row_order_does_not_change_the_functions():
+    blocks = two_views()
+    order = np.random.default_rng(2).permutation(120)
+    model = NCCA(3).fit({name: block[order] for name, block in blocks.items()})
+    expected = NCCA(3).fit(blocks).transform(blocks)
+    for name, scores in model.transform(blocks).items():
+        np.testing.assert_allclose(scores, expected[name], atol=1e-8)
+
+
+def test_moving_and_scaling_a_view_changes_no_score():
+    blocks = two_views()
+    expected = NCCA(3).fit(blocks).transform(blocks)
+    moved = {**blocks, "text": 1e3 * blocks["text"] + 1e5}
+    for name, scores in NCCA(3).fit_transform(moved).items():
+        np.testing.assert_allclose(scores, expected[name], atol=1e-7)
+
+
+def test_sparse_rows_give_the_scores_of_dense_rows():
+    blocks = {name: np.where(np.abs(X) < 0.3, 0, X) for name, X in two_views().items()}
+    sparse = {name: csr_array(X) for name, X in blocks.items()}
+    expected = NCCA(3).fit_transform(blocks)
+    for name, scores in NCCA(3).fit_transform(sparse).items():
+        np.testing.assert_allclose(scores, expected[name], atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_have_the_precision_of_their_rows(dtype):
+    blocks = {name: block.astype(dtype) for name, block in two_views().items()}
+    assert {block.dtype for block in NCCA().fit_transform(blocks).values()} == {np.dtype(dtype)}
+
+
+def test_a_reducer_is_fitted_to_its_view_alone():
+    blocks = two_views()
+    pca = PCA(2).fit(blocks["text"])
+    reduced = {**blocks, "text": pca.transform(blocks["text"])}
+    expected = NCCA(3).fit(reduced).transform(reduced)
+    model = NCCA(3, reducer={"image": None, "text": PCA(2)}).fit(blocks)
+    for name, scores in model.transform(blocks).items():
+        np.testing.assert_allclose(scores, expected[name], atol=1e-8)
+    assert not hasattr(model.reducer["text"], "components_")
+
+
+def test_neighbours_and_bandwidth_by_name_are_those_of_their_view():
+    blocks = two_views()
+    by_name = NCCA(
+        n_neighbors={"text": 30, "image": 10}, bandwidth={"text": 1.0, "image": 0.3}
+    ).fit(blocks)
+    for name, k, h in (("image", 10, 0.3), ("text", 30, 1.0)):
+        D = by_name.smoothers_[name](blocks[name]).toarray()
+        np.testing.assert_allclose(D, smoothing(blocks[name], blocks[name], k, h), atol=1e-10)
+
+
+def test_many_equal_rows_have_equal_scores_and_the_correlation_of_their_classes():
+    rng = np.random.default_rng(3)
+    classes = np.repeat([0, 1], 60)
+    seen = np.where(rng.random(120) < 0.9, classes, 1 - classes)
+    blocks = {"image": classes[:, None] + rng.standard_normal((120, 1)) / 9, "text": seen[:, None]}
+    model = NCCA(1, n_neighbors=20).fit(blocks)
+    scores = model.transform(blocks)
+    assert np.ptp(scores["text"][seen == 0]) < 1e-10
+    agreement = np.corrcoef(classes, seen)[0, 1]
+    np.testing.assert_allclose(model.score(blocks), agreement, atol=0.1)
+
+
+def test_a_bandwidth_far_below_every_distance_still_weighs_the_nearest_rows():
+    blocks = two_views()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the graph, which falls apart
+        model = NCCA(bandwidth=1e-3).fit(blocks)
+    scores = model.transform({name: block + 0.5 for name, block in blocks.items()})
+    assert all(np.isfinite(block).all() for block in scores.values())
+
+
+def test_a_graph_in_parts_is_warned_of_with_the_number_of_certain_correlations():
+    blocks = two_views()
+    blocks = {name: block + 100 * (np.arange(120) % 3)[:, None] for name, block in blocks.items()}
+    with pytest.warns(UserWarning, match=r"falls apart: 2 correlations are 1.*Raise n_neighbors"):
+        model = NCCA(3, n_neighbors=20).fit(blocks)
+    np.testing.assert_allclose(model.canonical_correlations_[:2], 1, atol=1e-8)
+    assert model.canonical_correlations_[2] < 1 - 1e-6
+
+
+def test_a_connected_graph_is_fitted_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NCCA(3).fit(two_views())
+
+
+def test_more_neighbours_than_rows_are_all_rows_with_a_warning():
+    blocks = {name: block[:15] for name, block in two_views().items()}
+    with pytest.warns(UserWarning, match="n_neighbors=20 is more than the 15 rows of view"):
+        model = NCCA().fit(blocks)
+    expected = NCCA(n_neighbors=15).fit(blocks)
+    np.testing.assert_array_equal(model.canonical_correlations_, expected.canonical_correlations_)
+
+
+def test_more_components_than_rows_are_clipped_with_a_warning():
+    blocks = {name: block[:12] for name, block in two_views().items()}
+    with pytest.warns(UserWarning, match=r"n_components=30 .* at most (\d+)\. Fitted with"):
+        model = NCCA(30, n_neighbors=4).fit(blocks)
+    assert model.transform(blocks)["text"].shape == (12, model.n_components_)
+    assert model.n_components_ < 12
+
+
+def test_a_view_of_equal_rows_is_refused_by_name():
+    blocks = {**two_views(), "text": np.full((120, 2), 0.1)}
+    with pytest.raises(ValueError, match="View 'text': it has no variance"):
+        NCCA().fit(blocks)
+
+
+def test_objects_seen_in_one_view_only_are_refused_with_the_way_out():
+    blocks = two_views()
+    index = np.tile(np.arange(120)[:, None], 2)
+    index[:20, 1] = -1
+    views = Views(blocks, index)
+    with pytest.raises(ValueError, match="20 of 120 objects are seen in one view only"):
+        NCCA().fit(views)
+    paired = views[views.seen.all(axis=1)]
+    model = NCCA().fit(paired)
+    assert model.score(views) == pytest.approx(model.score(paired), abs=1e-12)
+
+
+def test_scores_of_one_view_cannot_be_correlated():
+    blocks = two_views()
+    with pytest.raises(ValueError, match=r"takes the views \['image', 'text'\], got \['text'\]"):
+        NCCA().fit(blocks).score({"text": blocks["text"]})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bandwidth": {"image": 1.0}}, r"bandwidth names the views \['image'\], expected"),
+        ({"bandwidth": {"image": 1.0, "text": 0}}, "bandwidth of view 'text' must be .* got 0"),
+        ({"n_neighbors": {"image": 2.5, "text": 3}}, "n_neighbors of view 'image' must be .* 2.5"),
+        ({"reducer": {"image": 3, "text": None}}, "reducer of view 'image' must be .* got 3"),
+    ],
+)
+def test_a_parameter_for_other_views_or_out_of_range_names_the_view(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NCCA(**parameters).fit(two_views())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_components", 0), ("n_neighbors", 0), ("bandwidth", 0.0), ("reducer", 1), ("n_iter", 0)],
+)
+def test_a_parameter_out_of_its_range_is_an_invalid_parameter(name, value):
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter"):
+        NCCA(**{name: value}).fit(two_views())
+
+
+def test_objects_that_are_not_seen_in_a_view_have_no_scores_in_it():
+    blocks = two_views()
+    scores = NCCA().fit(blocks).transform(Views.unpaired(blocks)[:5])
+    assert scores["image"].shape == (5, 2)
+    assert scores["text"].shape == (0, 2)
+
+
+def test_three_views_are_refused():
+    X, Y = two_views().values()
+    with pytest.raises(ValueError, match="NCCA takes 2 views, got 3"):
+        NCCA().fit([X, Y, X])
+
+
+def test_a_pickle_projects_the_same():
+    blocks = two_views()
+    model = NCCA().fit(blocks)
+    for name, scores in pickle.loads(pickle.dumps(model)).transform(blocks).items():
+        np.testing.assert_array_equal(scores, model.transform(blocks)[name])
