@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
+from mvcca._threads import each
 from mvcca.labels import LabelTable
 from mvcca.measures import unit_rows
 
 __all__ = ["LabelGram", "cosine", "equal", "exponential", "squared_exponential"]
+
+_FILLED_ROWS = 128  # of a tile, by one thread at a time
 
 
 def squared_exponential(A: np.ndarray, B: np.ndarray, sigma: float = 1.0) -> np.ndarray:
@@ -208,7 +211,9 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
 
     def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
         A, B = (np.ascontiguousarray(packed[:, part]) for part in (rows, columns))
-        fill_by_difference(A, B, values.astype(out.dtype), out)
+        table = values.astype(out.dtype)
+        parts = [slice(start, start + _FILLED_ROWS) for start in range(0, len(out), _FILLED_ROWS)]
+        each(lambda part: fill_by_difference(A[:, part], B, table, out[part]), parts)
 
     return fill
 

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import mvcca
 from mvcca import config_context, measures
+from mvcca._threads import each
 from mvcca.retrieval import (
     _blockwise,
     average_precision,
@@ -27,7 +28,6 @@ from mvcca.retrieval import (
     score_blocks,
     top_k,
 )
-from mvcca.retrieval._threads import each
 
 METRICS = ("cosine", "euclidean", "inner")
 

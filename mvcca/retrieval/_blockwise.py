@@ -14,9 +14,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca import measures
+from mvcca._threads import each
 from mvcca.config import block_slices, get_config
 from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval._threads import each
 from mvcca.retrieval.metrics import Gallery, padded
 from mvcca.retrieval.relevance import Relevance
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mvcca._threads import each
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
-_CACHED_ROWS = 128  # of sums, worked on while they are in the cache
+_CACHED_ROWS = 128  # of sums, worked on by one thread while they are in its cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,15 +121,13 @@ class LabelSums:
         totals = self.counts.sum(axis=0)
         deviations = np.empty(self.sums.shape, dtype=self.dtype)
         for p, (name, columns) in enumerate(column_slices(self.widths).items()):
-            largest = np.zeros(self.widths[name])
-            for start in range(0, len(self.sums), _CACHED_ROWS):
-                rows = slice(start, start + _CACHED_ROWS)
-                block = self.counts[rows, p, None] * mean[name]
-                np.subtract(self.sums[rows, columns], block, out=block)
-                block /= totals[p]
-                np.maximum(largest, block.max(axis=0), out=largest)
-                np.maximum(largest, -block.min(axis=0), out=largest)
-                deviations[rows, columns] = block
+            largest = _deviate(
+                self.sums[:, columns],
+                self.counts[:, p],
+                mean[name],
+                totals[p],
+                deviations[:, columns],
+            )
             # What adding up many times the same number leaves is rounding, not variation.
             rounding = np.finfo(np.float64).eps * self.counts[:, p].max() * np.abs(mean[name])
             deviations[:, columns.start + np.flatnonzero(largest <= rounding)] = 0
@@ -143,6 +142,22 @@ class LabelSums:
     def row_weights(self, gram: LabelGram) -> np.ndarray:
         """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
         return gram.times((self.counts / self.counts.sum(axis=0)).astype(self.dtype))
+
+
+def _deviate(
+    sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, total: float, out: np.ndarray
+) -> np.ndarray:
+    """Out = (sums - counts meanᵀ) / total, rows while they are cached; each column's largest."""
+
+    def block(rows: slice) -> np.ndarray:
+        values = counts[rows, None] * mean
+        np.subtract(sums[rows], values, out=values)
+        values /= total
+        out[rows] = values
+        return np.maximum(values.max(axis=0), -values.min(axis=0))
+
+    starts = range(0, len(sums), _CACHED_ROWS)
+    return np.max(each(block, [slice(start, start + _CACHED_ROWS) for start in starts]), axis=0)
 
 
 def _add_rows(X: Any, codes: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:

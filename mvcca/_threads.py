@@ -1,4 +1,4 @@
-"""Blocks of queries side by side: Python threads over code that releases the GIL.
+"""Blocks of rows side by side: Python threads over code that releases the GIL.
 
 There are as many as BLAS may use (`OMP_NUM_THREADS`, `threadpoolctl.threadpool_limits`), each with
 one BLAS thread to itself. Blocks are the same for any number of threads, and so are results, bit
