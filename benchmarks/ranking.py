@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.measures import unit_rows
 from mvcca.retrieval import _blockwise, top_k
-from mvcca.retrieval._threads import each
+from mvcca._threads import each
 
 LIMIT = 1.5
 
