@@ -17,9 +17,9 @@ import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from mvcca._threads import each
 from mvcca.measures import unit_rows
 from mvcca.retrieval import _blockwise, top_k
-from mvcca._threads import each
 
 LIMIT = 1.5
 

@@ -1,0 +1,231 @@
+"""One matrix made of several views."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mvcca.base import (
+    FLOATS,
+    OutputContainerMixin,
+    check_column_names,
+    column_names,
+    of_view,
+    reject_masks,
+)
+from mvcca.views import Views, as_views, holds_views
+
+_NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
+
+
+class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
+    """Make one matrix of several views of the same objects.
+
+    Parameters
+    ----------
+    how : {"concat", "mean", "sum"}, default="concat"
+        Put the views side by side, or, where they share one space (as after `MVCCA`), take their
+        mean or sum.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+        The views, in order; empty where a lone matrix was fitted, which is joined already.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a lone DataFrame.
+
+    See Also
+    --------
+    SplitViews : The way in.
+
+    Examples
+    --------
+    A classifier on what two views have in common:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from mvcca import JoinViews, MVCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> data = load_digits_views()
+    >>> model = make_pipeline(MVCCA(16), JoinViews("mean"), LogisticRegression())
+    >>> model.fit(data.views[:1200], data.labels[:1200]).predict(data.views[1200:]).shape
+    (597,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "how": [StrOptions({"concat", "mean", "sum"})]
+    }
+
+    def __init__(self, how: str = "concat") -> None:
+        self.how = how
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the views and their widths.
+
+        Parameters
+        ----------
+        X : Views, mapping, list or tuple of matrices, or matrix
+            Views of the same objects.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an object is not seen in all views, or views to be averaged differ in width.
+        """
+        self._validate_params()
+        if not holds_views(X):
+            self._check_matrix(X, reset=True)
+            self.view_names_: tuple[str, ...] = ()
+            return self
+        views = self._paired(as_views(X))
+        if self.how != "concat" and len(set(views.widths.values())) > 1:
+            found = ", ".join(f"{name}: {width}" for name, width in views.widths.items())
+            raise ValueError(
+                f"how={self.how!r} needs views of one width, got {found}. Project them first (as "
+                'with MVCCA), or use how="concat".'
+            )
+        self.view_names_ = views.names
+        self.n_features_in_ = views.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
+        self._widths = views.widths
+        self._columns = {name: column_names(block) for name, block in views.items()}
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Join the views.
+
+        Parameters
+        ----------
+        X : Views, mapping, list or tuple of matrices, or matrix
+            The fitted views.
+
+        Returns
+        -------
+        ndarray or csr_array, shape (n_objects, n_features_out)
+            Sparse where a view to be put beside others is sparse, or all are.
+
+        Raises
+        ------
+        ValueError
+            If an object is not seen in all views, or views or widths are not the fitted ones.
+        """
+        check_is_fitted(self)
+        if not holds_views(X):
+            if self.view_names_:
+                raise ValueError(
+                    f"JoinViews was fitted on the views {list(self.view_names_)}, got one matrix."
+                )
+            matrix = self._check_matrix(X, reset=False)
+            return self._frame(matrix, self.get_feature_names_out(), X)
+        if not self.view_names_:
+            raise ValueError("JoinViews was fitted on one matrix, got a container of views.")
+        views = self._paired(as_views(X, self.view_names_))
+        self._check_fitted_to(views)
+        views = views.select(self.view_names_)
+        joined = self._join([self._check_view(name, block) for name, block in views.items()])
+        return self._frame(joined, self.get_feature_names_out(), views[self.view_names_[0]])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the joined columns: ``view__column`` side by side, else the column's own.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns of every view. By default those of DataFrames, else x0, x1, ...
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as columns.
+        """
+        check_is_fitted(self)
+        if not self.view_names_:
+            return super().get_feature_names_out(input_features)
+        names = {name: self._names_of(name, input_features) for name in self.view_names_}
+        if self.how == "concat":
+            flat = [f"{view}__{column}" for view in names for column in names[view]]
+        elif len(set(names.values())) == 1:
+            flat = list(names[self.view_names_[0]])
+        else:  # the mean of columns that differ in name
+            flat = [f"joinviews{i}" for i in range(self._widths[self.view_names_[0]])]
+        return np.array(flat, dtype=object)
+
+    def _names_of(self, view: str, input_features: Any) -> tuple[str, ...]:
+        width = self._widths[view]
+        if input_features is None:
+            return self._columns[view] or tuple(f"x{i}" for i in range(width))
+        if len(input_features) != width:
+            raise ValueError(
+                f"input_features should name the {width} columns of view {view!r}, got "
+                f"{len(input_features)} names."
+            )
+        return tuple(input_features)
+
+    def _join(self, blocks: list[Any]) -> Any:
+        if self.how == "concat":
+            if any(issparse(block) for block in blocks):
+                return csr_array(hstack(blocks, format="csr"))
+            return np.concatenate(blocks, axis=1)
+        total = reduce(add, [csr_array(b) if issparse(b) else b for b in blocks])
+        return total / len(blocks) if self.how == "mean" else total
+
+    def _paired(self, views: Views) -> Views:
+        if not views.is_paired:
+            n = int((~views.seen.all(axis=1)).sum())
+            raise ValueError(
+                f"JoinViews needs every object in every view, but {n} of {len(views)} objects are "
+                "not: the views are unpaired or partly paired. Take the paired ones, "
+                "views[views.seen.all(axis=1)]."
+            )
+        return views
+
+    def _check_fitted_to(self, views: Views) -> None:
+        if set(views.names) != set(self.view_names_):
+            raise ValueError(
+                f"JoinViews was fitted on the views {list(self.view_names_)}, got "
+                f"{list(views.names)}."
+            )
+        for name, block in views.items():
+            if block.shape[1] != self._widths[name]:
+                raise ValueError(
+                    f"View {name!r} has {block.shape[1]} features, but JoinViews is expecting "
+                    f"{self._widths[name]} features as input."
+                )
+            check_column_names(name, self._columns[name], block)
+
+    def _check_view(self, name: str, block: Any) -> Any:
+        try:
+            reject_masks(block)
+            return check_array(block, **_NUMBERS)
+        except (ValueError, TypeError) as error:
+            raise of_view(name, error) from error
+
+    def _check_matrix(self, X: Any, *, reset: bool) -> Any:
+        reject_masks(X)
+        return validate_data(self, X, reset=reset, **_NUMBERS)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+# Whether there are missing values is for the next step to ask.
