@@ -14,13 +14,23 @@ import numpy as np
 import sklearn
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca.labels import LabelTable, encode_labels, in_one_table
+from mvcca.labels import LabelTable
+from mvcca.validation import (
+    FLOATS,
+    check_column_names,
+    column_names,
+    encode_views,
+    is_per_view,
+    of_view,
+    reject_masks,
+    reject_strings,
+    used_lines,
+    weights_of_objects,
+)
 from mvcca.views import Views, as_views, holds_views, in_same_container
-
-FLOATS = [np.float64, np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +264,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         second = None if holds_views(X) else y
         views = self._open(X, second, reset=reset, sparing=not reset).views
         views = self._check_completeness(views, reset)
-        weights = _weights_of_objects(sample_weight, views, reset)
+        weights = weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
         return views[weights > 0], weights[weights > 0]  # what counts 0 times is not there
@@ -274,12 +284,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         views = self._open(X, reset=reset, unpaired=unpaired, sparing=not reset).views
         table, codes = encode_views(views, y, per_view)
         views = self._check_completeness(views, reset)
-        weights = _weights_of_objects(sample_weight, views, reset)
+        weights = weights_of_objects(sample_weight, views, reset)
         if weights is not None and not weights.all():
             counts = weights > 0
             codes = {name: code[counts[views.objects(name)]] for name, code in codes.items()}
             views, weights = views[counts], weights[counts]
-        return views, *_used_lines(table, codes), weights
+        return views, *used_lines(table, codes), weights
 
     def _check_completeness(self, views: Views, reset: bool) -> Views:
         """As many views as the method takes; in a later batch, the fitted ones in their order."""
@@ -312,136 +322,3 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             preserves_dtype=["float64", "float32"]
         )
         return tags
-
-
-def reject_masks(block: Any) -> None:
-    """Refuse masked arrays, whose mask NumPy would drop without a word."""
-    if np.ma.isMaskedArray(block):
-        raise ValueError(
-            "Masked arrays are not supported: the mask would be dropped. Fill or drop the masked "
-            "entries first."
-        )
-
-
-def reject_strings(block: Any) -> None:
-    """Refuse strings, which NumPy would turn into numbers where they look like some."""
-    if issparse(block):
-        return
-    values = np.asarray(block)
-    if values.dtype.kind in "US" or (
-        values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.flat)
-    ):
-        raise ValueError("Expected numbers, got strings. Encode them first.")
-
-
-def of_view(name: str, error: ValueError | TypeError) -> ValueError | TypeError:
-    """The error again, saying which view it is about."""
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"View {name!r}: {error}")
-
-
-def column_names(block: Any) -> tuple[str, ...] | None:
-    """Names of a DataFrame's columns, where all of them are strings."""
-    columns = getattr(block, "columns", None)
-    if columns is None or not all(isinstance(column, str) for column in columns):
-        return None
-    return tuple(columns)
-
-
-def check_column_names(name: str, fitted: tuple[str, ...] | None, block: Any) -> None:
-    """A DataFrame has the columns of the one that was fitted, in their order."""
-    came = column_names(block)
-    if fitted is None or came is None or fitted == came:
-        return
-    moved = "the same names in another order" if set(fitted) == set(came) else f"{list(came)}"
-    raise ValueError(
-        f"View {name!r}: the feature names should match those that were passed during fit, "
-        f"{list(fitted)}; got {moved}."
-    )
-
-
-def _weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    column = np.empty((len(views), 1))
-    weights = _check_sample_weight(
-        sample_weight, column, dtype=np.float64, ensure_non_negative=True
-    )
-    for name in views.names if reset else ():
-        total = weights[views.objects(name)].sum()
-        if not total > 1:
-            raise ValueError(
-                f"sample_weight says how often each object counts: those seen in view {name!r} "
-                f"must add up to more than 1, got {total:g}. Multiply weights of mean 1 / n by n."
-            )
-    return weights
-
-
-def is_per_view(X: Any, y: Any) -> bool:
-    """Whether the labels of views X came view by view rather than one (or one set) per object."""
-    if isinstance(y, Mapping) and not issparse(y):
-        return True
-    blocks = X if isinstance(X, list | tuple) else [block for _, block in X.items()]
-    if not isinstance(y, list | tuple) or len(y) != len(blocks):
-        return False
-    if any(isinstance(part, str | set | frozenset) or not hasattr(part, "__len__") for part in y):
-        return False
-    heights = [_height(block) for block in blocks]
-    n_objects = len(X) if isinstance(X, Views) else heights[0]
-    return len(y) != n_objects or [_height(part) for part in y] == heights
-
-
-def _height(block: Any) -> int:
-    return block.shape[0] if hasattr(block, "shape") and len(block.shape) else len(block)
-
-
-def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
-    """The labels of the rows of every view, in the form in which they came."""
-    if y is None:
-        return dict.fromkeys(views.names)
-    if not per_view:
-        check_consistent_length(views, y)
-        everything = views.is_paired
-        return {n: y if everything else _safe_indexing(y, views.objects(n)) for n in views.names}
-    labels = dict(y) if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
-    if set(labels) != set(views.names):
-        raise ValueError(f"Expected labels of the views {list(views.names)}, got {list(labels)}.")
-    for name in views.names:
-        if _height(labels[name]) != views[name].shape[0]:
-            raise ValueError(
-                f"View {name!r} has {views[name].shape[0]} rows but {_height(labels[name])} labels."
-            )
-    return labels
-
-
-def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    """Distinct label vectors over all views, and the code of every row of every view."""
-    if not per_view:
-        shared, of_objects = encode_labels(y)
-        if len(of_objects) != len(views):
-            raise ValueError(
-                "Found input variables with inconsistent numbers of samples: "
-                f"{[len(views), len(of_objects)]}. One label (or label set) per object is expected."
-            )
-        return shared, {name: of_objects[views.objects(name)] for name in views.names}
-    labels = labels_by_view(views, y, per_view)
-    encoded = []
-    for name in views.names:
-        try:
-            encoded.append(encode_labels(labels[name]))
-        except (ValueError, TypeError) as error:
-            raise of_view(name, error) from error
-    table, of_each = in_one_table(encoded)
-    return table, dict(zip(views.names, of_each, strict=True))
-
-
-def _used_lines(
-    table: LabelTable, codes: Mapping[str, np.ndarray]
-) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    """The lines of a table that some row refers to, and the codes of the rows in these."""
-    used, moved = np.unique(np.concatenate(list(codes.values())), return_inverse=True)
-    if len(used) == len(table):
-        return table, dict(codes)
-    ends = np.cumsum([len(code) for code in codes.values()])[:-1]
-    parts = zip(codes, np.split(moved, ends), strict=True)
-    return LabelTable(table.vectors[used], table.vocabulary), dict(parts)

@@ -13,10 +13,10 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from mvcca.base import is_per_view
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.metrics import METRICS, Metric
 from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.validation import is_per_view
 from mvcca.views import Views, as_views, holds_views
 
 __all__ = ["RetrievalScorer", "retrieval_scorer"]

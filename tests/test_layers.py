@@ -19,6 +19,7 @@ LAYERS = (
     ("_kernels",),
     ("similarity",),
     ("statistics",),
+    ("validation",),
     ("base",),
     ("compose", "datasets", "inspection", "linear", "persistence", "retrieval"),
     ("kernel", "plotting", "scoring"),

@@ -13,14 +13,8 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca.base import (
-    FLOATS,
-    OutputContainerMixin,
-    check_column_names,
-    column_names,
-    of_view,
-    reject_masks,
-)
+from mvcca.base import OutputContainerMixin
+from mvcca.validation import FLOATS, check_column_names, column_names, of_view, reject_masks
 from mvcca.views import Views, as_views, holds_views
 
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from mvcca.base import of_view
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
@@ -23,8 +22,9 @@ from mvcca.kernel._parameters import by_view
 from mvcca.linalg import canonical_directions
 from mvcca.linear import MVCCA
 from mvcca.linear._estimator import blocks_between
-from mvcca.linear._mvcca import _Problem
+from mvcca.linear._problem import Problem
 from mvcca.statistics import Moments
+from mvcca.validation import of_view
 from mvcca.views import Views
 
 _SEED_BOUND = 2**31 - 1
@@ -301,7 +301,7 @@ class KCCA(MVCCA):
         self, maps: Mapping[str, FeatureMap], moments: Moments, reg: Mapping[str, float]
     ) -> None:
         """MVCCA of the features, and its weights as weights of the kernel values."""
-        problem = _Problem.of(moments, reg, {})
+        problem = Problem.of(moments, reg, {})
         problem.warn_of_certain_correlation()
         between = blocks_between(problem.covariance, moments.widths)
         solution = canonical_directions(between, problem.whiteners, self.n_components)

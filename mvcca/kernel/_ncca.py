@@ -17,10 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import MultiViewEstimator, of_view
+from mvcca.base import MultiViewEstimator
 from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
 from mvcca.measures import column_correlations
+from mvcca.validation import of_view
 from mvcca.views import Views, holds_views
 
 # Lanczos works on MᵀM, so that a singular value is told from zero to half the digits only.

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import MultiViewEstimator, encode_views, is_per_view
+from mvcca.base import MultiViewEstimator
 from mvcca.config import block_slices
 from mvcca.labels import indicator_matrices
 from mvcca.linalg import Rotation, Solution, Whitener, with_fixed_signs
@@ -22,6 +22,7 @@ from mvcca.linear._shrinkage import ledoit_wolf_ridge
 from mvcca.measures import average_precision, column_correlations, unit_rows
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import column_slices
+from mvcca.validation import encode_views, is_per_view
 from mvcca.views import Views, holds_views
 
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from mvcca.labels import encode_labels
-from mvcca.linalg import ILL_CONDITIONED, Rotation, Whitener, canonical_directions
+from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._estimator import (
     LinearEstimator,
     blocks_between,
-    blocks_within,
     in_row_space,
     input_precision,
     rotate,
-    variances_within,
-    whiten,
-    with_ridge,
 )
+from mvcca.linear._problem import Problem
 from mvcca.statistics import Moments
 from mvcca.views import Views, as_views
-
-_IN_MEMORY_BYTES = 2 * 2**30  # of float64 rows, up to which a view is worth decomposing itself
 
 
 class MVCCA(LinearEstimator):
@@ -128,7 +120,7 @@ class MVCCA(LinearEstimator):
         views, weights = self._open_fit(X, y, sample_weight)
         reg = self._reg_of_views(views.names, views, weights)
         rows, rotations = in_row_space(views, weights, reg)
-        problem = _Problem.of(Moments.of(rows, weights), reg, rotations)
+        problem = Problem.of(Moments.of(rows, weights), reg, rotations)
         poor = problem.worth_decomposing(rows)
         if poor:  # their covariance has lost digits that the rows themselves still have
             decompose = dict.fromkeys(poor, Rotation.to_principal_components)
@@ -136,7 +128,7 @@ class MVCCA(LinearEstimator):
             rotations |= {
                 n: rotations[n].then(r) if n in rotations else r for n, r in better.items()
             }
-            problem = _Problem.of(Moments.of(rows, weights), reg, rotations)
+            problem = Problem.of(Moments.of(rows, weights), reg, rotations)
         self._solve(problem, input_precision(views))
         self._statistic = None
         return self
@@ -165,13 +157,13 @@ class MVCCA(LinearEstimator):
         moments = Moments.of(views, weights)
         if not first:
             moments = self._statistic + moments
-        problem = _Problem.of(moments, reg, {})
+        problem = Problem.of(moments, reg, {})
         problem.warn_of_lost_digits()
         self._solve(problem, input_precision(views))
         self._statistic = moments
         return self
 
-    def _solve(self, problem: _Problem, precision: float) -> None:
+    def _solve(self, problem: Problem, precision: float) -> None:
         problem.warn_of_certain_correlation()
         between = blocks_between(problem.covariance, problem.moments.widths)
         solution = canonical_directions(between, problem.whiteners, self.n_components, precision)
@@ -179,60 +171,6 @@ class MVCCA(LinearEstimator):
         self.__dict__.pop("canonical_correlations_", None)  # of two views that were fitted before
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Covariance of all views, and each view's own, with its ridge, factorised."""
-
-    moments: Moments
-    reg: Mapping[str, float]
-    rotations: Mapping[str, Rotation]
-    covariance: np.ndarray
-    variances: Mapping[str, np.ndarray]
-    whiteners: Mapping[str, Whitener]
-
-    @classmethod
-    def of(
-        cls, moments: Moments, reg: Mapping[str, float], rotations: Mapping[str, Rotation]
-    ) -> _Problem:
-        covariance = moments.covariance()
-        within = blocks_within(covariance, moments.widths)
-        variances = variances_within(within, rotations)
-        whiteners = whiten(with_ridge(within, reg, rotations, variances))
-        return cls(moments, reg, rotations, covariance, variances, whiteners)
-
-    def worth_decomposing(self, rows: Views) -> list[str]:
-        """Views whose covariance lost digits and whose rows are in memory and not too many."""
-        poor = [n for n, w in self.whiteners.items() if w.condition > ILL_CONDITIONED]
-        fits = [n for n in poor if 8 * np.prod(rows[n].shape, dtype=float) <= _IN_MEMORY_BYTES]
-        self.warn_of_lost_digits(except_for=fits)
-        return fits
-
-    def warn_of_lost_digits(self, except_for: Iterable[str] = ()) -> None:
-        for name, whitener in self.whiteners.items():
-            if whitener.condition > ILL_CONDITIONED and name not in except_for:
-                warnings.warn(
-                    f"View {name!r} is close to collinear: its condition number passes "
-                    f"{ILL_CONDITIONED:.0e} and {whitener.rank} of {len(whitener.scale)} "
-                    "directions are told from rounding, so small correlations may lose digits. "
-                    "Set reg > 0, or fit dense rows in memory.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-
-    def warn_of_certain_correlation(self) -> None:
-        names, counts = list(self.whiteners), self.moments.counts
-        for (i, p), (j, q) in combinations(enumerate(names), 2):
-            width = self.whiteners[p].rank + self.whiteners[q].rank
-            if counts[i, j] and counts[i, j] <= width and not (self.reg[p] or self.reg[q]):
-                warnings.warn(
-                    f"n <= p + q and reg=0: {counts[i, j]:g} objects against {width} independent "
-                    f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
-                    "construction and mean nothing; set reg > 0.",
-                    UserWarning,
-                    stacklevel=4,
-                )
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

@@ -1,0 +1,71 @@
+"""The covariances of all views, factorised and ready to be solved, and what to warn of in them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from mvcca.linalg import ILL_CONDITIONED, Rotation, Whitener
+from mvcca.linear._estimator import blocks_within, variances_within, whiten, with_ridge
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+_IN_MEMORY_BYTES = 2 * 2**30  # of float64 rows, up to which a view is worth decomposing itself
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Covariance of all views, and each view's own, with its ridge, factorised."""
+
+    moments: Moments
+    reg: Mapping[str, float]
+    rotations: Mapping[str, Rotation]
+    covariance: np.ndarray
+    variances: Mapping[str, np.ndarray]
+    whiteners: Mapping[str, Whitener]
+
+    @classmethod
+    def of(
+        cls, moments: Moments, reg: Mapping[str, float], rotations: Mapping[str, Rotation]
+    ) -> Problem:
+        covariance = moments.covariance()
+        within = blocks_within(covariance, moments.widths)
+        variances = variances_within(within, rotations)
+        whiteners = whiten(with_ridge(within, reg, rotations, variances))
+        return cls(moments, reg, rotations, covariance, variances, whiteners)
+
+    def worth_decomposing(self, rows: Views) -> list[str]:
+        """Views whose covariance lost digits and whose rows are in memory and not too many."""
+        poor = [n for n, w in self.whiteners.items() if w.condition > ILL_CONDITIONED]
+        fits = [n for n in poor if 8 * np.prod(rows[n].shape, dtype=float) <= _IN_MEMORY_BYTES]
+        self.warn_of_lost_digits(except_for=fits)
+        return fits
+
+    def warn_of_lost_digits(self, except_for: Iterable[str] = ()) -> None:
+        for name, whitener in self.whiteners.items():
+            if whitener.condition > ILL_CONDITIONED and name not in except_for:
+                warnings.warn(
+                    f"View {name!r} is close to collinear: its condition number passes "
+                    f"{ILL_CONDITIONED:.0e} and {whitener.rank} of {len(whitener.scale)} "
+                    "directions are told from rounding, so small correlations may lose digits. "
+                    "Set reg > 0, or fit dense rows in memory.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def warn_of_certain_correlation(self) -> None:
+        names, counts = list(self.whiteners), self.moments.counts
+        for (i, p), (j, q) in combinations(enumerate(names), 2):
+            width = self.whiteners[p].rank + self.whiteners[q].rank
+            if counts[i, j] and counts[i, j] <= width and not (self.reg[p] or self.reg[q]):
+                warnings.warn(
+                    f"n <= p + q and reg=0: {counts[i, j]:g} objects against {width} independent "
+                    f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
+                    "construction and mean nothing; set reg > 0.",
+                    UserWarning,
+                    stacklevel=4,
+                )
