@@ -71,7 +71,8 @@ class Method:
 
 
 _CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
-_KCCA = "mvcca.kernel:KCCA"
+_KCCA, _NCCA = "mvcca.kernel:KCCA", "mvcca.kernel:NCCA"
+_PLS, _CFA = "mvcca.linear:PLS", "mvcca.linear:CFA"
 _MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
 
 _TABLE = (
@@ -102,6 +103,9 @@ _TABLE = (
         "pairs",
         {"approximation": "nystroem"},
     ),
+    Method("ncca", "NCCA", "functions of the views from nearest neighbours", _NCCA, "pairs"),
+    Method("pls", "PLS", "largest covariance rather than correlation", _PLS, "pairs"),
+    Method("cfa", "CFA", "rotations of two views onto each other", _CFA, "pairs"),
     Method("mlcca", "MLCCA", "all pairs of rows, by how alike their labels are", _MLCCA, "labels"),
     Method(
         "fast-mlcca",
