@@ -231,9 +231,7 @@ class KCCA(MVCCA):
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
         reg = self._reg_of_views(views.names, None)
         maps = self._draw_maps(views) if first else self.feature_maps_
-        moments = _moments(maps, views, weights)
-        if not first:
-            moments = self._statistic + moments
+        moments = self._with_earlier(_moments(maps, views, weights))
         self._solve_features(maps, moments, reg)
         self._statistic = moments
         return self

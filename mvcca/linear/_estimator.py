@@ -127,6 +127,11 @@ class LinearEstimator(MultiViewEstimator):
             )
         return True
 
+    def _with_earlier(self, statistic: Any) -> Any:
+        """The statistic of this batch and of all before it."""
+        earlier = getattr(self, "_statistic", None)
+        return statistic if earlier is None else earlier + statistic
+
     def _learn(
         self,
         solution: Solution,

@@ -204,6 +204,7 @@ class MLCCA(LinearEstimator):
         """Add a batch of rows and fit again; batches give what `fit` gives.
 
         The weight of a row in C_pp depends on the labels of *all* rows, so that all rows are kept.
+        After `fit`, which keeps none, batches start over, with a warning.
 
         Parameters
         ----------
@@ -217,13 +218,12 @@ class MLCCA(LinearEstimator):
         Raises
         ------
         ValueError
-            As in `fit`; also after `fit`, which keeps no rows, and for other views than before.
+            As in `fit`; also for other views than before.
         """
         self._validate_params()
         first = self._is_first_batch()
-        rows = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight, reset=first))
-        if not first:
-            rows = self._statistic + rows
+        batch = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight, reset=first))
+        rows = self._with_earlier(batch)
         self._fit(rows)
         self._statistic = rows
         return self

@@ -136,6 +136,8 @@ class MVCCA(LinearEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
 
+        After `fit`, which keeps no moments, batches start over, with a warning.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -148,15 +150,13 @@ class MVCCA(LinearEstimator):
         Raises
         ------
         ValueError
-            As in `fit`; also after `fit`, which keeps no moments, and for other views than before.
+            As in `fit`; also for other views than before.
         """
         self._validate_params()
         first = self._is_first_batch()
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
         reg = self._reg_of_views(views.names, None)
-        moments = Moments.of(views, weights)
-        if not first:
-            moments = self._statistic + moments
+        moments = self._with_earlier(Moments.of(views, weights))
         problem = Problem.of(moments, reg, {})
         problem.warn_of_lost_digits()
         self._solve(problem, input_precision(views))

@@ -196,6 +196,8 @@ class MVMLCCA(LinearEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the label sums and solve again; batches give what `fit` gives.
 
+        After `fit`, which keeps no sums, batches start over, with a warning.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -208,16 +210,14 @@ class MVMLCCA(LinearEstimator):
         Raises
         ------
         ValueError
-            As in `fit`; also after `fit`, which keeps no sums, and for other views than before.
+            As in `fit`; also for other views than before.
         """
         self._validate_params()
         first = self._is_first_batch()
         batch = self._open_supervised_fit(X, y, sample_weight, reset=first)
         views = batch[0]
         reg = self._reg_of_views(views.names, None)
-        statistic = _Statistic.of(*batch, with_moments=self.within == "sample")
-        if not first:
-            statistic = self._statistic + statistic
+        statistic = self._with_earlier(_Statistic.of(*batch, with_moments=self.within == "sample"))
         self._solve(statistic, reg, {}, input_precision(views))
         self._statistic = statistic
         return self

@@ -170,9 +170,7 @@ class PLS(LinearEstimator):
         self._validate_params()
         first = self._is_first_batch()
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
-        moments = Moments.of(views, weights)
-        if not first:
-            moments = self._statistic + moments
+        moments = self._with_earlier(Moments.of(views, weights))
         self._solve(moments, {}, input_precision(views))
         self._statistic = moments
         return self
