@@ -13,10 +13,10 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench clean
+.PHONY: help demo test lint format docs bench bench-peers bench-all clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: $(VENV)/.installed-plot ## retrieve across views on real data, and write mvcca-demo.html
 	$(VENV)/bin/mvcca demo
@@ -40,7 +40,13 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html; 
 	rm -rf docs/generated
 	MPLBACKEND=Agg $(PY) -m sphinx -b html -W --keep-going docs docs/_build/html
 
-bench: $(VENV)/.installed-test ## run every benchmark
+bench: $(VENV)/.installed-test ## time and memory beside floors and peers (make bench ARGS="--tasks a")
+	@$(PY) benchmarks/peers $(ARGS)
+
+bench-peers: $(VENV)/.installed-test ## install the peers that make bench compares with, in .bench
+	@$(PY) benchmarks/peers --install
+
+bench-all: $(VENV)/.installed-test ## run every other benchmark
 	@for script in benchmarks/[!_]*.py; do echo "== $$script" && $(PY) $$script || exit; done
 
 clean: ## remove what these commands wrote, except the environment

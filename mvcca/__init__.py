@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from mvcca import retrieval as retrieval
     from mvcca import scoring as scoring
     from mvcca import similarity as similarity
+    from mvcca import sources as sources
     from mvcca import statistics as statistics
     from mvcca.compose import JoinViews as JoinViews
     from mvcca.compose import PerView as PerView
@@ -31,13 +32,21 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from mvcca.kernel import NCCA as NCCA
     from mvcca.linear import CCA as CCA
     from mvcca.linear import CFA as CFA
+    from mvcca.linear import CMOLRS as CMOLRS
+    from mvcca.linear import JRL as JRL
+    from mvcca.linear import LGCFL as LGCFL
     from mvcca.linear import MLCCA as MLCCA
     from mvcca.linear import MVCCA as MVCCA
     from mvcca.linear import MVMLCCA as MVMLCCA
     from mvcca.linear import PLS as PLS
+    from mvcca.persistence import ModelFileError as ModelFileError
+    from mvcca.persistence import load as load
+    from mvcca.persistence import save as save
     from mvcca.retrieval import RetrievalIndex as RetrievalIndex
     from mvcca.retrieval import evaluate_retrieval as evaluate_retrieval
     from mvcca.scoring import retrieval_scorer as retrieval_scorer
+    from mvcca.sources import RowSource as RowSource
+    from mvcca.sources import open_matrix as open_matrix
     from mvcca.views import Views as Views
 
     __version__: str
@@ -50,6 +59,9 @@ _HOME = {
     "MVMLCCA": "mvcca.linear",
     "PLS": "mvcca.linear",
     "CFA": "mvcca.linear",
+    "LGCFL": "mvcca.linear",
+    "JRL": "mvcca.linear",
+    "CMOLRS": "mvcca.linear",
     "KCCA": "mvcca.kernel",
     "NCCA": "mvcca.kernel",
     "PerView": "mvcca.compose",
@@ -58,6 +70,11 @@ _HOME = {
     "RetrievalIndex": "mvcca.retrieval",
     "evaluate_retrieval": "mvcca.retrieval",
     "retrieval_scorer": "mvcca.scoring",
+    "save": "mvcca.persistence",
+    "load": "mvcca.persistence",
+    "ModelFileError": "mvcca.persistence",
+    "RowSource": "mvcca.sources",
+    "open_matrix": "mvcca.sources",
     "config_context": "mvcca.config",
     "get_config": "mvcca.config",
     "set_config": "mvcca.config",
@@ -73,6 +90,7 @@ _MODULES = (
     "retrieval",
     "scoring",
     "similarity",
+    "sources",
     "statistics",
 )
 __all__ = [*_HOME, *_MODULES]

@@ -7,17 +7,20 @@ for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
 _turn = Lock()  # the limit of BLAS is the process's
+_asking = Lock()
+_held: list[Any] = []  # one limit, once for each who asked for it
 
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
@@ -34,6 +37,20 @@ def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
                 return list(pool.map(function, blocks))
     finally:
         _turn.release()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS at one thread until the last of all who asked for it, in any thread, is done."""
+    with _asking:
+        _held.append(_held[0] if _held else _blas().limit(limits=1))
+    try:
+        yield
+    finally:
+        with _asking:
+            limit = _held.pop()
+            if not _held:
+                limit.restore_original_limits()
 
 
 @cache

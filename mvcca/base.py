@@ -7,8 +7,10 @@ are found is each estimator's own business; see `mvcca.linear`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial, wraps
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import sklearn
@@ -17,14 +19,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca._backend import at_home, beside, is_device_array, placed, precision
+from mvcca.config import block_slices
 from mvcca.labels import LabelTable
+from mvcca.sources import RowSource, as_source
+from mvcca.statistics import checkpoint_of_fit
 from mvcca.validation import (
     FLOATS,
+    CheckedRows,
+    check_device_matrix,
     check_column_names,
     column_names,
     encode_views,
     is_per_view,
     of_view,
+    read_labels,
+    read_small,
     reject_masks,
     reject_strings,
     used_lines,
@@ -39,6 +49,29 @@ class Input:
 
     views: Views
     wrap: Callable[[Mapping[str, np.ndarray]], Any]
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """A fit that leaves the estimator as it was where it fails or is interrupted.
+
+    What it adds up is kept at the checkpoint, where `mvcca.config_context` names one.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            with checkpoint_of_fit():
+                return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
 
 
 class OutputContainerMixin(TransformerMixin):
@@ -68,7 +101,8 @@ class OutputContainerMixin(TransformerMixin):
         """A matrix in the chosen container, with the row index of the one that it was made of."""
         kind = self._output_container()
         if kind == "default":
-            return block
+            return beside(block, came) if _is_away(came, block) else block
+        block = at_home(block)
         if type(block).__module__.split(".")[0] == kind:  # a DataFrame of that kind already
             return block
         if kind not in ("pandas", "polars"):
@@ -87,6 +121,11 @@ class OutputContainerMixin(TransformerMixin):
         return pd.DataFrame(block, columns=columns, index=getattr(came, "index", None))
 
 
+def _is_away(came: Any, block: Any) -> bool:
+    """Whether scores are at home and the rows they are of on a device."""
+    return is_device_array(came) and isinstance(block, np.ndarray)
+
+
 class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
     """Base of all estimators that map several views into one space.
 
@@ -97,6 +136,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     _min_views = 2
     _max_views: int | None = None
     _supervised = False
+    _computes_on_devices = True  # else device blocks come home, and scores go back
 
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
@@ -118,7 +158,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         Returns
         -------
         scores : same container as came in
-            Matrices of shape (n_rows, n_components); two lone matrices give a tuple.
+            Matrices of shape (n_rows, n_components); two lone matrices give a tuple. Scores of rows
+            on a device are on that device.
 
         Raises
         ------
@@ -132,7 +173,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "X, where it was fitted on two; labels are for fit and score."
             )
         came = self._open(X, y, reset=False, unpaired=True, sparing=True)
-        return came.wrap({name: self._project(name, block) for name, block in came.views.items()})
+        return came.wrap({n: self._scores(n, block) for n, block in came.views.items()})
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to X (and y), then project X alone; see `fit` and `transform`."""
@@ -143,13 +184,27 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         """Of every view, for `get_feature_names_out`."""
         return self.n_components_
 
-    def _project(self, name: str, block: Any) -> np.ndarray:
+    def _scores(self, name: str, block: Any) -> Any:
+        """Scores of rows in memory or not; those of a Dask array are another, not computed yet."""
+        if not isinstance(block, CheckedRows):
+            return self._project(name, block)
+        model = copy(self)
+        model.__dict__.pop("_statistic", None)  # of no use to a worker, and large
+        project = partial(model._project, name)
+        if (lazy := block.map_lazily(project, self.n_components_)) is not None:
+            return lazy
+        scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
+        for rows in block_slices(block.shape[0], block.dtype.itemsize * block.shape[1]):
+            scores[rows] = project(block.read(rows.start, rows.stop))
+        return scores
+
+    def _project(self, name: str, block: Any) -> Any:
         mean, weights = self.means_[name], self.weights_[name]
         if issparse(block):  # centring first would fill the zeros in, so what is large subtracts
             return np.asarray(block @ weights - mean @ weights).astype(block.dtype, copy=False)
-        rounded = mean.astype(block.dtype)
+        rounded = mean.astype(precision(block))
         residue = (mean - rounded) @ weights  # of what float32 could not hold of the mean
-        return (block - rounded) @ weights.astype(block.dtype) - residue.astype(block.dtype)
+        return (block - placed(rounded, block)) @ placed(weights, block) - placed(residue, block)
 
     # ---- the door -------------------------------------------------------------------------------
 
@@ -195,21 +250,15 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
                 f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
             )
-        reject_masks(X)
-        reject_strings(X)
         minimum = 2 if reset else 1
-        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
-        blocks = {"X": validate_data(self, X, reset=reset, **options)}
+        blocks = {"X": self._check_lone_matrix(X, reset, minimum)}
         frames = {"X": X}
         if reset:
             self._column_names = {"X": None, "y": column_names(y)}  # X has feature_names_in_
         if y is not None:
-            reject_masks(y)
-            reject_strings(y)
             if not reset and "y" not in self.view_names_:
                 raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
-            Y = check_array(y, ensure_2d=False, input_name="y", estimator=self, **options)
-            blocks["y"] = Y.reshape(-1, 1) if Y.ndim == 1 else Y
+            blocks["y"] = self._check_second_matrix(y, minimum)
             frames["y"] = y
             check_consistent_length(*blocks.values())
             if not reset:
@@ -223,8 +272,41 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
         return Input(Views(blocks), wrap)
 
+    def _check_lone_matrix(self, X: Any, reset: bool, minimum: int) -> Any:
+        source = X if is_device_array(X) else as_source(X)
+        if source is None:
+            reject_masks(X)
+            reject_strings(X)
+            return validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=minimum
+            )
+        checked = self._check_view("X", source, ensure_min_samples=minimum)
+        if reset:
+            self.n_features_in_ = checked.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            self._check_width("X", checked.shape[1])
+        return checked
+
+    def _check_second_matrix(self, y: Any, minimum: int) -> Any:
+        if is_device_array(y):
+            Y = y[:, None] if y.ndim == 1 else y
+            return self._check_view("y", Y, ensure_min_samples=minimum)
+        if (source := as_source(y)) is not None:
+            return self._check_view("y", source, ensure_min_samples=minimum)
+        reject_masks(y)
+        reject_strings(y)
+        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
+        Y = check_array(y, ensure_2d=False, input_name="y", estimator=self, **options)
+        return Y.reshape(-1, 1) if Y.ndim == 1 else Y
+
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
+        if isinstance(block, RowSource):  # its numbers are checked as they are read
+            return CheckedRows(block, name, type(self).__name__, **options)
         try:
+            if is_device_array(block):
+                checked = check_device_matrix(block, type(self).__name__, **options)
+                return checked if self._computes_on_devices else at_home(checked)
             reject_masks(block)
             reject_strings(block)
             return check_array(block, accept_sparse="csr", dtype=FLOATS, estimator=self, **options)
@@ -263,7 +345,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             )
         second = None if holds_views(X) else y
         views = self._open(X, second, reset=reset, sparing=not reset).views
-        views = self._check_completeness(views, reset)
+        views = read_small(self._check_completeness(views, reset))
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
@@ -279,11 +361,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "learns from labels (a class vector, an indicator matrix, label sets, or real "
                 "label vectors)."
             )
+        y = read_labels(y)
         per_view = holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, reset=reset, unpaired=unpaired, sparing=not reset).views
         table, codes = encode_views(views, y, per_view)
-        views = self._check_completeness(views, reset)
+        views = read_small(self._check_completeness(views, reset))
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is not None and not weights.all():
             counts = weights > 0

@@ -6,16 +6,21 @@ container that they came in, is `mvcca.base`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
+from mvcca._backend import at_home, is_device_array, namespace
+from mvcca.config import block_size
 from mvcca.labels import LabelTable, encode_labels, in_one_table
-from mvcca.views import Views
+from mvcca.sources import RowSource, as_source
+from mvcca.views import Views, in_memory
 
 FLOATS = [np.float64, np.float32]
 
@@ -40,10 +45,173 @@ def reject_strings(block: Any) -> None:
         raise ValueError("Expected numbers, got strings. Encode them first.")
 
 
+def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1) -> Any:
+    """A device block as floats, where it is, with scikit-learn's checks of an array."""
+    xp = namespace(block)
+    if block.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {block.ndim}D array instead, of shape {tuple(block.shape)}. "
+            "Reshape your data: a single feature with x.reshape(-1, 1)."
+        )
+    if str(getattr(block, "layout", "torch.strided")) != "torch.strided":
+        raise TypeError("Sparse tensors are not supported. Pass a sparse matrix of SciPy.")
+    if xp.isdtype(block.dtype, "complex floating"):
+        raise ValueError(f"Complex data not supported, got {block.dtype}.")
+    for size, what, least in zip(
+        block.shape, ("sample", "feature"), (ensure_min_samples, 1), strict=True
+    ):
+        if size < least:
+            raise ValueError(
+                f"Found array with {size} {what}(s) (shape={tuple(block.shape)}) while a minimum "
+                f"of {least} is required by {estimator}."
+            )
+    if hasattr(block, "detach"):  # torch keeps no record of how a model came about
+        block = block.detach()
+    if block.dtype not in (xp.float32, xp.float64):
+        block = xp.astype(block, xp.float64)
+    # What is not finite makes the sum so; to look at every number is for the rare rest.
+    if not xp.isfinite(xp.sum(block)) and not xp.all(xp.isfinite(block)):
+        if xp.any(xp.isnan(block)):
+            raise ValueError("Input contains NaN.")
+        raise ValueError("Input contains infinity or a value too large for its precision.")
+    return block
+
+
 def of_view(name: str, error: ValueError | TypeError) -> ValueError | TypeError:
     """The error again, saying which view it is about."""
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(f"View {name!r}: {error}")
+
+
+class CheckedRows(RowSource):
+    """Rows of a view that are not in memory: checked, and made floats, block by block as read.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows as they are stored.
+    name : str
+        The view, for errors.
+    estimator : str
+        Who asks, for errors.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        name: str,
+        estimator: str,
+        ensure_min_samples: int = 0,
+        first_row: int = 0,
+    ) -> None:
+        if source.dtype.kind not in "biuf":
+            raise ValueError(f"View {name!r}: expected real numbers, got {source.dtype}.")
+        for size, what, least in zip(
+            source.shape, ("sample", "feature"), (ensure_min_samples, 1), strict=True
+        ):
+            if size < least:
+                raise ValueError(
+                    f"View {name!r}: Found array with {size} {what}(s) (shape={source.shape}) "
+                    f"while a minimum of {least} is required by {estimator}."
+                )
+        self.source, self._view, self._estimator = source, name, estimator
+        self._first_row = first_row
+        dtype = np.float32 if source.dtype == np.float32 else np.float64
+        self._describe(source.shape, dtype, source.boundaries, source.columns)
+        self.is_sparse = source.is_sparse
+
+    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        for start, stop in runs:
+            yield self.checked(self.source.read(start, stop), start)
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes in memory once read and checked, on average."""
+        return self.source.row_bytes * self.dtype.itemsize // self.source.dtype.itemsize
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.source.fingerprint(),)
+
+    def _name(self) -> str:
+        return self.source._name()
+
+    def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
+        """As of any source; what is made of a chunk is checked."""
+        deferred = self.source.deferred()
+        if deferred is None:
+            return None
+        array, read = deferred
+        door = copy(self)
+        del door.source  # which does not travel
+        return array, partial(_checked, door, read)
+
+    def map_lazily(self, function: Callable[[Any], np.ndarray], width: int) -> Any:
+        """What `function` makes of blocks of a Dask array, not computed; None of other sources."""
+        deferred = self.deferred()
+        if deferred is None:
+            return None
+        array, read = deferred
+        return array.rechunk({1: -1}).map_blocks(
+            _mapped, read, function, chunks=(array.chunks[0], (width,)),
+            dtype=self.dtype, meta=np.empty((0, width), self.dtype),
+        )  # fmt: skip
+
+    def checked(self, rows: Any, start: int) -> Any:
+        """Rows that were read from `start` on, as floats without NaN and infinity."""
+        try:
+            return check_array(
+                rows,
+                accept_sparse="csr",
+                dtype=FLOATS,
+                ensure_min_samples=0,
+                estimator=self._estimator,
+            )
+        except ValueError as error:
+            first = self._first_row + start
+            where = f"View {self._view!r}, rows {first} to {first + rows.shape[0]}"
+            raise ValueError(f"{where}: {error}") from error
+
+    def __getitem__(self, rows: Any) -> CheckedRows:
+        first = self._first_row + (rows.start or 0 if isinstance(rows, slice) else 0)
+        return CheckedRows(self.source[rows], self._view, self._estimator, first_row=first)
+
+
+def _checked(door: CheckedRows, read: Callable[[Any, int], Any], chunk: Any, start: int) -> Any:
+    return door.checked(read(chunk, start), start)
+
+
+def _mapped(
+    chunk: Any,
+    read: Callable[[Any, int], Any],
+    function: Callable[[Any], np.ndarray],
+    block_info: Any = None,
+) -> np.ndarray:
+    start = block_info[0]["array-location"][0][0] if block_info else 0
+    return function(read(chunk, start))
+
+
+def read_small(views: Views) -> Views:
+    """Views, those in memory that are no larger than a block or than their own covariance."""
+    blocks = {}
+    for name, block in views.items():
+        n_rows, n_features = block.shape
+        is_small = n_rows <= max(n_features, block_size(8 * n_features))
+        blocks[name] = in_memory(block) if is_small else block
+    return views.replace(blocks)
+
+
+def read_labels(y: Any) -> Any:
+    """Labels, those in memory that came as a Dask array, in a file or on a device."""
+    if isinstance(y, Mapping) and not issparse(y):
+        return {name: read_labels(part) for name, part in y.items()}
+    if isinstance(y, list | tuple) and any(hasattr(part, "shape") for part in y):
+        return type(y)(read_labels(part) for part in y)
+    if hasattr(y, "dask"):
+        return y.compute()
+    if is_device_array(y):
+        return at_home(y)
+    source = as_source(y) if getattr(y, "ndim", 0) == 2 else None
+    return y if source is None else in_memory(source)
 
 
 def column_names(block: Any) -> tuple[str, ...] | None:
@@ -72,7 +240,7 @@ def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndar
         return None
     column = np.empty((len(views), 1))
     weights = _check_sample_weight(
-        sample_weight, column, dtype=np.float64, ensure_non_negative=True
+        at_home(sample_weight), column, dtype=np.float64, ensure_non_negative=True
     )
     for name in views.names if reset else ():
         total = weights[views.objects(name)].sum()

@@ -9,11 +9,15 @@ they are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.sparse import vstack as sparse_vstack
+
+from mvcca._backend import at_home, is_device_array, namespace, rows_of
+from mvcca.sources import RowSource, as_source
 
 __all__ = ["Views"]
 
@@ -25,7 +29,9 @@ class Views:
     ----------
     blocks : mapping of str to matrix, or sequence of matrices
         One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features).
-        A sequence gets the names ``view0``, ``view1``, ...
+        A sequence gets the names ``view0``, ``view1``, ... Memory-mapped, HDF5, zarr and Dask
+        arrays, and what `mvcca.open_matrix` opens, stay where they are and are read in blocks.
+        Torch tensors and CuPy arrays stay on their device and are computed with there.
     index : array of int, shape (n_objects, n_views), optional
         ``index[i, v]`` is the row of object i in view v, or -1 where i is not seen in v. Without
         it row i of every matrix is object i.
@@ -77,7 +83,7 @@ class Views:
             self._seen = index >= 0
             # From here on row k of a block is the k-th object seen in that view.
             self._blocks = {
-                name: _take_rows(block, rows[rows >= 0])
+                name: take_rows(block, rows[rows >= 0])
                 for (name, block), rows in zip(self._blocks.items(), index.T, strict=True)
             }
 
@@ -150,25 +156,38 @@ class Views:
                     "positions); take columns with views[name][:, columns]."
                 )
             key = key[0]
-        rows = np.arange(len(self))[key].reshape(-1)
+        # A slice of a NumPy block copies nothing, and one of a file is read in one go.
+        rows = key if isinstance(key, slice) else np.arange(len(self))[key].reshape(-1)
+        seen = self._seen[rows]
         if self.is_paired:
-            whole = isinstance(key, slice)  # a slice of a NumPy block copies nothing
+            blocks = {name: take_rows(block, rows) for name, block in self._blocks.items()}
+        else:
             blocks = {
-                name: _take_rows(block, key if whole else rows)
-                for name, block in self._blocks.items()
+                name: take_rows(block, _as_slice(self._positions[rows, v][seen[:, v]]))
+                for v, (name, block) in enumerate(self._blocks.items())
             }
-            return Views._of(blocks, self._seen[rows])
-        position = np.cumsum(self._seen, axis=0) - 1
-        blocks = {
-            name: _take_rows(block, position[rows, v][self._seen[rows, v]])
-            for v, (name, block) in enumerate(self._blocks.items())
-        }
-        return Views._of(blocks, self._seen[rows])
+        return Views._of(blocks, seen)
 
-    @property
+    @cached_property
     def is_paired(self) -> bool:
         """Whether every object is seen in every view."""
         return bool(self._seen.all())
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        """The row of every object in each view, where it is seen there, (n_objects, n_views)."""
+        return np.cumsum(self._seen, axis=0) - 1
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether some view is not in memory but read from where it is when asked for."""
+        return any(isinstance(block, RowSource) for block in self._blocks.values())
+
+    def in_memory(self) -> Views:
+        """The same objects, all of their rows read."""
+        if not self.is_lazy:
+            return self
+        return Views._of({name: in_memory(block) for name, block in self.items()}, self._seen)
 
     def objects(self, name: str) -> np.ndarray:
         """Positions of the objects that the rows of ``views[name]`` belong to."""
@@ -191,7 +210,7 @@ class Views:
                 raise ValueError(
                     f"View {name!r} has {self[name].shape[0]} rows, got {block.shape[0]}."
                 )
-        return Views._of(dict(blocks), self.select(list(blocks)).seen)
+        return Views._of(_named_blocks(dict(blocks)), self.select(list(blocks)).seen)
 
     def add(self, name: str, block: Any) -> Views:
         """The same objects with one more view, in which all of them are seen."""
@@ -215,6 +234,18 @@ class Views:
     def __repr__(self) -> str:
         widths = ", ".join(f"{name}: {width}" for name, width in self.widths.items())
         return f"Views({len(self)} objects, {widths})"
+
+
+def in_memory(block: Any) -> Any:
+    """A matrix with all of its rows read."""
+    return block.read(0, block.shape[0]) if isinstance(block, RowSource) else block
+
+
+def take_rows(block: Any, rows: Any) -> Any:
+    """Rows of a matrix of any kind that a view may be, by a slice or an array of positions."""
+    if is_device_array(block):
+        return rows_of(block, rows)
+    return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
 
 
 def holds_views(X: Any) -> bool:
@@ -281,6 +312,8 @@ def _named_blocks(blocks: Any) -> dict[str, Any]:
 def _as_block(name: str, block: Any) -> Any:
     if not hasattr(block, "shape"):
         block = np.asarray(block)
+    elif (source := as_source(block)) is not None:
+        return source
     if len(block.shape) != 2:
         raise ValueError(
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
@@ -289,11 +322,17 @@ def _as_block(name: str, block: Any) -> Any:
     return block.tocsr() if issparse(block) and block.format != "csr" else block
 
 
-def _take_rows(block: Any, rows: Any) -> Any:
-    return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
+def _as_slice(rows: np.ndarray) -> Any:
+    """Rows that follow each other as a slice, others as they are."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 def _stack_rows(blocks: list[Any]) -> Any:
+    if all(is_device_array(block) for block in blocks):
+        return namespace(blocks[0]).concat(blocks, axis=0)
+    blocks = [at_home(in_memory(block)) for block in blocks]
     if any(issparse(block) for block in blocks):
         return csr_array(sparse_vstack(blocks, format="csr"))
     return np.concatenate([np.asarray(block) for block in blocks])

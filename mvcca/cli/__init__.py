@@ -1,9 +1,13 @@
 """The command line: from arguments to an exit code.
 
 What stands here is what any Unix tool does: one-line errors, exit codes, interrupts and broken
-pipes. The arguments are in `parser`, reading in `files`, `labels` and `compare`, the shipped data
-in `demo`, the methods in `methods`, the work in `run`, and what comes out in `table` and `report`.
-Everything that does the work is imported when there is work to do.
+pipes. The commands are in `parser`, a file of its name each, and what they may be told in
+`arguments_of_comparisons`, `arguments_of_files` and `words`.
+
+`demo` and `compare` make cases, which `run` fits methods to, and `table` and `report` show what
+came of it. `fit`, `transform`, `search` and `info` go from files to files: `inputs`, `files` and
+`labels` read, `output` and `writing` write, `running` and `checkpoint` see to long work. Everything
+that does the work is imported when there is work to do.
 """
 
 from __future__ import annotations
@@ -40,10 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
     options = parser.parse_args(arguments)
+    options.arguments = arguments
     if hasattr(sys.stdout, "reconfigure"):  # a terminal that lacks a letter is no reason to stop
         sys.stdout.reconfigure(errors="replace")
     try:
-        options.run(options, arguments)
+        options.run(options)
         sys.stdout.flush()
     except UsageError as error:
         options.parser.error(str(error))
@@ -51,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except MemoryError as error:
         return _fail(f"out of memory: {error}" if str(error) else "out of memory")
-    except KeyboardInterrupt:
-        print("\nmvcca: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        advice = f": {interrupt}" if str(interrupt) else ""
+        print(f"\nmvcca: interrupted{advice}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # Python flushes stdout once more at exit, which would fail again.

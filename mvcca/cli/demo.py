@@ -1,6 +1,7 @@
 """`mvcca demo`: the data sets that are at hand, made into cases.
 
-A new data set is a function here, a line in `_LOADERS`, and a line of help in `mvcca.cli.parser`.
+A new data set is a function here, a line in `_LOADERS`, and a line of help in
+`mvcca.cli.arguments_of_comparisons`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LAYOUTS = {
 }
 
 
-def run(options: Namespace, arguments: list[str]) -> None:
+def run(options: Namespace) -> None:
     """Run the command."""
     load, n_components, offered = _LOADERS[options.data]
     for name in ("parts", "labels", "views", "data_home"):
@@ -37,7 +38,7 @@ def run(options: Namespace, arguments: list[str]) -> None:
         cases = list(load(options))
     except OSError as error:
         raise CommandError(str(error)) from error
-    run_cases(cases, options, arguments, options.n_components or n_components)
+    run_cases(cases, options, options.n_components or n_components)
 
 
 def _digits(options: Namespace) -> Iterable[Case]:

@@ -1,7 +1,7 @@
-"""Reading an array from a file of any of the accepted formats.
+"""Reading an array from a file of any of the accepted formats, or opening it to be read by rows.
 
 An array comes back as the file has it, dense or sparse; what it may be used for is checked by
-`mvcca.cli.compare` for views and by `mvcca.cli.labels` for labels. Pickled content is never loaded,
+`mvcca.cli.inputs` for views and by `mvcca.cli.labels` for labels. Pickled content is never loaded,
 and every error names the file.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz
 
 from mvcca.cli.errors import CommandError
+from mvcca.sources import SourceError, open_matrix
 
-__all__ = ["FORMATS", "read_array"]
+__all__ = ["FORMATS", "open_array", "path_of", "read_array"]
 
-FORMATS = ".npy, .npz, .csv, .tsv or .parquet"
+FORMATS = ".npy, .npz, .h5, .zarr, .parquet, .csv or .tsv"
 
+_KEYED = (".npz", ".h5", ".hdf5", ".zarr")
+_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".parquet")
 _SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, whatever the format
 
 
@@ -51,10 +55,11 @@ def read_array(name: str, formats: str = FORMATS) -> Any:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise CommandError(f"{path}: expected a file ending in {formats}")
-    if not path.is_file():
-        raise CommandError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+    _check_exists(path)
     try:
-        array = read(path) if key is None else _read_npz(path, key)
+        array = read(path, key)
+    except SourceError as error:
+        raise CommandError(_line(error)) from error
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CommandError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
@@ -63,18 +68,73 @@ def read_array(name: str, formats: str = FORMATS) -> Any:
     return array
 
 
+def open_array(name: str) -> Any:
+    """Open one matrix where it can be read by rows, read it where it cannot.
+
+    Parameters
+    ----------
+    name : str
+        As for `read_array`.
+
+    Returns
+    -------
+    RowSource, ndarray or csr_array
+
+    Raises
+    ------
+    CommandError
+        As `read_array`.
+    """
+    path, key = _path_and_key(name)
+    if path.suffix.lower() not in _BY_ROWS and (key is not None or not _is_csr(path)):
+        return read_array(name)
+    _check_exists(path)
+    try:
+        return open_matrix(path, key)
+    except (SourceError, ImportError, OSError) as error:
+        raise CommandError(_line(error)) from error
+
+
+def path_of(name: str) -> Path:
+    """The file of an array, which may be one of several in there."""
+    return _path_and_key(name)[0]
+
+
 def _path_and_key(name: str) -> tuple[Path, str | None]:
     file, separator, key = name.rpartition(":")
-    if separator and file.lower().endswith(".npz"):
+    if separator and key and file.lower().endswith(_KEYED):
         return Path(file), key
     return Path(name), None
 
 
-def _read_npy(path: Path) -> np.ndarray:
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        raise CommandError(f"{path}: no such file")
+    if not path.is_file() and path.suffix.lower() != ".zarr":
+        raise CommandError(f"{path}: not a file")
+
+
+def _is_csr(path: Path) -> bool:
+    """Whether a file is one of `scipy.sparse.save_npz` with rows one after the other."""
+    unreadable = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+    with suppress(*unreadable), path.open("rb") as file:  # others will say what is wrong
+        if path.suffix.lower() != ".npz":
+            return False
+        archive = np.load(file, allow_pickle=False)
+        keys = set(getattr(archive, "files", ()))
+        return keys >= _SPARSE_KEYS and archive["format"].item() in (b"csr", "csr")
+    return False
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _read_npy(path: Path, _: None) -> np.ndarray:
     return np.load(path, allow_pickle=False)
 
 
-def _read_npz(path: Path, key: str | None = None) -> Any:
+def _read_npz(path: Path, key: str | None) -> Any:
     with path.open("rb") as file:  # np.load leaves a damaged file open
         archive = np.load(file, allow_pickle=False)
         if not hasattr(archive, "files"):
@@ -91,7 +151,7 @@ def _read_npz(path: Path, key: str | None = None) -> Any:
         return archive[key]
 
 
-def _read_table(path: Path) -> np.ndarray:
+def _read_table(path: Path, _: None) -> np.ndarray:
     """Rows of equal length; a header is a first line with a word where the second has a number."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     head = list(islice(_lines(path, delimiter), 2))
@@ -146,7 +206,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _read_parquet(path: Path) -> np.ndarray:
+def _read_parquet(path: Path, _: None) -> np.ndarray:
     try:
         import pandas as pd
 
@@ -166,10 +226,18 @@ def _read_parquet(path: Path) -> np.ndarray:
     return frame.to_numpy(dtype=str)
 
 
-_READERS = {
+def _read_rows(path: Path, key: str | None) -> Any:
+    source = open_matrix(path, key)
+    return source.read(0, len(source))
+
+
+_READERS: dict[str, Callable[[Path, Any], Any]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".csv": _read_table,
     ".tsv": _read_table,
     ".parquet": _read_parquet,
+    ".h5": _read_rows,
+    ".hdf5": _read_rows,
+    ".zarr": _read_rows,
 }

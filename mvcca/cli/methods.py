@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from mvcca.views import Views
 
-__all__ = ["DEFAULT", "METHODS", "Method"]
+__all__ = ["DEFAULT", "METHODS", "Method", "listing"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class Method:
 _CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
 _KCCA, _NCCA = "mvcca.kernel:KCCA", "mvcca.kernel:NCCA"
 _PLS, _CFA = "mvcca.linear:PLS", "mvcca.linear:CFA"
+_LGCFL, _JRL, _CMOLRS = "mvcca.linear:LGCFL", "mvcca.linear:JRL", "mvcca.linear:CMOLRS"
 _MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
 
 _TABLE = (
@@ -147,7 +148,17 @@ _TABLE = (
         "labels",
         {"within": "sample"},
     ),
+    Method("lgcfl", "LGCFL", "regression of labels on few features", _LGCFL, "labels"),
+    Method("jrl", "JRL", "the same, tied by pairs and nearest neighbours", _JRL, "labels"),
+    Method("cmolrs", "CMOLRS", "low-rank similarity from triplets of rows", _CMOLRS, "labels"),
 )
 
 METHODS = {method.name: method for method in _TABLE}
 DEFAULT = ("cca", "mvcca", "three-view-cca", "mlcca", "mvmlcca", "mvmlcca-sample")
+
+
+def listing() -> str:
+    """All methods with what they learn from, a line each, for the help."""
+    return "\n".join(
+        f"  {name:15s}{method.summary} [{method.learns_from}]" for name, method in METHODS.items()
+    )

@@ -5,10 +5,8 @@ Pieces take plain text and escape it; what is said with them stands in `mvcca.cl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 
 __all__ = [
     "cell",
@@ -20,7 +18,6 @@ __all__ = [
     "paragraph",
     "row",
     "table",
-    "write",
 ]
 
 _STYLE = """
@@ -126,13 +123,3 @@ def figure(address: str, width: int, caption: str) -> str:
     text = escape(caption)
     image = f'<img src="{address}" width="{width}" alt="{text}">'
     return f"<figure>{image}\n<figcaption>{text}</figcaption></figure>"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

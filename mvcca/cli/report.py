@@ -16,8 +16,8 @@ from pathlib import Path
 from sklearn import config_context
 
 from mvcca.cli import figures, page
-from mvcca.cli.errors import CommandError
 from mvcca.cli.examples import Example, Item, examples
+from mvcca.cli.output import replacing
 from mvcca.cli.run import Settings
 from mvcca.cli.table import Line, Results, pretty, written
 
@@ -64,10 +64,9 @@ def write_report(
         page.heading(2, "settings"),
         _facts(results, settings, arguments),
     ]
-    try:
-        page.write(path, page.page(_TITLE, parts))
-    except OSError as error:
-        raise CommandError(f"{path}: the report cannot be written: {error.strerror}") from error
+    text = page.page(_TITLE, parts)
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 # ---- tables -------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from mvcca.cli.case import Case
 from mvcca.cli.errors import CommandError
+from mvcca.cli.output import writable
 from mvcca.cli.progress import Progress
 from mvcca.cli.run import Settings, at_random, check_settings, run_case
 from mvcca.cli.table import Results
@@ -19,18 +19,14 @@ from mvcca.cli.table import Results
 __all__ = ["run_cases"]
 
 
-def run_cases(
-    cases: Sequence[Case], options: Namespace, arguments: Sequence[str], n_components: int
-) -> None:
+def run_cases(cases: Sequence[Case], options: Namespace, n_components: int) -> None:
     """Run all cases; the table of each is printed as soon as it is there.
 
     Parameters
     ----------
     cases : sequence of Case
     options : Namespace
-        As `mvcca.cli.parser` makes them.
-    arguments : sequence of str
-        What the user typed, for the report.
+        As `mvcca.cli.parser` makes them; the report tells ``arguments``, what the user typed.
     n_components : int
         Dimension of the shared space.
 
@@ -42,7 +38,7 @@ def run_cases(
     """
     settings = _settings(options, n_components)
     check_settings(settings)
-    page = None if options.report is None else _writable(Path(options.report))
+    page = None if options.report is None else writable(options.report)
     results = []
     with Progress() as progress:
         for case in cases:
@@ -64,7 +60,7 @@ def run_cases(
         progress.say("drawing the report")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # letters of labels that the font lacks, and the like
-            write_report(page, results, settings, arguments)
+            write_report(page, results, settings, options.arguments)
     print(f"\nReport: {page}")
 
 
@@ -84,12 +80,3 @@ def _settings(options: Namespace, n_components: int) -> Settings:
 def _is_small(case: Case) -> bool:
     """Whether threads cost more than they gain, the more so on a busy machine."""
     return sum(block.shape[0] * block.shape[1] for _, block in case.train.items()) < 10**6
-
-
-def _writable(page: Path) -> Path:
-    """The path, found wanting before the work rather than after it."""
-    if page.is_dir():
-        raise CommandError(f"{page}: the report must be a file, this is a folder")
-    if not page.parent.is_dir():
-        raise CommandError(f"{page}: the report's folder does not exist")
-    return page

@@ -13,8 +13,12 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
+from mvcca._backend import is_device_array, namespace, placed
+from mvcca.config import block_size
 from mvcca.kernel._kernels import Kernel, columns_of
 from mvcca.linalg import Rotation
+from mvcca.sources import RowSource
+from mvcca.views import in_memory
 
 _ROUNDING = 10 * np.finfo(np.float64).eps
 
@@ -30,7 +34,7 @@ class FeatureMap(Protocol):
     def n_features(self) -> int:
         """Of what the map makes of a row."""
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Any) -> Any:
         """φ of every row, (n_rows, n_features)."""
 
     def basis(self, X: Any) -> np.ndarray:
@@ -79,6 +83,8 @@ class FourierFeatures:
         return self.frequencies.shape[1]
 
     def __call__(self, X: Any) -> np.ndarray:
+        if is_device_array(X):
+            return namespace(X).cos(X @ placed(self.frequencies, X) + placed(self.phases, X))
         angles = np.asarray(X @ self.frequencies.astype(X.dtype))  # float32 rows stay float32
         angles += self.phases.astype(X.dtype)
         return np.cos(angles, out=angles)
@@ -132,12 +138,13 @@ class LandmarkFeatures:
         ValueError
             If k of the landmarks is not finite, symmetric and positive semi-definite.
         """
+        chosen = in_memory(X[rows])
         if kernel.is_precomputed:
             origin, landmarks = None, rows
-            K = columns_of(X[rows], rows)
+            K = columns_of(chosen, rows)
         else:
             origin = _origin(kernel, X)
-            landmarks = _moved(X[rows], origin)
+            landmarks = _moved(chosen, origin)
             K = kernel(landmarks, landmarks)
         factor, order = _pivoted_cholesky(K)
         return cls(kernel, landmarks[order], factor, origin, X.shape[1])
@@ -176,6 +183,7 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
     ----------
     .. [1] Bach and Jordan, "Kernel Independent Component Analysis", JMLR 2002, section 4.
     """
+    X = in_memory(X)
     if kernel.is_precomputed:
         residual = np.asarray(X.diagonal(), dtype=np.float64)
     else:
@@ -199,7 +207,8 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
 
 
 def _origin(kernel: Kernel, X: Any) -> np.ndarray | None:
-    """The mean of dense rows, where taking it off changes nothing but digits."""
+    """The mean of dense rows, where taking it off changes nothing but digits: about is enough."""
+    X = in_memory(X[: block_size(8 * X.shape[1])]) if isinstance(X, RowSource) else X
     if issparse(X) or not kernel.sees_only_differences:
         return None
     return X.mean(axis=0, dtype=np.float64)

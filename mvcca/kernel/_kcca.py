@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial
 from numbers import Integral, Real
-from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from mvcca._backend import is_device_array, namespace
+from mvcca.base import all_or_nothing
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
@@ -25,7 +26,7 @@ from mvcca.linear._estimator import blocks_between
 from mvcca.linear._problem import Problem
 from mvcca.statistics import Moments
 from mvcca.validation import of_view
-from mvcca.views import Views
+from mvcca.views import Views, take_rows
 
 _SEED_BOUND = 2**31 - 1
 
@@ -173,6 +174,7 @@ class KCCA(MVCCA):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the feature maps, add up moments of features, and find the functions.
 
@@ -206,6 +208,7 @@ class KCCA(MVCCA):
         return self
 
     @available_if(_has_approximation)
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the moments of the features and solve again.
 
@@ -312,10 +315,20 @@ class KCCA(MVCCA):
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
 
-    def _project(self, name: str, block: Any) -> np.ndarray:
+    @property
+    def _computes_on_devices(self) -> bool:  # type: ignore[override]
+        """Fourier features are; kernels with landmarks are scikit-learn's, at home."""
+        return self.approximation == "fourier"
+
+    def _project(self, name: str, block: Any) -> Any:
         features = self.feature_maps_[name]
+        slices = list(block_slices(block.shape[0], 8 * features.n_features)) or [slice(0, 0)]
+        if is_device_array(block):
+            project = partial(super()._project, name)
+            parts = [project(features.basis(take_rows(block, rows))) for rows in slices]
+            return namespace(block).concat(parts, axis=0)
         scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
-        for rows in block_slices(block.shape[0], 8 * features.n_features):
+        for rows in slices:
             scores[rows] = super()._project(name, features.basis(block[rows]))
         return scores
 
@@ -325,12 +338,9 @@ class KCCA(MVCCA):
 
 def _moments(maps: Mapping[str, FeatureMap], views: Views, weights: np.ndarray | None) -> Moments:
     """Moments of the features of all rows, of which a block at a time is in memory."""
-    n_features = sum(features.n_features for features in maps.values())
-    blocks = (
-        Moments.of(_features(maps, views[rows]), None if weights is None else weights[rows])
-        for rows in block_slices(len(views), 8 * n_features, at_least=n_features // 4)
-    )
-    return reduce(add, blocks)
+    widths = {name: features.n_features for name, features in maps.items()}
+    on_device = all(isinstance(features, FourierFeatures) for features in maps.values())
+    return Moments.of_features(partial(_features, maps), views, widths, weights, on_device)
 
 
 def _features(maps: Mapping[str, FeatureMap], views: Views) -> Views:

@@ -13,6 +13,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
+from mvcca._backend import at_home
+from mvcca.views import in_memory, take_rows
+
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
 
 _MEDIAN_ROWS = 1000  # whose half a million distances tell the median to about a percent
@@ -70,8 +73,8 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
         If a distance exceeds the largest float.
     """
     if X.shape[0] > _MEDIAN_ROWS:
-        X = X[np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False))]
-    X = X.astype(np.float64)
+        X = take_rows(X, np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False)))
+    X = at_home(in_memory(X)).astype(np.float64)
     if not issparse(X):
         X = X - X.mean(axis=0)  # distances stay, and their digits too
     squares = euclidean_distances(X, squared=True)

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import MultiViewEstimator
+from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
 from mvcca.measures import column_correlations
@@ -109,6 +109,7 @@ class NCCA(MultiViewEstimator):
     """
 
     _max_views = 2
+    _computes_on_devices = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), Mapping],
@@ -138,6 +139,7 @@ class NCCA(MultiViewEstimator):
         self.n_iter = n_iter
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the neighbours of every row in its view, and the functions.
 
@@ -159,7 +161,7 @@ class NCCA(MultiViewEstimator):
             an object is seen in one view only.
         """
         self._validate_params()
-        views, _ = self._open_fit(X, y, None)
+        views = self._open_fit(X, y, None)[0].in_memory()
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "

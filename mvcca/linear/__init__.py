@@ -1,12 +1,27 @@
-"""Linear methods: one affine map per view, found from a statistic of the rows.
+"""Linear methods: one affine map per view.
 
-`CCA`, `MVCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
+`CCA`, `MVCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone. `LGCFL`,
+`JRL` and `CMOLRS` are supervised baselines that retrieval is compared with in the literature.
 """
 
 from mvcca.linear._cca import CCA
+from mvcca.linear._cmolrs import CMOLRS
+from mvcca.linear._jrl import JRL
+from mvcca.linear._lgcfl import LGCFL
 from mvcca.linear._mlcca import MLCCA
 from mvcca.linear._mvcca import MVCCA, with_labels_as_view
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 
-__all__ = ["CCA", "CFA", "MLCCA", "MVCCA", "MVMLCCA", "PLS", "with_labels_as_view"]
+__all__ = [
+    "CCA",
+    "CFA",
+    "CMOLRS",
+    "JRL",
+    "LGCFL",
+    "MLCCA",
+    "MVCCA",
+    "MVMLCCA",
+    "PLS",
+    "with_labels_as_view",
+]

@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca._backend import at_home, placed, precision
 from mvcca.base import MultiViewEstimator
 from mvcca.config import block_slices
 from mvcca.labels import indicator_matrices
@@ -22,7 +23,7 @@ from mvcca.linear._shrinkage import ledoit_wolf_ridge
 from mvcca.measures import average_precision, column_correlations, unit_rows
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import column_slices
-from mvcca.validation import encode_views, is_per_view
+from mvcca.validation import encode_views, is_per_view, read_labels
 from mvcca.views import Views, holds_views
 
 
@@ -73,7 +74,8 @@ class LinearEstimator(MultiViewEstimator):
         per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, second, reset=False, unpaired=unpaired).views
-        scores = views.replace({name: self._project(name, block) for name, block in views.items()})
+        blocks = {name: at_home(self._scores(name, block)) for name, block in views.items()}
+        scores = views.replace(blocks).in_memory()
         pairs = [pair for pair in combinations(views.names, 2) if _n_shared(views, *pair) > 1]
         if pairs:
             return float(np.mean([column_correlations(*_shared(scores, *pair)) for pair in pairs]))
@@ -84,10 +86,10 @@ class LinearEstimator(MultiViewEstimator):
             )
         return _mean_average_precision(scores, y, per_view)
 
-    def _project(self, name: str, block: Any) -> np.ndarray:
+    def _project(self, name: str, block: Any) -> Any:
         scores = super()._project(name, block)
         if self.power:
-            scores *= np.maximum(self.eigenvalues_, 0) ** self.power
+            scores *= placed(np.maximum(self.eigenvalues_, 0) ** self.power, scores)
         return scores
 
     # ---- the ending of every fit ----------------------------------------------------------------
@@ -188,17 +190,16 @@ def in_row_space(
 def rotate(
     views: Views,
     weights: np.ndarray | None,
-    find: Mapping[str, Callable[[np.ndarray, np.ndarray | None], Rotation]],
+    find: Mapping[str, Callable[[np.ndarray, np.ndarray | None], tuple[Rotation, np.ndarray]]],
 ) -> tuple[Views, dict[str, Rotation]]:
     """Views, those named by `find` in the basis it finds and in float64; and the bases."""
     blocks, rotations = dict(views.items()), {}
     for name, basis_of in find.items():
-        block = blocks[name]
+        block = at_home(blocks[name])
         if issparse(block):  # n x d is smaller than the d x d statistic would be
             block = block.toarray()
         block = block.astype(np.float64, copy=False)
-        rotations[name] = basis_of(block, _own_weights(views, name, weights))
-        blocks[name] = rotations[name].apply(block)
+        rotations[name], blocks[name] = basis_of(block, _own_weights(views, name, weights))
     return views.replace(blocks), rotations
 
 
@@ -248,11 +249,12 @@ def with_ridge(
     for name, B in within.items():
         if not reg[name]:
             continue
+        ridge = reg[name] * variances[name].mean()
         if name in rotations:
-            identity = rotations[name].ridge()
+            ridged[name] = B + ridge * rotations[name].ridge()
         else:  # a constant column stays out of the problem: its weight is 0, not nearly 0
-            identity = np.diag((variances[name] > 0).astype(float))
-        ridged[name] = B + reg[name] * variances[name].mean() * identity
+            ridged[name] = B.copy()
+            np.fill_diagonal(ridged[name], variances[name] + ridge * (variances[name] > 0))
     return ridged
 
 
@@ -278,21 +280,25 @@ def whiten(within: Mapping[str, np.ndarray]) -> dict[str, Whitener]:
 def check_variances(within: Mapping[str, np.ndarray]) -> None:
     """Views whose squares overflow, or that never vary, are errors."""
     for name, B in within.items():
-        variances = np.diag(B)
-        if not np.isfinite(B).all():
-            raise ValueError(
-                f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
-            )
-        if not (variances > 0).any():
-            raise ValueError(
-                f"view {name!r} has no variance: all its rows are the same in double precision. "
-                "Drop the view, or rescale it if its values are extremely small."
-            )
+        check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
+
+
+def check_variance(name: str, variances: np.ndarray) -> None:
+    """A view whose squares overflow, or that never varies, is an error."""
+    if not np.isfinite(variances).all():
+        raise ValueError(
+            f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
+        )
+    if not (variances > 0).any():
+        raise ValueError(
+            f"view {name!r} has no variance: all its rows are the same in double precision. "
+            "Drop the view, or rescale it if its values are extremely small."
+        )
 
 
 def input_precision(views: Views) -> float:
     """Unit roundoff of the coarsest view."""
-    return max(float(np.finfo(block.dtype).eps) for _, block in views.items())
+    return max(float(np.finfo(precision(block)).eps) for _, block in views.items())
 
 
 def _own_weights(views: Views, name: str, weights: np.ndarray | None) -> np.ndarray | None:
@@ -311,7 +317,7 @@ def _shared(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
     """Mean over ordered pairs of views; within a single view the query itself ranks last."""
-    table, codes = encode_views(scores, y, per_view)
+    table, codes = encode_views(scores, read_labels(y), per_view)
     indicators = indicator_matrices(table.vectors)[0]
     names = scores.names
     unit = {name: unit_rows(np.asarray(scores[name], dtype=float)) for name in names}

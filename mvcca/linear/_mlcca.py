@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +14,10 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.labels import LabelTable
+from mvcca._backend import at_home, precision
+from mvcca.base import all_or_nothing
 from mvcca.linalg import canonical_directions
 from mvcca.linear._estimator import (
-    LinearEstimator,
     blocks_between,
     check_label_vectors,
     in_row_space,
@@ -26,21 +26,23 @@ from mvcca.linear._estimator import (
     whiten,
     with_ridge,
 )
+from mvcca.linear._label_weighted import (
+    DrawnLabelFeatures,
+    LabelledViews,
+    LabelWeightedEstimator,
+)
 from mvcca.linear._neighbors import nearest_label_pairs
-from mvcca.similarity import LabelGram, Similarity, similarity_function
-from mvcca.statistics import LabelSums, Moments
+from mvcca.similarity import Similarity, similarity_function
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.statistics._moments import _ROUNDING, column_slices
 from mvcca.views import Views
 
+_NEVER_NEGATIVE = ("sqexp", "exp", "equal")
+
 
 @dataclass(frozen=True, eq=False)
-class _LabelledRows:
+class _LabelledRows(LabelledViews):
     """Rows with their labels. They add, but are as large as the data."""
-
-    views: Views
-    table: LabelTable
-    codes: Mapping[str, np.ndarray]
-    weights: np.ndarray | None
 
     def __add__(self, other: _LabelledRows) -> _LabelledRows:
         table, lines = self.table.merge(other.table)
@@ -51,17 +53,11 @@ class _LabelledRows:
         }
         weights = None
         if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([self._object_weights(), other._object_weights()])
+            weights = np.concatenate([self.object_weights(), other.object_weights()])
         return _LabelledRows(Views.concatenate([self.views, other.views]), table, codes, weights)
 
-    def _object_weights(self) -> np.ndarray:
-        return np.ones(len(self.views)) if self.weights is None else self.weights
 
-    def weights_of(self, name: str) -> np.ndarray:
-        return self._object_weights()[self.views.objects(name)]
-
-
-class MLCCA(LinearEstimator):
+class MLCCA(LabelWeightedEstimator):
     """Multi-label canonical correlation analysis.
 
     CCA over all pairs of rows of two views, each weighted by how alike its labels are [1]_:
@@ -97,8 +93,18 @@ class MLCCA(LinearEstimator):
         shrinks as Ledoit and Wolf do.
     power : float, default=0.0
         Scores are multiplied by λ^power.
+    label_features : {None, "fourier", "nystroem"}, default=None
+        None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
+        labels), pairs are n² and sums as large as the data: features Φ of label vectors with
+        Φ(z)ᵀΦ(z') ≈ f(z, z') then take memory by their number only. "fourier" are random features
+        of "sqexp" and "exp", with an error of order 1 / √n_label_features; "nystroem" are
+        similarities to landmark label vectors, for any positive semi-definite similarity, exact
+        if all distinct label vectors are landmarks.
+    n_label_features : int, default=500
+        Fourier features (an even number), or landmarks; used with `label_features` only.
     random_state : int, RandomState or None, default=None
-        Order of ties; used with `n_neighbors` only.
+        Order of ties; seed of label features and of the rows of `covariance_error_`. Used with
+        `n_neighbors` and `label_features` only.
 
     Attributes
     ----------
@@ -112,7 +118,16 @@ class MLCCA(LinearEstimator):
         Components found: fewer than asked for where the data cannot give them; with c classes and
         "equal", c - 1.
     n_label_vectors_ : int
-        Number of distinct label vectors.
+        Number of distinct label vectors; without `label_features` only.
+    label_feature_map_ : FourierLabelFeatures or LandmarkLabelFeatures
+        Φ, as drawn from the first batch; with `label_features` only, as the next two.
+    n_label_features_ : int
+        Number of features: fewer than landmarks where some landmarks add nothing to the others.
+    covariance_error_ : float
+        How far off Φ is: ‖Ψ̃ - Ψ‖ / ‖Ψ‖ in the Frobenius norm, of all blocks of the
+        label-weighted covariance made by features (Ψ̃) and by pairs (Ψ), both over the same rows: up
+        to 2000 of each view, drawn from the first batch by `random_state`. Each view is scaled to
+        ‖Ψ_pp‖ = 1, so that its units do not matter.
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str
@@ -140,15 +155,10 @@ class MLCCA(LinearEstimator):
     9
     """
 
-    _min_views = 1
-    _supervised = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearEstimator._parameter_constraints,
-        "similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
-        "sigma": [Interval(Real, 0, None, closed="neither")],
+        **LabelWeightedEstimator._parameter_constraints,
         "weighting": [StrOptions({"pairs", "means"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -161,6 +171,8 @@ class MLCCA(LinearEstimator):
         n_neighbors: int | None = None,
         reg: float | str | Mapping[str, float] = 1e-4,
         power: float = 0.0,
+        label_features: str | None = None,
+        n_label_features: int = 500,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -170,8 +182,11 @@ class MLCCA(LinearEstimator):
         self.n_neighbors = n_neighbors
         self.reg = reg
         self.power = power
+        self.label_features = label_features
+        self.n_label_features = n_label_features
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the maps from labelled views, paired or not.
 
@@ -200,6 +215,7 @@ class MLCCA(LinearEstimator):
         self._statistic = None
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows and fit again; batches give what `fit` gives.
 
@@ -224,31 +240,38 @@ class MLCCA(LinearEstimator):
         first = self._is_first_batch()
         batch = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight, reset=first))
         rows = self._with_earlier(batch)
-        self._fit(rows)
+        self._fit(rows, None if first else self._drawn)
         self._statistic = rows
         return self
 
-    def _fit(self, data: _LabelledRows) -> None:
-        if self.n_neighbors is not None and self.weighting == "means":
-            raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
+    def _fit(self, data: _LabelledRows, drawn: DrawnLabelFeatures | None = None) -> None:
+        """Fit to rows, with the label features that an earlier batch drew, if there was one."""
+        self._check_choices()
         reg = self._reg_of_views(data.views.names, data.views, data.weights)
         views, rotations = in_row_space(data.views, data.weights, reg)
-        sums = LabelSums.of(views, data.table, data.codes, data.weights)
-        check_label_vectors(sums)
-        mean = sums.mean()
-        if self.weighting == "means":
-            sums = sums.averaged()
-            data = _label_means(sums)
-            views = data.views
-        if self.n_neighbors is None:
-            between, row_weights = self._all_pairs(sums, mean, data)
+        rows = _LabelledRows(views, data.table, data.codes, data.weights)
+        drawn = drawn or self._draw_label_features(rows)
+        sums: LabelSums | LabelFeatureSums
+        if drawn is not None:
+            sums = drawn.sums(rows)
+            mean = sums.mean()
+            between, row_weights = self._all_pairs_by_features(sums, drawn, rows)
         else:
-            between, row_weights = self._nearest_pairs(views, mean, data)
+            sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
+            check_label_vectors(sums)
+            mean = sums.mean()
+            if self.weighting == "means":
+                sums = sums.averaged()
+                data = rows = _label_means(sums)
+            if self.n_neighbors is None:
+                between, row_weights = self._all_pairs(sums, mean, rows)
+            else:
+                between, row_weights = self._nearest_pairs(mean, rows)
         for name, weights in row_weights.items():
-            _check_weights(name, weights)
+            _check_weights(name, weights, exact=drawn is None)
         within = {
             name: _scatter_about(block, row_weights[name], mean[name])
-            for name, block in views.items()
+            for name, block in rows.views.items()
         }
         variances = variances_within(within, rotations)
         solution = canonical_directions(
@@ -258,28 +281,43 @@ class MLCCA(LinearEstimator):
             input_precision(data.views),
         )
         self._learn(solution, mean, rotations, variances)
-        self.n_label_vectors_ = len(sums.table)
+        self._learn_labels(sums, drawn)
+
+    def _check_choices(self) -> None:
+        if self.n_neighbors is not None and self.weighting == "means":
+            raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
+        if self.label_features is None:
+            return
+        if self.n_neighbors is not None or self.weighting == "means":
+            raise ValueError(
+                "label_features are for sums over all pairs of rows: they need n_neighbors=None "
+                'and weighting="pairs".'
+            )
 
     def _all_pairs(
-        self, sums: LabelSums, mean: Mapping[str, np.ndarray], data: _LabelledRows
+        self, sums: LabelSums, mean: Mapping[str, np.ndarray], rows: _LabelledRows
     ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
         """C_pq of every pair of views, and what each row weighs in its view's C_pp."""
-        gram = LabelGram(sums.table, self.similarity, self.sigma)
+        gram = self._gram(sums.table)
         between = blocks_between(sums.covariance(gram, mean), sums.widths)
-        likeness = sums.row_weights(gram)  # of a label vector to the rows of each view
-        names, totals = list(sums.widths), sums.counts.sum(axis=0)
-        row_weights = {}
-        for p, name in enumerate(names):
-            others = [q for q in range(len(names)) if q != p] or [p]
-            label_weight = likeness[:, others].mean(axis=1)
-            row_weights[name] = label_weight[data.codes[name]] * data.weights_of(name) / totals[p]
+        return between, _row_weights(sums.row_weights(gram), rows)
+
+    def _all_pairs_by_features(
+        self, sums: LabelFeatureSums, drawn: DrawnLabelFeatures, rows: _LabelledRows
+    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
+        """The same by label features, whose error may make weights negative."""
+        between = blocks_between(sums.covariance(), sums.widths)
+        row_weights = _row_weights(drawn.row_weights(sums, rows.table), rows)
+        if self.similarity in _NEVER_NEGATIVE:
+            row_weights = _cut_at_zero(row_weights)
         return between, row_weights
 
     def _nearest_pairs(
-        self, views: Views, mean: Mapping[str, np.ndarray], data: _LabelledRows
+        self, mean: Mapping[str, np.ndarray], data: _LabelledRows
     ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
         """The same over the pairs of a row and its nearest rows in label space."""
         assert self.n_neighbors is not None
+        views = data.views
         order = check_random_state(self.random_state).permutation(len(views))
         formula = similarity_function(self.similarity, self.sigma)
         names = views.names
@@ -305,6 +343,34 @@ class MLCCA(LinearEstimator):
         return between, row_weights
 
 
+def _row_weights(likeness: np.ndarray, rows: _LabelledRows) -> dict[str, np.ndarray]:
+    """Each row's share of its view times the mean likeness of its labels to the other views."""
+    row_weights = {}
+    for p, name in enumerate(rows.views.names):
+        others = [q for q in range(likeness.shape[1]) if q != p] or [p]
+        label_weight, own = likeness[:, others].mean(axis=1), rows.weights_of(name)
+        row_weights[name] = label_weight[rows.codes[name]] * own / own.sum()
+    return row_weights
+
+
+def _cut_at_zero(row_weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights without the negative ones that the error of label features has made."""
+    cut = {}
+    for name, weights in row_weights.items():
+        negative = weights < -1e-12 * weights.max()  # what is less is rounding
+        if negative.any():
+            share = -weights[negative].sum() / weights.sum()
+            cut[name] = f"{np.count_nonzero(negative)} of {name!r} ({share:.1e} of all weight)"
+    if cut:
+        warnings.warn(
+            f"Label features give rows a negative weight: {', '.join(cut.values())}. They count "
+            "for nothing in the constraint; raise n_label_features to have them count.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return {name: np.maximum(weights, 0) for name, weights in row_weights.items()}
+
+
 def _label_means(sums: LabelSums) -> _LabelledRows:
     """Each view's mean row per label vector as rows, unpaired."""
     blocks, codes = {}, {}
@@ -314,7 +380,7 @@ def _label_means(sums: LabelSums) -> _LabelledRows:
     return _LabelledRows(Views.unpaired(blocks), sums.table, codes, None)
 
 
-def _check_weights(name: str, weights: np.ndarray) -> None:
+def _check_weights(name: str, weights: np.ndarray, exact: bool) -> None:
     if (weights < 0).any():
         raise ValueError(
             f"Rows of view {name!r} get negative weights: the similarity is negative on average. "
@@ -326,7 +392,7 @@ def _check_weights(name: str, weights: np.ndarray) -> None:
             f"The views have nothing in common: no labels of view {name!r} are like any of the "
             "other views. Check that labels mean the same in all views."
         )
-    if lonely:
+    if lonely and exact:
         warnings.warn(
             f"The labels of {lonely} rows of view {name!r} are like none of the other views: these "
             "rows count for nothing.",
@@ -339,13 +405,14 @@ def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ; weights are in the row weights' own units."""
     moments = Moments.of(Views({"": X}), weights)
     shift = moments.means[0] - mean
-    rounding = max(_ROUNDING, 4 * len(weights) * np.finfo(X.dtype).eps ** 2)  # of a mean
+    rounding = max(_ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean
     shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved
     return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)
 
 
 def _cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
     """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
+    X, Y = at_home(X), at_home(Y)
     if not issparse(X):
         X, mean_x = X - mean_x, np.zeros_like(mean_x)
     if not issparse(Y):

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from mvcca.base import all_or_nothing
 from mvcca.labels import encode_labels
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._estimator import (
@@ -95,6 +96,7 @@ class MVCCA(LinearEstimator):
         self.reg = reg
         self.power = power
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the maps from paired, or partly paired, views.
 
@@ -133,6 +135,7 @@ class MVCCA(LinearEstimator):
         self._statistic = None
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
 

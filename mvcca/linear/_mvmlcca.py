@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
+from mvcca.base import all_or_nothing
 from mvcca.labels import LabelTable
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._estimator import (
-    LinearEstimator,
     blocks_between,
     blocks_within,
     check_label_vectors,
@@ -25,16 +24,23 @@ from mvcca.linear._estimator import (
     whiten,
     with_ridge,
 )
-from mvcca.similarity import LabelGram, Similarity
-from mvcca.statistics import LabelSums, Moments
+from mvcca.linear._label_weighted import (
+    DrawnLabelFeatures,
+    LabelledViews,
+    LabelWeightedEstimator,
+)
+from mvcca.similarity import Similarity
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.views import Views
+
+Sums = TypeVar("Sums", LabelSums, LabelFeatureSums)
 
 
 @dataclass(frozen=True, eq=False)
-class _Statistic:
+class _Statistic(Generic[Sums]):
     """Label sums of all views and, for the ordinary constraint, the moments of each."""
 
-    sums: LabelSums
+    sums: Sums
     moments: Mapping[str, Moments]
 
     @classmethod
@@ -45,16 +51,23 @@ class _Statistic:
         codes: Mapping[str, np.ndarray],
         weights: np.ndarray | None,
         with_moments: bool,
-    ) -> _Statistic:
+    ) -> _Statistic[LabelSums]:
         moments = own_moments(views, weights) if with_moments else {}
-        return cls(LabelSums.of(views, table, codes, weights), moments)
+        return _Statistic(LabelSums.of(views, table, codes, weights), moments)
 
-    def __add__(self, other: _Statistic) -> _Statistic:
+    @classmethod
+    def by_features(
+        cls, drawn: DrawnLabelFeatures, rows: LabelledViews, with_moments: bool
+    ) -> _Statistic[LabelFeatureSums]:
+        moments = own_moments(rows.views, rows.weights) if with_moments else {}
+        return _Statistic(drawn.sums(rows), moments)
+
+    def __add__(self, other: _Statistic[Sums]) -> _Statistic[Sums]:
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
         return _Statistic(self.sums + other.sums, moments)
 
 
-class MVMLCCA(LinearEstimator):
+class MVMLCCA(LabelWeightedEstimator):
     """Multi-view multi-label canonical correlation analysis.
 
     Brings rows of different views together as far as their labels are alike, paired or not [1]_:
@@ -88,6 +101,18 @@ class MVMLCCA(LinearEstimator):
         changes nothing; "auto" shrinks as Ledoit and Wolf do.
     power : float, default=0.0
         Scores are multiplied by λ^power.
+    label_features : {None, "fourier", "nystroem"}, default=None
+        None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
+        labels), pairs are n² and sums as large as the data: features Φ of label vectors with
+        Φ(z)ᵀΦ(z') ≈ g(z, z') then take memory by their number only. "fourier" are random features
+        of "sqexp" and "exp", with an error of order 1 / √n_label_features; "nystroem" are
+        similarities to landmark label vectors, for any positive semi-definite similarity, exact
+        if all distinct label vectors are landmarks.
+    n_label_features : int, default=500
+        Fourier features (an even number), or landmarks; used with `label_features` only.
+    random_state : int, RandomState or None, default=None
+        Seed of frequencies, landmarks and the rows of `covariance_error_`; used with
+        `label_features` only.
 
     Attributes
     ----------
@@ -100,7 +125,16 @@ class MVMLCCA(LinearEstimator):
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     n_label_vectors_ : int
-        Number of distinct label vectors.
+        Number of distinct label vectors; without `label_features` only.
+    label_feature_map_ : FourierLabelFeatures or LandmarkLabelFeatures
+        Φ, as drawn from the first batch; with `label_features` only, as the next two.
+    n_label_features_ : int
+        Number of features: fewer than landmarks where some landmarks add nothing to the others.
+    covariance_error_ : float
+        How far off Φ is: ‖Ψ̃ - Ψ‖ / ‖Ψ‖ in the Frobenius norm, of all blocks of the
+        label-weighted covariance made by features (Ψ̃) and by pairs (Ψ), both over the same rows: up
+        to 2000 of each view, drawn from the first batch by `random_state`. Each view is scaled to
+        ‖Ψ_pp‖ = 1, so that its units do not matter.
     ranks_ : dict of str to int
         Rank of each view's constraint.
     view_names_ : tuple of str
@@ -136,12 +170,8 @@ class MVMLCCA(LinearEstimator):
     (32, 5)
     """
 
-    _min_views = 1
-    _supervised = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearEstimator._parameter_constraints,
-        "similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
-        "sigma": [Interval(Real, 0, None, closed="neither")],
+        **LabelWeightedEstimator._parameter_constraints,
         "within": [StrOptions({"label", "sample"})],
     }
 
@@ -154,6 +184,9 @@ class MVMLCCA(LinearEstimator):
         within: str = "label",
         reg: float | str | Mapping[str, float] = 1e-4,
         power: float = 0.0,
+        label_features: str | None = None,
+        n_label_features: int = 500,
+        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.similarity = similarity
@@ -161,7 +194,11 @@ class MVMLCCA(LinearEstimator):
         self.within = within
         self.reg = reg
         self.power = power
+        self.label_features = label_features
+        self.n_label_features = n_label_features
+        self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the maps from labelled views, paired or not.
 
@@ -187,15 +224,21 @@ class MVMLCCA(LinearEstimator):
         self._validate_params()
         views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
         reg = self._reg_of_views(views.names, views, weights)
-        rows, rotations = in_row_space(views, weights, reg)
-        statistic = _Statistic.of(rows, table, codes, weights, with_moments=self.within == "sample")
+        blocks, rotations = in_row_space(views, weights, reg)
+        rows = LabelledViews(blocks, table, codes, weights)
+        drawn = self._draw_label_features(rows)
+        statistic = self._statistic_of(rows, drawn)
         self._solve(statistic, reg, rotations, input_precision(views))
+        self._learn_labels(statistic.sums, drawn)
         self._statistic = None
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the label sums and solve again; batches give what `fit` gives.
 
+        Label features are drawn from the first batch; from there on batches give what `fit` gives
+        with the same features.
         After `fit`, which keeps no sums, batches start over, with a warning.
 
         Parameters
@@ -214,24 +257,37 @@ class MVMLCCA(LinearEstimator):
         """
         self._validate_params()
         first = self._is_first_batch()
-        batch = self._open_supervised_fit(X, y, sample_weight, reset=first)
-        views = batch[0]
-        reg = self._reg_of_views(views.names, None)
-        statistic = self._with_earlier(_Statistic.of(*batch, with_moments=self.within == "sample"))
-        self._solve(statistic, reg, {}, input_precision(views))
+        rows = LabelledViews(*self._open_supervised_fit(X, y, sample_weight, reset=first))
+        reg = self._reg_of_views(rows.views.names, None)
+        drawn = self._draw_label_features(rows) if first else self._drawn
+        batch = self._statistic_of(rows, drawn)
+        statistic = self._with_earlier(batch)
+        self._solve(statistic, reg, {}, input_precision(rows.views))
+        self._learn_labels(statistic.sums, drawn)
         self._statistic = statistic
         return self
 
+    def _statistic_of(
+        self, rows: LabelledViews, drawn: DrawnLabelFeatures | None
+    ) -> _Statistic[LabelSums] | _Statistic[LabelFeatureSums]:
+        with_moments = self.within == "sample"
+        if drawn is not None:
+            return _Statistic.by_features(drawn, rows, with_moments)
+        return _Statistic.of(rows.views, rows.table, rows.codes, rows.weights, with_moments)
+
     def _solve(
         self,
-        statistic: _Statistic,
+        statistic: _Statistic[LabelSums] | _Statistic[LabelFeatureSums],
         reg: Mapping[str, float],
         rotations: Mapping[str, Rotation],
         precision: float,
     ) -> None:
         sums = statistic.sums
-        check_label_vectors(sums)
-        psi = sums.covariance(LabelGram(sums.table, self.similarity, self.sigma))
+        if isinstance(sums, LabelSums):
+            check_label_vectors(sums)
+            psi = sums.covariance(self._gram(sums.table))
+        else:
+            psi = sums.covariance()
         if self.within == "sample":
             within = {name: own.covariance() for name, own in statistic.moments.items()}
         else:
@@ -245,19 +301,19 @@ class MVMLCCA(LinearEstimator):
             precision,
         )
         self._learn(solution, sums.mean(), rotations, variances)
-        self.n_label_vectors_ = len(sums.table)
 
     def _warn_of_few_label_vectors(
-        self, sums: LabelSums, rotations: Mapping[str, Rotation]
+        self, sums: LabelSums | LabelFeatureSums, rotations: Mapping[str, Rotation]
     ) -> None:
         few = {}
         for p, (name, width) in enumerate(sums.widths.items()):
             n_features = len(rotations[name].basis) if name in rotations else width
-            n_distinct = int(np.count_nonzero(sums.counts[:, p]))
-            if n_distinct <= n_features:
-                few[name] = (
-                    f"{name!r} has {n_features} features but only {n_distinct} distinct label sets"
-                )
+            if isinstance(sums, LabelSums):
+                rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
+            else:
+                rank, kind = len(sums.sums), "label features"
+            if rank <= n_features:
+                few[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
         if few:
             warnings.warn(
                 f"View {', '.join(few.values())}: the label-weighted covariance in the constraint "

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, Solution, Whitener, _top_singular, canonical_directions
 from mvcca.linear._estimator import (
     LinearEstimator,
@@ -119,6 +120,7 @@ class PLS(LinearEstimator):
         self.algorithm = algorithm
         self.scale = scale
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the maps from paired, or partly paired, views.
 
@@ -150,6 +152,7 @@ class PLS(LinearEstimator):
         self._statistic = None
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
 

@@ -10,7 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from mvcca.linalg import ILL_CONDITIONED, Rotation, Whitener
-from mvcca.linear._estimator import blocks_within, variances_within, whiten, with_ridge
+from mvcca.linear._estimator import blocks_within, whiten, with_ridge
+from mvcca.sources import RowSource
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -34,14 +35,15 @@ class Problem:
     ) -> Problem:
         covariance = moments.covariance()
         within = blocks_within(covariance, moments.widths)
-        variances = variances_within(within, rotations)
+        variances = {n: _variances(B, rotations.get(n)) for n, B in within.items()}
         whiteners = whiten(with_ridge(within, reg, rotations, variances))
         return cls(moments, reg, rotations, covariance, variances, whiteners)
 
     def worth_decomposing(self, rows: Views) -> list[str]:
         """Views whose covariance lost digits and whose rows are in memory and not too many."""
         poor = [n for n, w in self.whiteners.items() if w.condition > ILL_CONDITIONED]
-        fits = [n for n in poor if 8 * np.prod(rows[n].shape, dtype=float) <= _IN_MEMORY_BYTES]
+        held = [n for n in poor if not isinstance(rows[n], RowSource)]
+        fits = [n for n in held if 8 * np.prod(rows[n].shape, dtype=float) <= _IN_MEMORY_BYTES]
         self.warn_of_lost_digits(except_for=fits)
         return fits
 
@@ -69,3 +71,9 @@ class Problem:
                     UserWarning,
                     stacklevel=4,
                 )
+
+
+def _variances(B: np.ndarray, rotation: Rotation | None) -> np.ndarray:
+    """Of the features as they came: known already where their basis was found from them."""
+    known = None if rotation is None else rotation.variances
+    return np.diag(B) if known is None else known

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca._backend import at_home
 from mvcca.config import block_slices
 from mvcca.statistics import Moments
-from mvcca.views import Views
+from mvcca.views import Views, in_memory, take_rows
 
 
 def ledoit_wolf_ridge(X: Any, weights: np.ndarray | None = None) -> float:
@@ -31,7 +32,7 @@ def ledoit_wolf_ridge(X: Any, weights: np.ndarray | None = None) -> float:
     w = np.ones(n_rows) if weights is None else weights
     total = w.sum()
     if n_rows < n_features:  # ‖XᵀX‖ = ‖XXᵀ‖, and the latter is smaller
-        centred = (X.toarray() if issparse(X) else X).astype(np.float64)
+        centred = (X.toarray() if issparse(X) else at_home(X)).astype(np.float64)
         centred -= np.average(centred, axis=0, weights=w)
         squared_norms = (centred**2).sum(axis=1)
         centred *= np.sqrt(w)[:, None]
@@ -56,7 +57,7 @@ def _squared_norms(X: Any, mean: np.ndarray) -> np.ndarray:
     """‖x - mean‖² of every row, block by block; sparse rows by expansion."""
     norms = np.empty(X.shape[0])
     for rows in block_slices(X.shape[0], 8 * X.shape[1]):
-        block = X[rows]
+        block = at_home(in_memory(take_rows(X, rows)))
         if issparse(block):
             squares = np.asarray(block.multiply(block).sum(axis=1)).reshape(-1)
             norms[rows] = squares - 2 * (block @ mean) + mean @ mean

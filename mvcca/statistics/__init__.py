@@ -5,7 +5,9 @@ sparse matrices are one line: ``reduce(add, map(Statistic.of, blocks))``. Nothin
 anything; see `mvcca.linalg`.
 """
 
+from mvcca.statistics._checkpoint import checkpoint_of_fit
+from mvcca.statistics._label_feature_sums import LabelFeatureSums
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._moments import Moments
 
-__all__ = ["LabelSums", "Moments"]
+__all__ = ["LabelFeatureSums", "LabelSums", "Moments", "checkpoint_of_fit"]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mvcca._backend import at_home, is_device_array, precision
 from mvcca._threads import each
-from mvcca.config import block_slices
+from mvcca.config import get_config
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
+from mvcca.statistics._accumulate import fold
+from mvcca.statistics._cluster import Cluster
 from mvcca.statistics._moments import column_slices
+from mvcca.statistics._sums_by_code import sums_by_code
 from mvcca.views import Views
 
 _CACHED_ROWS = 128  # of sums, worked on by one thread while they are in its cache
@@ -68,7 +71,7 @@ class LabelSums:
         Parameters
         ----------
         views : Views
-            NumPy or CSR blocks of float32 or float64.
+            NumPy, CSR or device blocks of float32 or float64, in memory or not.
         table : LabelTable
             Distinct label vectors.
         codes : mapping of str to ndarray of int
@@ -76,15 +79,27 @@ class LabelSums:
         weights : ndarray, shape (n_objects,), optional
             How often each object counts.
         """
-        counts = np.zeros((len(table), len(views.names)))
-        sums = np.zeros((len(table), views.shape[1]))
-        for p, (name, columns) in enumerate(column_slices(views.widths).items()):
-            w = np.ones(len(codes[name])) if weights is None else weights[views.objects(name)]
-            counts[:, p] = np.bincount(codes[name], weights=w, minlength=len(table))
-            _add_rows(views[name], codes[name], w, sums[:, columns])
-        return cls(
-            table, views.widths, counts, sums, np.result_type(*(b for _, b in views.items()))
+        own = {
+            name: np.ones(len(codes[name])) if weights is None else weights[views.objects(name)]
+            for name in views.names
+        }
+        counts = np.column_stack(
+            [np.bincount(codes[name], own[name], len(table)) for name in views.names]
         )
+        dtype = np.result_type(*(precision(block) for _, block in views.items()))
+        from mvcca.statistics._device_label_sums import DeviceLabelSums, fits_on_device
+
+        if get_config().checkpoint is None and fits_on_device(views):
+            return DeviceLabelSums.on(views, table, codes, own, counts, dtype)
+        if get_config().checkpoint is None and (cluster := Cluster.for_rows_of(views)) is not None:
+            from mvcca.statistics._spread_label_sums import SpreadLabelSums
+
+            return SpreadLabelSums.on(cluster, views, table, codes, own, counts, dtype)
+        sums = np.zeros((len(table), views.shape[1]))
+        for name, columns in column_slices(views.widths).items():
+            one = Views({name: views[name]})
+            fold(add_rows, sums[:, columns], one, codes[name], own[name], on_device=True)
+        return cls(table, views.widths, counts, sums, dtype)
 
     def __add__(self, other: LabelSums) -> LabelSums:
         if self.widths != other.widths:
@@ -118,19 +133,9 @@ class LabelSums:
     def deviations(self, mean: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
         """Feature sums about a mean (the plain one), over each view's number of rows; (U, D)."""
         mean = self.mean() if mean is None else mean
-        totals = self.counts.sum(axis=0)
         deviations = np.empty(self.sums.shape, dtype=self.dtype)
         for p, (name, columns) in enumerate(column_slices(self.widths).items()):
-            largest = _deviate(
-                self.sums[:, columns],
-                self.counts[:, p],
-                mean[name],
-                totals[p],
-                deviations[:, columns],
-            )
-            # What adding up many times the same number leaves is rounding, not variation.
-            rounding = np.finfo(np.float64).eps * self.counts[:, p].max() * np.abs(mean[name])
-            deviations[:, columns.start + np.flatnonzero(largest <= rounding)] = 0
+            deviate(self.sums[:, columns], self.counts[:, p], mean[name], deviations[:, columns])
         return deviations
 
     def covariance(
@@ -144,10 +149,9 @@ class LabelSums:
         return gram.times((self.counts / self.counts.sum(axis=0)).astype(self.dtype))
 
 
-def _deviate(
-    sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, total: float, out: np.ndarray
-) -> np.ndarray:
-    """Out = (sums - counts meanᵀ) / total, rows while they are cached; each column's largest."""
+def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Out = (sums - counts meanᵀ) / Σ counts, a few rows at a time while they are cached."""
+    total = counts.sum()
 
     def block(rows: slice) -> np.ndarray:
         values = counts[rows, None] * mean
@@ -157,20 +161,27 @@ def _deviate(
         return np.maximum(values.max(axis=0), -values.min(axis=0))
 
     starts = range(0, len(sums), _CACHED_ROWS)
-    return np.max(each(block, [slice(start, start + _CACHED_ROWS) for start in starts]), axis=0)
+    largest = np.max(each(block, [slice(start, start + _CACHED_ROWS) for start in starts]), axis=0)
+    # What adding up many times the same number leaves is rounding, not variation.
+    rounding = np.finfo(np.float64).eps * counts.max() * np.abs(mean)
+    out[:, largest <= rounding] = 0
+    return out
 
 
-def _add_rows(X: Any, codes: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:
-    """sums[code] += weight x over the rows, in float64, block by block."""
+def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """sums[code] += weight x over the rows of a view, in float64 and in place."""
     from mvcca._kernels import add_rows_by_code
 
-    for rows in block_slices(X.shape[0], 8 * X.shape[1]):
-        block, w = X[rows], weights[rows]
-        if issparse(block):
-            sums += (_grouping(codes[rows], len(sums), w) @ block).toarray()
-        else:
-            block = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("="))
-            add_rows_by_code(block, codes[rows], w, sums)
+    ((_, block),) = views.items()
+    if is_device_array(block):
+        lines, added = sums_by_code(block, codes, weights)
+        sums[lines] += at_home(added)
+    elif issparse(block):
+        sums += (_grouping(codes, len(sums), weights) @ block).toarray()
+    else:
+        block = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("="))
+        add_rows_by_code(block, codes, weights, sums)
+    return sums
 
 
 def _grouping(codes: np.ndarray, n_groups: int, weights: np.ndarray) -> csr_array:

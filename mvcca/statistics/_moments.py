@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.config import block_slices
-from mvcca.views import Views
+from mvcca._backend import at_home, in_one_place, is_device_array, namespace
+from mvcca._threads import each
+from mvcca.statistics._accumulate import accumulate, uses_device
+from mvcca.statistics._device_scatter import device_scatter
+from mvcca.views import Views, take_rows
 
 # A centred column this small against its mean is rounding, not variation.
 _ROUNDING = 32 * np.finfo(np.float64).eps
+
+# A mean is taken anew where rounding of the first made more than this share of the squares.
+_SHIFTED = 1e-3
+
+_DEVICE_BLOCKS = 32  # of the least size, together
+
+_PIECE_BYTES = 4 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
+_PIECE_ROWS = 2**14  # added up in float32 before float64 takes over
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,19 +70,66 @@ class Moments:
         Parameters
         ----------
         views : Views
-            NumPy or CSR blocks of float32 or float64.
+            NumPy, CSR or device blocks of float32 or float64, in memory or not.
         weights : ndarray, shape (n_objects,), optional
             How often each object counts.
         """
-        blocks = (
-            _moments_of_block(views[rows], None if weights is None else weights[rows])
-            for rows in _blocks(views)
+        start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
+        if uses_device(views):  # from where (D, D) scatter has a long way home
+            least *= _DEVICE_BLOCKS
+        return accumulate(
+            _moments_of_block, start, views, weights, at_least=least, on_device=True
         )
-        return reduce(add, blocks)
+
+    @classmethod
+    def of_features(
+        cls,
+        features: Callable[[Views], Views],
+        views: Views,
+        widths: dict[str, int],
+        weights: np.ndarray | None = None,
+        on_device: bool = False,
+    ) -> Moments:
+        """Moments of what `features` makes of views, of which a block at a time is in memory.
+
+        Parameters
+        ----------
+        features : callable
+            Takes a block of rows, as `Views` in memory, and gives as many rows of `widths`.
+        views, weights
+            As in `of`.
+        widths : dict of str to int
+            Number of features of each view.
+        on_device : bool, default=False
+            Whether `features` takes device blocks, and makes such; if not, these come home.
+        """
+
+        return accumulate(
+            partial(_moments_of_features, features),
+            cls.of_nothing(widths),
+            views,
+            weights,
+            at_least=_least_rows(widths),
+            row_bytes=8 * sum(widths.values()),
+            on_device=on_device,
+        )
+
+    @classmethod
+    def of_nothing(cls, widths: dict[str, int]) -> Moments:
+        """Moments of no rows at all: what others are added to."""
+        n_views, n_features = len(widths), sum(widths.values())
+        return cls(
+            dict(widths),
+            np.zeros((n_views, n_views)),
+            np.zeros((n_views, n_features)),
+            np.zeros((n_features, n_features)),
+        )
 
     def __add__(self, other: Moments) -> Moments:
         if self.widths != other.widths:
             raise ValueError(f"Expected views of widths {self.widths}, got {other.widths}.")
+        if not self.counts.any():
+            return other
         counts = self.counts + other.counts
         with np.errstate(invalid="ignore"):  # views that share no object: 0 / 0
             share = np.nan_to_num(other.counts / counts)
@@ -129,12 +187,15 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
     }
 
 
-def _blocks(views: Views) -> Iterator[slice]:
-    if not len(views):  # of a view that none of a batch's objects is seen in
-        return iter([slice(0, 0)])
-    row_bytes = sum(block.dtype.itemsize * block.shape[1] for _, block in views.items())
-    # Each block adds (D, D) scatter, which costs as much as the product of many rows.
-    return block_slices(len(views), row_bytes, at_least=views.shape[1] // 4)
+def _least_rows(widths: dict[str, int]) -> int:
+    """Of a block: each adds (D, D) scatter, which costs as much as the product of many rows."""
+    return sum(widths.values()) // 4
+
+
+def _moments_of_features(
+    features: Callable[[Views], Views], views: Views, weights: np.ndarray | None
+) -> Moments:
+    return _moments_of_block(features(views), weights)
 
 
 def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
@@ -145,7 +206,7 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
     means = np.zeros((len(columns), n_features))
     scatter = np.zeros((n_features, n_features))
     if views.is_paired and not any(issparse(block) for _, block in views.items()):
-        means[:], scatter = _dense_scatter(views, weights)
+        means[:], scatter = _paired_scatter(views, weights)
     else:
         for p, q, A, B, w in _shared_rows(views, weights):
             in_p, in_q = list(columns.values())[p], list(columns.values())[q]
@@ -159,28 +220,64 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
     return Moments(views.widths, counts, means, scatter)
 
 
+def _paired_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (D,) and scatter (D, D) of paired dense views, where they are."""
+    blocks = in_one_place([block for _, block in views.items()])
+    if blocks is None:
+        return _dense_scatter(views, weights)
+    X = blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=1)
+    mean, _, scatter = device_scatter(X, X, weights)
+    return mean, scatter
+
+
 def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (D,) and scatter (D, D) of paired dense views: side by side, one symmetric product."""
-    blocks = dict(views.items())
-    dtype = np.result_type(*blocks.values())
-    centred = np.empty(views.shape, dtype=dtype)
+    """Mean (D,) and scatter (D, D) of paired dense views, from pieces that stay in cache."""
+    blocks = list(dict(views.items()).values())
+    dtype = np.result_type(*blocks)
+    width = views.shape[1]
+    n_rows = min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS)
+    n_rows = max(n_rows, _least_rows(views.widths), 1)
+    starts = range(0, len(views), n_rows) or [0]
+    pieces = [slice(start, min(start + n_rows, len(views))) for start in starts]
     w = np.ones(len(views), dtype=dtype) if weights is None else weights.astype(dtype)
-    total = float(len(views) if weights is None else weights.sum())
-    shift = np.zeros(views.shape[1], dtype=dtype)
-    for name, columns in column_slices(views.widths).items():
-        shift[columns] = _share(w, total) @ blocks[name]
-        np.subtract(blocks[name], shift[columns], out=centred[:, columns])
-    # The mean of centred rows is what the precision of the data could not hold of the mean.
-    residue = (_share(w, total) @ centred).astype(np.float64)
-    if weights is not None:
-        centred *= np.sqrt(w)[:, None]
-    scatter = (centred.T @ centred).astype(np.float64, copy=False)
-    subtracted = total * residue**2
+    totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
+
+    def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
+        share, centred = _share(w[rows]), np.empty((rows.stop - rows.start, width), dtype)
+        end = 0
+        for block in blocks:
+            start, end = end, end + block.shape[1]
+            np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
+        # The mean of centred rows is what the precision of the data could not hold of the mean.
+        residue = share @ centred
+        if weights is not None:
+            centred *= np.sqrt(w[rows])[:, None]
+        return shifts, residue, centred.T @ centred
+
+    def piece(rows: slice) -> tuple[np.ndarray, ...]:
+        share = _share(w[rows])
+        result = multiplied(rows, np.concatenate([share @ block[rows] for block in blocks]))
+        shifts, residue, product = result
+        shifted, squares = w[rows].sum() * residue**2, np.diag(product)
+        varies = squares - shifted > 32 * np.finfo(dtype).eps * shifted
+        if np.any(varies & (shifted > _SHIFTED * squares)):  # float32 rows far from zero
+            return multiplied(rows, shifts + residue)
+        return result
+
+    shifts, residues, products = zip(*each(piece, pieces), strict=True)
+    residue = np.array(residues, dtype=np.float64)
+    means = np.array(shifts, dtype=np.float64) + residue
+    mean = _share(totals) @ means
+    scatter = reduce(add, products[1:], products[0].astype(np.float64, copy=False))
+    apart = means - mean
+    if len(pieces) > 1:
+        scatter += (totals[:, None] * apart).T @ apart
+    subtracted = totals @ residue**2
     if np.any(subtracted > np.finfo(dtype).eps * np.diag(scatter)):
-        scatter -= np.outer(total * residue, residue)
+        scatter -= (totals[:, None] * residue).T @ residue
         constant = np.diag(scatter) <= 32 * np.finfo(dtype).eps * subtracted
         scatter[constant] = scatter[:, constant] = 0
-    return shift + residue, scatter
+    return mean, scatter
 
 
 def _shared_rows(
@@ -197,14 +294,18 @@ def _shared_rows(
             yield (
                 p,
                 q,
-                A if both.sum() == A.shape[0] else A[both[seen[:, p]]],
-                B if both.sum() == B.shape[0] else B[both[seen[:, q]]],
+                A if both.sum() == A.shape[0] else take_rows(A, np.flatnonzero(both[seen[:, p]])),
+                B if both.sum() == B.shape[0] else take_rows(B, np.flatnonzero(both[seen[:, q]])),
                 None if weights is None else weights[both],
             )
 
 
 def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
     """Means of A and of B and their centred scatter; sparse blocks are centred by algebra."""
+    if issparse(A) or issparse(B):  # which stay at home
+        A, B = at_home(A), at_home(B)
+    elif (blocks := in_one_place([A, B])) is not None:
+        return device_scatter(*blocks, weights)
     mean_a, mean_b = _mean(A, weights), _mean(B, weights)
     total = A.shape[0] if weights is None else weights.sum()
     if issparse(A) and issparse(B):
@@ -236,9 +337,10 @@ def _clear_rounding(
 def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:
     if weights is None:  # SciPy's mean of a sparse matrix divides before it adds
         return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1) / X.shape[0]
-    return np.asarray(X.T @ _share(weights, weights.sum())).reshape(-1)
+    return np.asarray(X.T @ _share(weights)).reshape(-1)
 
 
-def _share(weights: np.ndarray, total: float) -> np.ndarray:
+def _share(weights: np.ndarray) -> np.ndarray:
     """Weights that add up to one, or to zero where all are zero."""
+    total = weights.sum(dtype=np.float64)
     return weights / weights.dtype.type(total) if total else weights

@@ -1,0 +1,125 @@
+"""mvcca, its floor and other packages on the same data in one run: time, memory, test correlation.
+
+Every fit runs in a process of its own with one BLAS thread (mvcca also with two), and the packages
+take turns, so that ratios hold when the machine's speed drifts. The floor is what no covariance
+route can leave out; see `packages.floor`. Peers that are not installed are left out.
+
+    python benchmarks/peers [--tasks a c] [--packages mvcca floor] [--repeats 3] [--limit 60]
+    python benchmarks/peers --install
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from environments import install, interpreter
+from packages import PACKAGES, TWO_VIEWS_ONLY
+from tasks import TASKS, Task, write
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from _measure import machine
+
+SLOW = 10  # seconds, above which a fit is not repeated
+MEASURE = Path(__file__).with_name("measure.py")
+
+Run = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--install", action="store_true", help="make the peers' environments")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--packages", nargs="+", choices=PACKAGES, default=list(PACKAGES))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=60, help="seconds a process may take")
+    parser.add_argument("--small", action="store_true", help="a tenth of the rows and features")
+    options = parser.parse_args()
+    if options.install:
+        install(options.packages)
+        return
+    missing = [package for package in options.packages if interpreter(package) is None]
+    if missing:
+        print(f"Not installed: {', '.join(missing)}. To install: python benchmarks/peers --install")
+    print(machine(1))
+    for name in options.tasks:
+        task = TASKS[name].shrunk() if options.small else TASKS[name]
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                write(task, Path(folder))
+            except FileNotFoundError as error:
+                print(f"\n({name}) left out: {error}. Set MVCCA_DATA to the folder that holds it.")
+                continue
+            contestants = _contestants(task, options.packages)
+            runs = _in_turns(contestants, Path(folder), options.repeats, options.limit)
+        print(f"\n({name}) {task.title}\n")
+        print("\n".join(_table(runs)), flush=True)
+
+
+def _contestants(task: Task, packages: list[str]) -> dict[str, tuple[str, int]]:
+    """Package and number of threads, by the name in the table."""
+    able = [
+        package
+        for package in packages
+        if interpreter(package) and not (len(task.widths) > 2 and package in TWO_VIEWS_ONLY)
+    ]
+    contestants = {package: (package, 1) for package in able}
+    if "mvcca" in able:
+        contestants["mvcca, 2 threads"] = ("mvcca", 2)
+    return contestants
+
+
+def _in_turns(
+    contestants: dict[str, tuple[str, int]], folder: Path, repeats: int, limit: float
+) -> dict[str, list[Run]]:
+    """Run every contestant once per round; those that fail or are slow, in the first round only."""
+    runs: dict[str, list[Run]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, (package, threads) in contestants.items():
+            if all("error" not in run and run["wall"] < SLOW for run in runs[name]):
+                runs[name].append(_run(package, threads, folder, limit))
+    return runs
+
+
+def _run(package: str, threads: int, folder: Path, limit: float) -> Run:
+    variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = os.environ | dict.fromkeys(variables, str(threads))
+    command = [str(interpreter(package)), str(MEASURE), package, str(folder)]
+    try:
+        done = subprocess.run(
+            command, env=environment, timeout=limit, capture_output=True, text=True
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"> {limit:g} s"}
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _table(runs: dict[str, list[Run]]) -> Iterator[str]:
+    yield "| | wall, s | CPU, s | CPU / floor | peak, MB | above the data, MB | test correlation |"
+    yield "|---|---|---|---|---|---|---|"
+    floor = runs.get("floor", [])
+    for name, results in runs.items():
+        if "error" in results[0]:
+            yield f"| {name} | {results[0]['error'][:80]} | | | | | |"
+            continue
+        middle = {key: statistics.median(run[key] for run in results) for key in results[0]}
+        shares = [run["cpu"] / least["cpu"] for run, least in zip(results, floor, strict=False)]
+        share = f"{statistics.median(shares):.2f}" if shares else ""
+        yield (
+            f"| {name} | {middle['wall']:.2f} | {middle['cpu']:.2f} | {share} | "
+            f"{middle['peak']:.0f} | {middle['growth']:.0f} | {middle['correlation']:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""How each package is asked for the same: a function of (views, task) that returns a projection.
+
+Nothing is imported before it is called: each runs in an environment of its own. Ridges are those of
+mvcca (in mean variances of a view) in the package's own units; packages without one go without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from tasks import Task
+
+Views = list[np.ndarray]
+Projection = Callable[[Views], Views]
+
+
+def mvcca(views: Views, task: Task) -> Projection:
+    from mvcca import CCA, MVCCA
+
+    method = CCA if len(views) == 2 else MVCCA
+    return method(task.k, reg=task.reg).fit(views).transform
+
+
+def floor(views: Views, task: Task) -> Projection:
+    """What cannot be left out: the products of the views and the small solve. Nothing is centred.
+
+    One product per pair of views (NumPy saves half of that of a view with itself), a Cholesky
+    factorisation per view, the top k of the smaller Gram matrix of the whitened cross product, or
+    of the whole whitened matrix. Of views wider than long, the products are between rows.
+    """
+    from scipy.linalg import block_diag, eigh
+
+    ridge = [task.reg * np.vdot(X, X) / X.shape[1] for X in views]
+    sides = [_factor(X @ X.T) if task.is_wide else X for X in views]
+    S = {(p, q): _product(sides, p, q) for q in range(len(views)) for p in range(q + 1)}
+    L = [_factor(S[p, p], r) for p, r in enumerate(ridge)]
+    white = {(p, q): _solve(L[q], _solve(L[p], S[p, q]).T).T for p, q in S if p != q}
+    if len(views) == 2:
+        T = white[0, 1]
+        squares, V = eigh(T.T @ T, subset_by_index=[T.shape[1] - task.k, T.shape[1] - 1])
+        U = [T @ V / np.sqrt(squares), V]
+    else:
+        whole = block_diag(*[np.zeros_like(factor) for factor in L])
+        ends = np.cumsum([0, *map(len, L)])
+        for (p, q), block in white.items():
+            whole[ends[p] : ends[p + 1], ends[q] : ends[q + 1]] = block
+        _, V = eigh(whole, lower=False, subset_by_index=[ends[-1] - task.k, ends[-1] - 1])
+        U = np.split(V, ends[1:-1])
+    weights = [_solve(factor, u, trans="T") for factor, u in zip(L, U, strict=True)]
+    if task.is_wide:
+        weights = [
+            X.T @ _solve(side, w, trans="T")
+            for X, side, w in zip(views, sides, weights, strict=True)
+        ]
+    return lambda rows: [A @ w for A, w in zip(rows, weights, strict=True)]
+
+
+def cca_zoo(views: Views, task: Task) -> Projection:
+    from cca_zoo.linear import CCA, MCCA, RidgeCCA
+
+    if len(views) > 2:
+        return MCCA(task.k).fit(views).transform
+    if not task.reg:
+        return CCA(task.k).fit(views).transform
+    shrinkages = _shrinkages(views, task, of_covariance=True)
+    return RidgeCCA(task.k, shrinkage=shrinkages).fit(views).transform
+
+
+def mvlearn(views: Views, task: Task) -> Projection:
+    """Wide views through 100 principal components each: without, 9,000 features take 100 s."""
+    from mvlearn.embed import CCA, MCCA
+
+    method = CCA if len(views) == 2 else MCCA
+    if task.is_wide:
+        ranks = [min(100, len(X) - 1) for X in views]
+        return method(task.k, signal_ranks=ranks).fit(views).transform
+    regs = _shrinkages(views, task) if task.reg else None
+    return method(task.k, regs=regs).fit(views).transform
+
+
+def pyrcca(views: Views, task: Task) -> Projection:
+    """Wide views by linear kernels, whose ridge is another: of kernels of largest eigenvalue 1."""
+    import rcca
+
+    reg = 1e-2 if task.is_wide else task.reg * np.mean([np.vdot(X, X) / X.shape[1] for X in views])
+    model = rcca.CCA(kernelcca=task.is_wide, reg=reg, numCC=task.k, verbose=False).train(views)
+    return lambda rows: [A @ w for A, w in zip(rows, model.ws, strict=True)]
+
+
+def statsmodels(views: Views, task: Task) -> Projection:
+    from statsmodels.multivariate.cancorr import CanCorr
+
+    model = CanCorr(views[1], views[0])
+    weights = [model.x_cancoef[:, : task.k], model.y_cancoef[:, : task.k]]
+    return lambda rows: [A @ w for A, w in zip(rows, weights, strict=True)]
+
+
+def scikit_learn(views: Views, task: Task) -> Projection:
+    from sklearn.cross_decomposition import CCA
+
+    model = CCA(task.k).fit(*views)
+    return lambda rows: list(model.transform(*rows))
+
+
+PACKAGES: dict[str, Callable[[Views, Task], Projection]] = {
+    "mvcca": mvcca,
+    "floor": floor,
+    "cca-zoo": cca_zoo,
+    "mvlearn": mvlearn,
+    "pyrcca": pyrcca,
+    "statsmodels": statsmodels,
+    "scikit-learn": scikit_learn,
+}
+TWO_VIEWS_ONLY = {"statsmodels", "scikit-learn"}
+
+
+def _product(sides: Views, p: int, q: int) -> np.ndarray:
+    return np.asarray(sides[p].T @ sides[q], dtype=float)
+
+
+def _factor(S: np.ndarray, ridge: float = 0.0) -> np.ndarray:
+    """Lower Cholesky factor of S with a ridge, in place; a trace of it keeps pivots from zero."""
+    from scipy.linalg import cholesky
+
+    S[np.diag_indices_from(S)] += ridge + 1e-14 * np.trace(S)
+    return cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+
+
+def _solve(L: np.ndarray, B: np.ndarray, trans: str = "N") -> np.ndarray:
+    from scipy.linalg import solve_triangular
+
+    return solve_triangular(L, B, trans=trans, lower=True, check_finite=False)
+
+
+def _shrinkages(views: Views, task: Task, of_covariance: bool = False) -> list[float]:
+    """c such that (1 - c) S + c I is S with our ridge, up to a factor; S = XᵀX or a covariance."""
+    ridges = [task.reg * np.square(X - X.mean(axis=0)).sum() / X.shape[1] for X in views]
+    if of_covariance:
+        ridges = [r / (len(X) - 1) for r, X in zip(ridges, views, strict=True)]
+    return [float(r / (1 + r)) for r in ridges]

@@ -1,0 +1,284 @@
+"""Arrays and a JSON document in one file that is written whole or not at all, and checked again.
+
+The file is a safetensors file: a header in JSON and the bytes of the arrays, nothing that could be
+run. What the arrays mean is the business of `mvcca.persistence` (models) and of the checkpoints of
+`mvcca.statistics`; here is how they reach a disk and how damage is found out.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from scipy.sparse import csr_array
+
+FORMAT = 1  # of the header below; files of all formats up to this one can be read
+
+_KEY = "mvcca"  # of the document among the metadata of the file
+_HEADER_BYTES = 100_000_000  # at most, as in safetensors itself
+_DTYPES = {  # what an array may hold, and what safetensors calls it
+    "bool": "BOOL",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+}
+
+
+class ModelFileError(ValueError):
+    """A file that is damaged, was not written by mvcca, or was written by a later version."""
+
+    __module__ = "mvcca.persistence"  # where it is public
+
+
+def write_archive(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
+) -> None:
+    """Write arrays and a document to a file; where that fails, the file is what it was before.
+
+    Parameters
+    ----------
+    path : path
+        The file, which is replaced. A symbolic link stays one, and the file it names is replaced.
+    arrays : mapping of str to ndarray
+        Of numbers or truth values. Arrays in C or Fortran order are not copied.
+    content : mapping
+        What `json` can write, finite numbers only.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; the disk may be full.
+    TypeError, ValueError
+        If an array or the document holds what the file cannot.
+    """
+    stored, tensors = {}, {}
+    for name, array in arrays.items():
+        if array.dtype.name not in _DTYPES:
+            raise TypeError(
+                f"Array {name!r} is of {array.dtype}; a file holds arrays of {', '.join(_DTYPES)}."
+            )
+        rows, order = _in_c_order(array)
+        stored[name] = rows
+        tensors[name] = {"order": order, "sha256": _digest_of_array(rows)}
+    document = {
+        "format": FORMAT,
+        "sha256": _digest_of_text(tensors, content),
+        "tensors": tensors,
+        "content": content,
+    }
+    text = json.dumps(document, allow_nan=False)
+    if len(text) > _HEADER_BYTES // 4:  # quotes are escaped, and arrays have their own lines
+        raise ValueError(
+            f"The part of the file that is not arrays is {len(text):,} bytes long, at most "
+            f"{_HEADER_BYTES // 4:,} are possible. Store long lists as arrays."
+        )
+    with _replacing(path) as temporary:
+        try:
+            save_file(stored, temporary, metadata={_KEY: text})
+        except SafetensorError as error:
+            raise _os_error(error, path) from error
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read what `write_archive` wrote, every byte of it checked; nothing in the file is run.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Writable, in the order (C or Fortran) they had.
+    content : dict
+        The document.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, was not written by mvcca, or was written by a later version.
+    OSError
+        If it cannot be opened.
+    """
+    _check_outside(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            document = _document(path, file.metadata())
+            arrays = dict(_checked_arrays(path, file, document["tensors"]))
+    except SafetensorError as error:
+        _damaged(path, str(error).removeprefix("Error while deserializing header: "), error)
+    return arrays, document["content"]
+
+
+def _damaged(path: Any, finding: str, cause: Exception | None = None) -> NoReturn:
+    """Refuse a file of ours in which something is amiss."""
+    raise ModelFileError(
+        f"{os.fspath(path)} is damaged: {finding}. Expected the file as mvcca wrote it: take "
+        "another copy, or fit and save again."
+    ) from cause
+
+
+def not_ours(path: Any, finding: str, cause: Exception | None = None) -> NoReturn:
+    """Refuse a file that mvcca did not write, or not for this."""
+    raise ModelFileError(
+        f"{os.fspath(path)} {finding}. Expected a file written by mvcca.save; pickles, .npz and "
+        "other formats are not read."
+    ) from cause
+
+
+def csr_parts(matrix: Any) -> dict[str, np.ndarray]:
+    """The three arrays that a CSR matrix is made of."""
+    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+
+
+def csr_of(parts: Mapping[str, np.ndarray], shape: tuple[int, int], kind: Any = csr_array) -> Any:
+    """The CSR matrix that the three arrays make.
+
+    Raises
+    ------
+    ValueError
+        If an index points outside: compiled loops would follow it.
+    """
+    matrix = kind((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new file beside `path`, which takes its place once it is safely on the disk."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(temporary, "xb") as new:
+            mode = os.fstat(new.fileno()).st_mode  # as this process makes files
+        with suppress(FileNotFoundError):
+            mode = target.stat().st_mode
+        yield temporary
+        os.chmod(temporary, mode)
+        with open(temporary, "rb+") as new:
+            os.fsync(new.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # the new name in the folder, too; Windows cannot
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _os_error(error: SafetensorError, path: Any) -> OSError:
+    """The operating system's error that safetensors tells of in words."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    if number is None:
+        return OSError(f"{os.fspath(path)} could not be written: {error}")
+    code = int(number[1])
+    return OSError(code, os.strerror(code), os.fspath(path))
+
+
+def _in_c_order(array: np.ndarray) -> tuple[np.ndarray, str]:
+    """The array or its transpose, whichever has its bytes in C order; which of them that is."""
+    array = np.asarray(array)
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = array.copy(order="F" if abs(array.strides[0]) < abs(array.strides[-1]) else "C")
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return (array, "C") if array.flags.c_contiguous else (array.T, "F")
+
+
+def _digest_of_array(array: np.ndarray) -> str:
+    digest = hashlib.sha256(f"{array.dtype.name} {array.shape} ".encode())
+    digest.update(array.data)
+    return digest.hexdigest()
+
+
+def _digest_of_text(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, allow_nan=False).encode()).hexdigest()
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def _check_outside(path: str | os.PathLike[str]) -> None:
+    """What can be told from a file's kind, length and first bytes."""
+    if not Path(path).is_file():  # a pipe would be waited for, a device never ends
+        os.stat(path)
+        not_ours(path, "is not a regular file")
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        room = os.fstat(file.fileno()).st_size - 8
+        if room < 2 or file.read(1) != b"{":
+            not_ours(path, "does not begin as a safetensors file does")
+    if length > min(room, _HEADER_BYTES):
+        _damaged(path, f"it announces a header of {length:,} bytes in a file of {room + 8:,}")
+
+
+def _document(path: Any, metadata: Mapping[str, str] | None) -> dict[str, Any]:
+    """The JSON document of the header, its checksum compared."""
+    if not metadata or _KEY not in metadata:
+        not_ours(path, "is a safetensors file, but not of mvcca")
+    try:
+        document = json.loads(metadata[_KEY])
+        version = document["format"]
+        if type(version) is int and version > FORMAT:
+            raise ModelFileError(
+                f"{os.fspath(path)} has format {version}, and this version of mvcca reads formats "
+                f"up to {FORMAT}. Update mvcca."
+            )
+        tensors, content = document["tensors"], document["content"]
+        intact = document["sha256"] == _digest_of_text(tensors, content)
+    except ModelFileError:
+        raise
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        _damaged(path, "its description is not what mvcca writes", error)
+    if not intact or version != FORMAT or not isinstance(content, dict):
+        _damaged(path, "its description does not match its checksum")
+    return document
+
+
+def _checked_arrays(path: Any, file: Any, tensors: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Every array with its checksum compared; safetensors has compared shapes with the file."""
+    if not isinstance(tensors, dict) or set(tensors) != set(file.keys()):
+        _damaged(path, "it does not hold the arrays that it describes")
+    for name, described in tensors.items():
+        try:
+            if file.get_slice(name).get_dtype() not in _DTYPES.values():
+                _damaged(path, f"array {name!r} is of a type that mvcca does not write")
+            array = file.get_tensor(name)
+            intact = described["sha256"] == _digest_of_array(array)
+            order = described["order"]
+        except ModelFileError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            _damaged(path, f"array {name!r} cannot be read", error)
+        if not intact:
+            _damaged(path, f"array {name!r} does not match its checksum")
+        yield name, array.T if order == "F" else array

@@ -1,0 +1,96 @@
+"""Arrays of other libraries than NumPy, told apart and spoken to by the array API standard.
+
+A *device block* is a matrix of such a library (a torch tensor, a CuPy array), wherever its numbers
+are. There is no backend class: arithmetic is written with operators and the array's own
+`namespace`, and what follows is the little that the standard leaves open. Models are always NumPy:
+heavy products run where the rows are, and the statistics they add up to, which are small, come home
+as float64. NumPy arrays and SciPy's sparse matrices do not pass through here, nor do JAX and Dask
+arrays, which NumPy reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+
+def is_device_array(block: Any) -> bool:
+    """Whether an array is of an array library other than NumPy, and is computed with as it is."""
+    return compat.is_array_api_obj(block) and not (
+        compat.is_numpy_array(block)
+        or isinstance(block, np.generic)
+        or compat.is_dask_array(block)
+        or compat.is_jax_array(block)
+        or compat.is_pydata_sparse_array(block)
+    )
+
+
+def namespace(block: Any) -> Any:
+    """The functions of the array API standard for arrays like this one."""
+    return compat.array_namespace(block)
+
+
+def precision(block: Any) -> np.dtype:
+    """NumPy's name for the precision of a block of floats."""
+    if not is_device_array(block):
+        return block.dtype
+    return np.dtype(np.float32 if block.dtype == namespace(block).float32 else np.float64)
+
+
+def at_home(block: Any) -> Any:
+    """A device block as a NumPy array; what is at home already as it is."""
+    if not is_device_array(block):
+        return block
+    if compat.is_cupy_array(block):
+        return compat.to_device(block, "cpu")
+    if compat.is_torch_array(block):
+        return np.asarray(compat.to_device(block.detach(), "cpu"))
+    home = namespace(block).__array_namespace_info__().default_device()
+    return np.asarray(compat.to_device(block, home))
+
+
+def placed(values: np.ndarray, like: Any) -> Any:
+    """NumPy values in the precision of another block, and where that block is."""
+    values = values.astype(precision(like), copy=False)
+    return beside(values, like) if is_device_array(like) else values
+
+
+def beside(values: np.ndarray, like: Any) -> Any:
+    """NumPy values on the device of a device block, in their own precision."""
+    return namespace(like).asarray(writable(values), device=compat.device(like))
+
+
+def writable(values: np.ndarray) -> np.ndarray:
+    """Values as torch takes them: rows that are read-only or run backwards are copied."""
+    return np.require(values, requirements=["C", "W"])
+
+
+def in_one_place(blocks: Sequence[Any]) -> list[Any] | None:
+    """Dense blocks where the first device block among them is; None where there is none."""
+    like = next((block for block in blocks if is_device_array(block)), None)
+    if like is None:
+        return None
+    return [
+        block if _is_beside(block, like) else beside(at_home(block), like) for block in blocks
+    ]
+
+
+def _is_beside(block: Any, like: Any) -> bool:
+    return (
+        is_device_array(block)
+        and namespace(block) is namespace(like)
+        and compat.device(block) == compat.device(like)
+    )
+
+
+def rows_of(block: Any, rows: slice | np.ndarray) -> Any:
+    """Rows of a device block: those of a slice are not copied, where the library has such slices."""
+    if isinstance(rows, slice):
+        start, stop, step = rows.indices(block.shape[0])
+        if step > 0:
+            return block[start : max(start, stop) : step, :]
+        rows = np.arange(start, stop, step)
+    return namespace(block).take(block, beside(rows.astype(np.int64), block), axis=0)

@@ -1,0 +1,16 @@
+"""`mvcca info`: what a model file holds."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from mvcca.cli.models import describe, facts
+
+__all__ = ["run"]
+
+
+def run(options: Namespace) -> None:
+    """Run the command."""
+    found = facts(options.model)
+    print(json.dumps(found, indent=2) if options.json else describe(found))

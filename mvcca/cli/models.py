@@ -1,0 +1,95 @@
+"""Models in files, and what there is to say about one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvcca._archive import read_archive
+from mvcca.cli.errors import CommandError, in_one_line
+from mvcca.persistence import load
+
+__all__ = ["describe", "facts", "load_model"]
+
+_SPECTRA = ("canonical_correlations_", "eigenvalues_")
+
+
+def load_model(name: str) -> Any:
+    """A model that projects, from its file.
+
+    Raises
+    ------
+    CommandError
+        If the file is missing or damaged, or holds something else.
+    """
+    path = Path(name)
+    if not path.is_file():
+        raise CommandError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+    with in_one_line():
+        model = load(path)
+    if not hasattr(model, "transform"):
+        raise CommandError(
+            f"{path}: holds a {type(model).__name__}; expected a method that `mvcca fit` has fitted"
+        )
+    return model
+
+
+def facts(name: str) -> dict[str, Any]:
+    """What a model file holds, in values that `json` can write; what a model has not is left out.
+
+    Raises
+    ------
+    CommandError
+        As `load_model`.
+    """
+    model = load_model(name)
+    _, content = read_archive(name)
+    found = {
+        "file": name,
+        "bytes": Path(name).stat().st_size,
+        "written_by": content["written by"],
+        "method": type(model).__name__,
+        "parameters": {key: _plain(value) for key, value in model.get_params(deep=False).items()},
+    }
+    if hasattr(model, "view_names_"):
+        found["views"] = {name: model._fitted_width(name) for name in model.view_names_}
+        found["n_components"] = model.n_components_
+    for spectrum in _SPECTRA:
+        if hasattr(model, spectrum):
+            found[spectrum.rstrip("_")] = _plain(getattr(model, spectrum))
+    return found
+
+
+def describe(found: dict[str, Any]) -> str:
+    """Facts as lines of text."""
+    lines = {"file": found["file"], "method": found["method"]}
+    lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in found["parameters"].items())
+    if "views" in found:
+        lines["views"] = ", ".join(f"{name} ({width})" for name, width in found["views"].items())
+        lines["components"] = str(found["n_components"])
+    else:
+        lines["views"] = "not fitted"
+    spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in found), None)
+    if spectrum is not None:
+        lines[spectrum.replace("_", " ")] = _numbers(found[spectrum])
+    lines["size"] = f"{found['bytes']:,} bytes"
+    lines["written by"] = ", ".join(f"{name} {v}" for name, v in found["written_by"].items())
+    width = max(map(len, lines))
+    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+
+def _numbers(values: list[float]) -> str:
+    first = " ".join(f"{value:.3f}" for value in values[:8])
+    return first if len(values) <= 8 else f"{first} ... {values[-1]:.3f}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)

@@ -1,0 +1,144 @@
+"""`mvcca search`: for queries in some views, the best rows of galleries in others."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.inputs import by_name, files_of
+from mvcca.cli.models import load_model
+from mvcca.cli.output import replacing, writable
+from mvcca.cli.projection import Projection
+from mvcca.cli.running import running
+from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
+from mvcca.retrieval import top_k
+from mvcca.statistics._accumulate import row_blocks, watched
+from mvcca.views import Views
+
+__all__ = ["run"]
+
+_FORMATS = (".csv", ".parquet", ".npz", ".npy")
+
+
+def run(options: Namespace) -> None:
+    """Run the command."""
+    galleries = by_name(options.galleries, "--gallery")
+    queries = by_name(options.queries, "--query")
+    output = None
+    if options.output is not None:
+        _check_format(options.output, len(galleries))
+        inputs = [Path(options.model), *files_of(options.galleries + options.queries)]
+        output = writable(options.output, inputs)
+    model = load_model(options.model)
+    with running(options):
+        search = _Search(
+            [Projection.open(model, name, file) for name, file in galleries.items()],
+            [Projection.open(model, name, file) for name, file in queries.items()],
+            options.k,
+            options.metric,
+        )
+        search.check()
+        if output is None:
+            write_csv(sys.stdout.buffer, search.tables())
+            return
+        with replacing(output) as file:
+            _write(search, output.suffix.lower(), file)
+    print(f"{output}: {options.k} hits for each of {search.n_queries:,} queries")
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The k best gallery rows of every query."""
+
+    galleries: list[Projection]
+    queries: list[Projection]
+    k: int
+    metric: str
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.queries[0])
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The first item of every gallery, and their number."""
+        return np.cumsum([0, *map(len, self.galleries)])
+
+    def check(self) -> None:
+        n_items = self.starts[-1]
+        if self.k > n_items:
+            raise CommandError(f"-k {self.k}: there are {n_items} items to choose from")
+        heights = {query.name: len(query) for query in self.queries}
+        if len(set(heights.values())) > 1:
+            found = ", ".join(f"{name} {height}" for name, height in heights.items())
+            raise CommandError(
+                f"queries in several views must have the same number of rows, got {found}"
+            )
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """The first query of a block, scores and items, (n_queries, k), of all galleries in one."""
+        gallery = np.concatenate([projection.in_memory() for projection in self.galleries])
+        views = Views({query.name: query.rows for query in self.queries})
+        slices = list(row_blocks(views))
+
+        def find(rows: slice) -> tuple[int, np.ndarray, np.ndarray]:
+            scores = sum(query.part(rows) for query in self.queries)
+            return rows.start, *top_k(scores, gallery, self.k, self.metric)  # type: ignore[arg-type]
+
+        return watched(map(find, slices), views, slices)
+
+    def view_and_row(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gallery's view of every item, and its row there."""
+        which = np.searchsorted(self.starts, items, side="right") - 1
+        names = np.array([gallery.name for gallery in self.galleries])
+        return names[which], items - self.starts[which]
+
+    def tables(self) -> Iterator[dict[str, np.ndarray]]:
+        """Hits of a block of queries, one per line."""
+        for start, scores, items in self.blocks():
+            n_queries = len(items)
+            views, rows = self.view_and_row(items.ravel())
+            yield {
+                "query": np.repeat(np.arange(start, start + n_queries), self.k),
+                "rank": np.tile(np.arange(1, self.k + 1), n_queries),
+                **({"view": views} if len(self.galleries) > 1 else {}),
+                "item": rows,
+                "score": scores.ravel(),
+            }
+
+
+def _check_format(output: str, n_galleries: int) -> None:
+    suffix = Path(output).suffix.lower()
+    if suffix not in _FORMATS:
+        raise CommandError(
+            f"{output}: expected hits to go to a file ending in {', '.join(_FORMATS)}"
+        )
+    if suffix == ".parquet":
+        check_parquet()
+    if suffix == ".npy" and n_galleries > 1:
+        raise UsageError(
+            "a .npy file holds numbers of rows and not of which gallery; write .npz, .csv or "
+            ".parquet"
+        )
+
+
+def _write(search: _Search, suffix: str, file: BinaryIO) -> None:
+    if suffix == ".csv":
+        write_csv(file, search.tables())
+    elif suffix == ".parquet":
+        write_parquet(file, search.tables())
+    elif suffix == ".npy":
+        shape = search.n_queries, search.k
+        write_npy(file, (items for _, _, items in search.blocks()), shape, np.dtype(np.int64))
+    else:
+        _, scores, items = zip(*search.blocks(), strict=True)
+        views, rows = search.view_and_row(np.concatenate(items))
+        which = {"views": views} if len(search.galleries) > 1 else {}
+        np.savez(file, items=rows, scores=np.concatenate(scores), **which)  # type: ignore[arg-type]

@@ -1,0 +1,68 @@
+"""`mvcca transform`: rows in files become scores in files, a block at a time."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.inputs import by_name, files_of
+from mvcca.cli.models import load_model
+from mvcca.cli.output import replacing, writable
+from mvcca.cli.projection import Projection
+from mvcca.cli.running import running
+from mvcca.cli.writing import check_parquet, write_npy, write_parquet
+
+__all__ = ["run"]
+
+_VIEW = "{view}"
+
+
+def run(options: Namespace) -> None:
+    """Run the command."""
+    files = by_name(options.views, "--view")
+    inputs = [Path(options.model), *files_of(options.views)]
+    targets = {
+        name: writable(target, inputs)
+        for name, target in _targets(options.output, list(files)).items()
+    }
+    model = load_model(options.model)
+    with running(options), ExitStack() as outputs:  # renamed together, once all are written
+        projections = [Projection.open(model, name, file) for name, file in files.items()]
+        for projection in projections:
+            target = targets[projection.name]
+            _write(projection, target, outputs.enter_context(replacing(target)))
+    for projection in projections:
+        n_rows, width = len(projection), projection.width
+        print(f"{targets[projection.name]}: {n_rows:,} rows, {width} components")
+
+
+def _targets(output: str, names: list[str]) -> dict[str, str]:
+    """The file of every view's scores."""
+    suffix = Path(output).suffix.lower()
+    if suffix not in (".npy", ".parquet"):
+        raise CommandError(f"{output}: expected scores to go to a file ending in .npy or .parquet")
+    if suffix == ".parquet":
+        check_parquet()
+    if len(names) > 1 and _VIEW not in output:
+        raise UsageError(
+            f"scores of {len(names)} views go to a file each: give --output a name with {_VIEW} in "
+            f"it, such as scores-{_VIEW}{suffix}"
+        )
+    for name in names:
+        if _VIEW in output and (os.sep in name or (os.altsep and os.altsep in name)):
+            raise UsageError(f"view {name!r} cannot be part of the name of a file")
+    return {name: output.replace(_VIEW, name) for name in names}
+
+
+def _write(projection: Projection, target: Path, file: BinaryIO) -> None:
+    if target.suffix.lower() == ".npy":
+        shape = len(projection), projection.width
+        write_npy(file, projection.blocks(), shape, projection.dtype)
+        return
+    columns = [f"component{number}" for number in range(projection.width)]
+    blocks = projection.blocks()
+    write_parquet(file, (dict(zip(columns, block.T, strict=True)) for block in blocks))

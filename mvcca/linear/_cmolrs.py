@@ -1,0 +1,385 @@
+"""Cross-modal online low-rank similarity: a bilinear form learned from triplets of rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from mvcca.base import all_or_nothing
+from mvcca.labels import LabelTable
+from mvcca.linalg import with_fixed_signs
+from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._rows import check_labels, mean_and_variance
+from mvcca.statistics._moments import column_slices
+
+_START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
+_N_DRAWS = 20  # of a negative, before a triplet is given up
+
+
+class CMOLRS(LinearEstimator):
+    """Cross-modal online low-rank similarity.
+
+    Learns a bilinear similarity of low rank between rows of two views,
+
+        s(x, y) = x̄ᵀ W_pq ȳ,   W_pq = A_p A_qᵀ,   rank ≤ n_components,
+
+    from triplets of a row x of view p and rows y⁺, y⁻ of view q with and without a label in common
+    with x, by steps on the mean over a batch of the hinge
+
+        max(0, m - s(x, y⁺) + s(x, y⁻)),   m = (1 - cos(z⁺, z⁻)) ‖y⁺ - y⁻‖ / c_q,
+
+    whose margin is wide where the two are far apart in labels z (m = 0 for equal label vectors) and
+    in features; c_q is twice the length of the longest row, so that m ≤ 1. A step goes along the
+    gradient in the tangent space of the matrices of that rank, and back to them by an
+    eigendecomposition of 2k x 2k. All W_pq are blocks of one positive semi-definite W = A Aᵀ, where
+    A stacks the maps of the views: for two views that is any W_pq of that rank, it treats both
+    directions alike, and it gives any number of views one space. A single view is compared with
+    itself.
+
+    **This is a reconstruction.** Only the abstracts of [1]_ and [2]_ were at hand: bilinear form,
+    fixed rank, triplets with a margin from distances of features and labels, Riemannian steps with
+    a retraction, and an average over several triplets per query are theirs; the margin's formula,
+    the symmetric W, and batches of queries are not known to be. Figures need not be those of the
+    paper.
+
+    The similarity is the inner product of the projections: rank by it with ``metric="inner"``.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Rank of the similarity.
+    learning_rate : float, default=3.0
+        Length of the steps of the first epoch; in epoch t it is divided by √t. Rows are centred and
+        divided by their root mean square length, so that rescaling a view changes nothing.
+    n_epochs : int, default=10
+        How often every row is a query.
+    batch_size : int, default=32
+        Queries per step.
+    n_triplets : int, default=5
+        Triplets per query.
+    random_state : int, RandomState or None, default=None
+        Start, order of queries, and triplets.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        A_p in the units of the features, by view name.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        Eigenvalues of W on the divided rows, decreasing.
+    n_components_ : int
+        Components found: fewer than asked for where the features cannot give them.
+    n_label_vectors_ : int
+        Number of distinct label vectors.
+    losses_ : ndarray, shape (n_epochs,)
+        Mean hinge over the triplets of each epoch, each before its step.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    MLCCA : All pairs of rows rather than triplets drawn.
+
+    References
+    ----------
+    .. [1] Wu, Wang and Huang, "Cross-modal Retrieval via Online Low-rank Similarity Learning",
+       ICME 2017.
+    .. [2] Wu, Wang and Huang, "Online Low-rank Similarity Function Learning with Adaptive Relative
+       Margin for Cross-modal Retrieval", IEEE Transactions on Multimedia 2020.
+
+    Examples
+    --------
+    >>> from mvcca import CMOLRS
+    >>> from mvcca.datasets import load_digits_views
+    >>> data = load_digits_views()
+    >>> model = CMOLRS(5, random_state=0).fit(data.views, data.labels)
+    >>> bool(model.losses_[-1] < model.losses_[0])
+    True
+    """
+
+    _min_views = 1
+    _supervised = True
+    _computes_on_devices = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": LinearEstimator._parameter_constraints["n_components"],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_triplets": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        learning_rate: float = 3.0,
+        n_epochs: int = 10,
+        batch_size: int = 32,
+        n_triplets: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.n_triplets = n_triplets
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the similarity from labelled views, paired or not.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views. Their pairing is not used. A lone matrix is a single view, compared with
+            itself.
+        y : labels
+            A class vector, indicator matrix or list of label sets, one per object; or a list or
+            mapping with the labels of each view, whose heights may differ.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If labels are missing, all the same or real-valued, no query has rows with and without
+            a label in common, or a view holds NaN, infinity or no variance.
+        """
+        self._validate_params()
+        views, table, codes, _ = self._open_supervised_fit(X, y, None)
+        views = views.in_memory()
+        check_labels(table, codes)
+        if not table.is_binary:
+            raise ValueError(
+                "CMOLRS needs classes, label sets or an indicator matrix, to tell what has a label "
+                "in common; got real-valued label vectors. Threshold them."
+            )
+        rng = check_random_state(self.random_state)
+        rows = {name: _Rows.of(name, block) for name, block in views.items()}
+        gallery = {name: _Gallery(table, codes[name], rows[name].radius()) for name in views.names}
+        W = _LowRank.random(views.widths, self._rank(views.widths), rng)
+        self.losses_ = np.empty(self.n_epochs)
+        for epoch in range(self.n_epochs):
+            step = self.learning_rate / np.sqrt(epoch + 1)
+            total, n_drawn = 0.0, 0
+            for p, q, queries in self._batches(codes, rng):
+                triplets = gallery[q].draw(codes[p][queries], self.n_triplets, rng)
+                if not len(triplets.query):
+                    continue
+                batch = _Batch.of(rows[p], rows[q], queries, triplets, gallery[q])
+                losses, gradient = batch.losses_and_gradient(W, p, q)
+                W = W.stepped(gradient, step)
+                total, n_drawn = total + losses.sum(), n_drawn + len(losses)
+            if not n_drawn:
+                raise ValueError(
+                    "The views have nothing in common: no row has rows with and without a label "
+                    "in common with it in another view. Check that labels mean the same in all "
+                    "views."
+                )
+            self.losses_[epoch] = total / n_drawn
+        self.eigenvalues_ = W.values
+        self.weights_ = with_fixed_signs(
+            {name: A / rows[name].unit for name, A in W.factors().items()},
+            {name: view.variance for name, view in rows.items()},
+        )
+        self.means_ = {name: view.mean for name, view in rows.items()}
+        self.n_components_ = len(W.values)
+        self.n_label_vectors_ = len(table)
+        self.view_names_ = views.names
+        return self
+
+    def _batches(
+        self, codes: Mapping[str, np.ndarray], rng: np.random.RandomState
+    ) -> Iterator[tuple[str, str, np.ndarray]]:
+        """Every row once as a query to every other view, in batches, in random order."""
+        names = list(codes)
+        batches = []
+        for p, q in permutations(names, 2) if len(names) > 1 else [(names[0], names[0])]:
+            order = rng.permutation(len(codes[p]))
+            starts = range(0, len(order), self.batch_size)
+            batches += [(p, q, order[start : start + self.batch_size]) for start in starts]
+        return (batches[number] for number in rng.permutation(len(batches)))
+
+    def _rank(self, widths: Mapping[str, int]) -> int:
+        sizes = list(widths.values())
+        bound = sizes[0] if len(sizes) == 1 else sum(sizes) - max(sizes)
+        if bound < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components} is more than the data can give: at most {bound}."
+                f" Fitted with n_components_={bound}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return min(bound, self.n_components)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a view; read centred and divided by their root mean square length."""
+
+    block: Any
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, block: Any) -> _Rows:
+        return cls(block, *mean_and_variance(name, block))
+
+    @property
+    def unit(self) -> float:
+        return float(np.sqrt(self.variance.sum()))
+
+    def take(self, rows: Any) -> np.ndarray:
+        chosen = self.block[rows]
+        chosen = chosen.toarray() if issparse(chosen) else chosen
+        return np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
+
+    def radius(self) -> float:
+        """Length of the longest row."""
+        rows = range(0, self.block.shape[0], 1024)
+        ends = [slice(start, start + 1024) for start in rows]
+        return max(float(linalg.norm(self.take(part), axis=1).max()) for part in ends)
+
+
+@dataclass(frozen=True, eq=False)
+class _Triplets:
+    """Positions: of queries within their batch, of positives and negatives in the gallery."""
+
+    query: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+
+
+class _Gallery:
+    """Rows of a view as positives and negatives of queries."""
+
+    def __init__(self, table: LabelTable, codes: np.ndarray, radius: float) -> None:
+        self.vectors = table.dense()
+        self.codes = codes
+        self.radius = radius
+        self._labels = csr_array(table.vectors)
+        self._rows = csr_array(self._labels[codes].T)  # of each label
+
+    def draw(self, codes: np.ndarray, n_each: int, rng: np.random.RandomState) -> _Triplets:
+        """Triplets of queries with these label vectors; none where there is nothing to draw."""
+        query = np.repeat(np.arange(len(codes)), n_each)
+        labels, has_label = _draw_from(self._labels, codes[query], rng)
+        query, labels = query[has_label], labels[has_label]
+        positive, is_there = _draw_from(self._rows, labels, rng)
+        query, positive = query[is_there], positive[is_there]
+        negative = rng.randint(len(self.codes), size=len(query))
+        for _ in range(_N_DRAWS):
+            wrong = np.flatnonzero(self._alike(codes[query], self.codes[negative]) > 0)
+            if not len(wrong):
+                break
+            negative[wrong] = rng.randint(len(self.codes), size=len(wrong))
+        apart = self._alike(codes[query], self.codes[negative]) == 0
+        return _Triplets(query[apart], positive[apart], negative[apart])
+
+    def margins(self, triplets: _Triplets, distances: np.ndarray) -> np.ndarray:
+        """(1 - cos(z⁺, z⁻)) ‖y⁺ - y⁻‖ / 2 radius."""
+        plus, minus = self.codes[triplets.positive], self.codes[triplets.negative]
+        lengths = np.sqrt(self._alike(plus, plus) * self._alike(minus, minus))
+        cosines = np.divide(
+            self._alike(plus, minus), lengths, out=np.zeros_like(lengths), where=lengths > 0
+        )
+        return (1 - cosines) * distances / (2 * self.radius)
+
+    def _alike(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """How many labels two label vectors share."""
+        return np.einsum("ij,ij->i", self.vectors[left], self.vectors[right])
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Triplets as vectors: x of each query, y⁺ - y⁻ and margin of each triplet."""
+
+    x: np.ndarray
+    query: np.ndarray
+    difference: np.ndarray
+    margin: np.ndarray
+
+    @classmethod
+    def of(
+        cls, rows_p: _Rows, rows_q: _Rows, queries: np.ndarray, triplets: _Triplets, q: _Gallery
+    ) -> _Batch:
+        difference = rows_q.take(triplets.positive) - rows_q.take(triplets.negative)
+        margin = q.margins(triplets, linalg.norm(difference, axis=1))
+        return cls(rows_p.take(queries), triplets.query, difference, margin)
+
+    def losses_and_gradient(self, W: _LowRank, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
+        """Hinge of every triplet; and GU, (D, k), for the symmetric gradient G of their mean."""
+        basis_p, basis_q = W.block(p), W.block(q)
+        x, difference = self.x @ basis_p, self.difference @ basis_q
+        gains = np.einsum("ij,ij->i", x[self.query] * W.values, difference)
+        losses = np.maximum(0, self.margin - gains)
+        counts = (losses > 0) / len(losses)
+        gradient = np.zeros_like(W.basis)
+        of_query = np.zeros_like(x)
+        np.add.at(of_query, self.query, counts[:, None] * difference)
+        gradient[W.columns[p]] -= self.x.T @ of_query / 2
+        gradient[W.columns[q]] -= self.difference.T @ (counts[:, None] * x[self.query]) / 2
+        return losses, gradient
+
+
+@dataclass(frozen=True, eq=False)
+class _LowRank:
+    """W = U diag(values) Uᵀ over the features of all views, with UᵀU = I and values ≥ 0."""
+
+    columns: Mapping[str, slice]
+    basis: np.ndarray  # U, (D, k)
+    values: np.ndarray  # (k,), decreasing
+
+    @classmethod
+    def random(cls, widths: Mapping[str, int], k: int, rng: np.random.RandomState) -> _LowRank:
+        columns = column_slices(dict(widths))
+        basis, _ = linalg.qr(rng.standard_normal((sum(widths.values()), k)), mode="economic")
+        return cls(columns, basis, np.full(k, _START))
+
+    def block(self, name: str) -> np.ndarray:
+        return self.basis[self.columns[name]]
+
+    def factors(self) -> dict[str, np.ndarray]:
+        """A_p with W_pq = A_p A_qᵀ."""
+        return {name: self.block(name) * np.sqrt(self.values) for name in self.columns}
+
+    def stepped(self, gradient: np.ndarray, step: float) -> _LowRank:
+        """The nearest matrix of the same rank to a step against the tangent part of the gradient.
+
+        That part of G is GUUᵀ + UUᵀG - UUᵀGUUᵀ, all of it in the span of U and GU.
+        """
+        k = len(self.values)
+        span, triangle = linalg.qr(np.hstack([self.basis, gradient]), mode="economic")
+        U, GU = triangle[:, :k], triangle[:, k:]
+        sided = (GU - U @ (U.T @ GU) / 2) @ U.T
+        values, vectors = linalg.eigh(U * self.values @ U.T - step * (sided + sided.T))
+        top = slice(None, -k - 1, -1)
+        return _LowRank(self.columns, span @ vectors[:, top], np.maximum(values[top], 0))
+
+
+def _draw_from(
+    sets: csr_array, chosen: np.ndarray, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """A member of each of the chosen rows of a 0/1 matrix; and whether it has any."""
+    starts = sets.indptr[chosen]
+    sizes = sets.indptr[chosen + 1] - starts
+    places = starts + (rng.random_sample(len(chosen)) * sizes).astype(starts.dtype)
+    some = sizes > 0
+    return sets.indices[np.where(some, places, 0)], some

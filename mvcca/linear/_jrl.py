@@ -1,0 +1,374 @@
+"""Joint representation learning: labels regressed on views, smoothly over neighbouring rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.sparse import csr_array, diags_array, eye_array, issparse, vstack
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.base import all_or_nothing
+from mvcca.linalg import Rotation
+from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._group_sparse import GroupSparse, positive_reg
+from mvcca.linear._mlcca import _cross
+from mvcca.linear._rows import check_labels, mean_and_variance
+from mvcca.views import Views
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Standardised rows of a view, labelled ones first, perhaps in a basis of their span."""
+
+    all: Any  # (n_all, r)
+    n_labelled: int
+    mean: np.ndarray  # (r,), of the labelled rows
+    rotation: Rotation | None
+
+    @classmethod
+    def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> _Rows:
+        """Multiply columns by `scale`; more columns than rows are rotated into their span."""
+        n = X.shape[0]
+        if unlabelled is None:
+            rows = X
+        elif issparse(X) or issparse(unlabelled):
+            rows = csr_array(vstack([csr_array(X), csr_array(unlabelled)]))
+        else:
+            rows = np.concatenate([X, unlabelled])
+        rows = rows.astype(np.float64)
+        rows = csr_array(csr_array(rows) * scale) if issparse(rows) else rows * scale
+        rotation = None
+        if rows.shape[0] < rows.shape[1]:
+            rows = rows.toarray() if issparse(rows) else rows
+            rotation, rows = Rotation.to_row_space(rows)
+        mean = np.asarray(rows[:n].mean(axis=0)).reshape(-1)
+        return cls(rows, n, mean, rotation)
+
+    @property
+    def labelled(self) -> Any:
+        return self.all[: self.n_labelled]
+
+    def gram(self, F: Any) -> np.ndarray:
+        """Z̄ᵀ F Z̄ over as many of the rows as F has, centred by the labelled ones."""
+        rows = self.all[: F.shape[0]]  # the labelled ones, or all
+        return _cross(rows, F, rows, self.mean, self.mean)
+
+
+class JRL(LinearEstimator):
+    """Joint representation learning with sparse and semi-supervised regularisation.
+
+    Regresses the labels on every view, so that the views of an object and the neighbours within a
+    view are given the same labels, by few features [1]_:
+
+        min Σ_p 1/n_p ‖Z_p P_p - Ȳ_p‖²_F + a Σ_{p<q} 1/n_pq ‖Z_p P_p - Z_q P_q‖²_F
+            + s Σ_p 1/n_p tr(P_pᵀ Z_pᵀ L_p Z_p P_p) + r Σ_p ‖P_p‖_{2,1},
+
+    with standardised columns Z (always: the graph depends on their units), centred label indicators
+    Ȳ, and L = I - D^{-1/2} K D^{-1/2} of the k nearest neighbours under the similarity
+    1 / (1 + exp(distance)), made symmetric. The sum over p < q takes the objects seen in both
+    views; where there are none it is not there, so that views need no pairing. Unlabelled rows, if
+    there are any, count in the graph terms alone.
+
+    The published similarity of two rows is not that of their projections: each takes over the
+    labels of its nearest training rows, of all views; see `propagate`.
+
+    The official code takes at most 5 steps, each with the other view's last weights, and mixes two
+    graphs in one Laplacian (degrees of the binary one, weights of the dense one), which leaves
+    about L = I. Here each step solves for all views at once, and L is the formula's.
+
+    Parameters
+    ----------
+    reg : float or mapping of str to float, default=0.01
+        r, of every view or by name; positive. The published γ is ``reg`` = γ / (μ n).
+    pairing : float, default=1.0
+        a, the published λ / μ.
+    smoothness : float, default=10.0
+        s, the published σ / μ.
+    n_neighbors : int, default=100
+        k of the graphs and of `propagate`. More than the rows there are: all rows, with a warning.
+    max_iter : int, default=200
+        Most steps of reweighted least squares.
+    tol : float, default=1e-6
+        Stop when a step lowers the objective by no more than this share of it.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        P_p in the units of the features, by view name. What is dropped keeps weights of about 1e-6
+        of the largest: norms are smoothed by that much.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Means of the labelled rows.
+    labels_ : ndarray, shape (n_components_,)
+        The label that each component stands for: a class, or the number of a column.
+    n_components_ : int
+        Number of labels.
+    n_label_vectors_ : int
+        Number of distinct label vectors.
+    objectives_ : ndarray
+        The objective after every step.
+    n_iter_ : int
+        Steps taken.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    LGCFL : Without graphs and pairs; takes batches and sample weights.
+
+    Notes
+    -----
+    A row that is repeated is its own neighbour, so that weights of rows are not repetitions, and
+    `fit` takes none.
+
+    References
+    ----------
+    .. [1] Zhai, Peng and Xiao, "Learning Cross-Media Joint Representation with Sparse and
+       Semisupervised Regularization", IEEE Transactions on Circuits and Systems for Video
+       Technology 2014.
+
+    Examples
+    --------
+    >>> from mvcca import JRL
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.retrieval import evaluate_retrieval
+    >>> data = load_digits_views()
+    >>> train, test = data.views[:600], data.views[600:1000]
+    >>> model = JRL(n_neighbors=20).fit(train, data.labels[:600])
+    >>> shares = model.propagate(test)
+    >>> table = evaluate_retrieval(shares, data.labels[600:1000], metrics="map", metric="inner")
+    """
+
+    _min_views = 1
+    _supervised = True
+    _computes_on_devices = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "reg": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "pairing": [Interval(Real, 0, None, closed="left")],
+        "smoothness": [Interval(Real, 0, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        reg: float | Mapping[str, float] = 0.01,
+        *,
+        pairing: float = 1.0,
+        smoothness: float = 10.0,
+        n_neighbors: int = 100,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+    ) -> None:
+        self.reg = reg
+        self.pairing = pairing
+        self.smoothness = smoothness
+        self.n_neighbors = n_neighbors
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, X_unlabeled: Any = None) -> Self:
+        """Find the maps from labelled views and, for the graphs, unlabelled rows.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views. A lone matrix is a single view.
+        y : labels
+            A class vector, indicator matrix, list of label sets, or real label vectors, one per
+            object; or a list or mapping with the labels of each view, whose heights may differ.
+        X_unlabeled : as X, optional
+            Rows without labels, of any of the views; views may differ in their number of rows.
+            With the rows to be searched in, the fit is transductive, as published.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If labels are missing or all the same, or a view holds NaN, infinity or no variance.
+        """
+        self._validate_params()
+        views, table, codes, _ = self._open_supervised_fit(X, y, None)
+        views = views.in_memory()
+        check_labels(table, codes)
+        reg = positive_reg(self._reg_of_views(views.names, views))
+        self.view_names_ = views.names
+        self.means_, scales = {}, {}
+        for name, block in views.items():
+            self.means_[name], variance = mean_and_variance(name, block)
+            constant = variance == 0
+            scales[name] = np.where(constant, 0, 1 / np.sqrt(np.where(constant, 1, variance)))
+        more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled)
+        rows = {
+            name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
+        }
+        labels = {name: table.dense()[code] for name, code in codes.items()}
+        solved, objectives = self._problem(views, rows, labels, reg).solve(
+            self.max_iter, self.tol, type(self).__name__
+        )
+        self.objectives_ = 2 * objectives  # the shared solver halves the squares
+        self.n_iter_ = len(objectives)
+        ends = np.cumsum([block.shape[1] for _, block in views.items()])[:-1]
+        self.weights_ = {
+            name: scales[name][:, None] * P
+            for name, P in zip(views.names, np.split(solved, ends), strict=True)
+        }
+        self.labels_ = table.vocabulary
+        if self.labels_ is None:
+            self.labels_ = np.arange(table.vectors.shape[1])
+        self.n_components_ = len(self.labels_)
+        self.n_label_vectors_ = len(table)
+        placed = np.concatenate([self._project(name, block) for name, block in views.items()])
+        k = min(self.n_neighbors, len(placed))
+        self._neighbors = NearestNeighbors(n_neighbors=k).fit(placed.astype(np.float64))
+        self._neighbor_labels = np.concatenate(list(labels.values()))
+        return self
+
+    def propagate(self, X: Any) -> Any:
+        """Labels that rows take over from the training rows nearest to them in the shared space.
+
+        A row x gets Σ_l w_l(x) y_l over its k nearest training rows l, of all views, with weights
+        in the ratios of 1 / (1 + exp(distance)) that add up to 1. Inner products of these are the
+        published similarity, Σ_l Σ_m w_l(x) w_m(x') [class of l = class of m]: rank by them with
+        ``metric="inner"`` in `mvcca.evaluate_retrieval` and `mvcca.retrieval.top_k`.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            Rows of any of the fitted views, as for `transform`.
+
+        Returns
+        -------
+        shares : same container as came in
+            Matrices of shape (n_rows, n_components_): how much of each label.
+
+        Raises
+        ------
+        ValueError
+            As in `transform`.
+        """
+        check_is_fitted(self)
+        came = self._open(X, reset=False, unpaired=True, sparing=True)
+        views = came.views.in_memory()
+        return came.wrap({name: self._shares(name, block) for name, block in views.items()})
+
+    def _shares(self, name: str, block: Any) -> np.ndarray:
+        if not block.shape[0]:  # the objects at hand are not seen in this view
+            return np.zeros((0, self.n_components_), dtype=block.dtype)
+        distances, places = self._neighbors.kneighbors(self._project(name, block))
+        weights = _closeness(distances, distances[:, :1])
+        weights /= weights.sum(axis=1, keepdims=True)
+        starts = np.arange(0, places.size + 1, places.shape[1])
+        shape = (len(places), len(self._neighbor_labels))
+        shares = csr_array((weights.ravel(), places.ravel(), starts), shape) @ self._neighbor_labels
+        return np.asarray(shares, dtype=block.dtype)
+
+    def _open_unlabelled(self, X: Any) -> dict[str, Any]:
+        views = self._open(X, reset=False, unpaired=True, sparing=True).views
+        return {name: block for name, block in views.in_memory().items() if block.shape[0]}
+
+    def _fitted_width(self, name: str) -> int:
+        return len(self.means_[name])  # known before the weights are
+
+    def _problem(
+        self,
+        views: Views,
+        rows: Mapping[str, _Rows],
+        labels: Mapping[str, np.ndarray],
+        reg: Mapping[str, float],
+    ) -> GroupSparse:
+        """Half the objective, of all views side by side."""
+        M = {(name, name): self._own_terms(name, view) for name, view in rows.items()}
+        for p, q in combinations(rows, 2):
+            pairs = _pairs(views, p, q)
+            n_shared = pairs.nnz
+            if not self.pairing or not n_shared:
+                continue
+            share = self.pairing / n_shared
+            M[p, p] += share * rows[p].gram(pairs @ pairs.T)
+            M[q, q] += share * rows[q].gram(pairs.T @ pairs)
+            A, B = rows[p].labelled, rows[q].labelled
+            M[p, q] = -share * _cross(A, pairs, B, rows[p].mean, rows[q].mean)
+            M[q, p] = M[p, q].T
+        B, constant = [], 0.0
+        for name, view in rows.items():
+            centred = labels[name] - labels[name].mean(axis=0)
+            B.append(np.asarray(view.labelled.T @ centred) / len(centred))  # needs no mean of Z
+            constant += float(np.sum(centred**2)) / len(centred) / 2
+        rotations = [view.rotation for view in rows.values()]
+        widths = [block.shape[1] for _, block in views.items()]
+        basis = None
+        if any(rotations):
+            basis = block_diag(
+                *(r.inverse if r else np.eye(d) for r, d in zip(rotations, widths, strict=True))
+            )
+        sizes = {name: len(view.mean) for name, view in rows.items()}
+        whole = np.block(
+            [[M.get((p, q), np.zeros((sizes[p], sizes[q]))) for q in rows] for p in rows]
+        )
+        penalties = np.repeat([reg[name] / 2 for name in rows], widths)
+        return GroupSparse(
+            whole, np.concatenate(B), constant, penalties, np.arange(sum(widths)), basis
+        )
+
+    def _own_terms(self, name: str, view: _Rows) -> np.ndarray:
+        """Z̄ᵀZ̄ / n of the labelled rows, and the graph term of all rows."""
+        own = view.gram(eye_array(view.n_labelled, format="csr") / view.n_labelled)
+        if not self.smoothness:
+            return own
+        n_all = view.all.shape[0]
+        k = self.n_neighbors
+        if k > n_all - 1:
+            warnings.warn(
+                f"n_neighbors={k} is more than the other rows of view {name!r}, {n_all - 1}: all "
+                "of them are neighbours.",
+                UserWarning,
+                stacklevel=4,
+            )
+            k = n_all - 1
+        return own + self.smoothness / n_all * view.gram(laplacian(view.all, k))
+
+
+def laplacian(X: Any, n_neighbors: int) -> csr_array:
+    """I - D^{-1/2} K D^{-1/2} of the rows of X, shape (n, n).
+
+    K_ij = 1 / (1 + exp(‖x_i - x_j‖)) where i is among the nearest of j or j of i; else 0.
+    """
+    graph = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors_graph(mode="distance")
+    graph = csr_array(graph)
+    graph.data = _closeness(graph.data, graph.data.min())  # a factor of K cancels in L
+    K = graph.maximum(graph.T)
+    degrees = K.sum(axis=1)
+    root = diags_array(
+        np.divide(1, np.sqrt(degrees), out=np.zeros(len(degrees)), where=degrees > 0)
+    )
+    return csr_array(eye_array(len(degrees)) - root @ K @ root)
+
+
+def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
+    """1 / (1 + exp(distance)) but for the factor exp(-least), lest all of it underflow."""
+    return np.exp(least - distances) / (1 + np.exp(-distances))
+
+
+def _pairs(views: Views, p: str, q: str) -> csr_array:
+    """Which row of view p shows the object of which row of view q, (n_p, n_q) of 0 and 1."""
+    _, rows, columns = np.intersect1d(
+        views.objects(p), views.objects(q), assume_unique=True, return_indices=True
+    )
+    shape = (views[p].shape[0], views[q].shape[0])
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)

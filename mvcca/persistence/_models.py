@@ -1,0 +1,119 @@
+"""Saving a model and loading it again."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from typing import Any
+
+from mvcca._archive import ModelFileError, not_ours, read_archive, write_archive
+from mvcca.persistence._classes import CLASSES, MODELS, name_of
+from mvcca.persistence._values import NotStorable, Reader, Writer
+
+_KIND = "model"  # other archives are checkpoints
+
+
+def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) -> None:
+    """Save an estimator, fitted or not, to one file that `load` reads.
+
+    The file is a safetensors file of arrays and plain parameters with their checksums. It is
+    written beside `path` and renamed once it is on the disk: if anything fails on the way, or is
+    interrupted, what was there before is still there.
+
+    Parameters
+    ----------
+    model : estimator, step, pipeline or index
+        An estimator of `mvcca`, a step of `mvcca.compose`, a `RetrievalIndex`, or a pipeline of
+        scikit-learn made of these and of `PCA`, `TruncatedSVD`, `TfidfTransformer`, `Normalizer`
+        and the scalers.
+    path : path
+        The file, which is replaced if it exists.
+    statistic : bool, default=True
+        Keep what `partial_fit` has added up, so that it goes on after loading. It is as large as
+        the covariance of all features, for `MLCCA` as the rows themselves; without it
+        `partial_fit` starts over, and transforming is the same.
+
+    Raises
+    ------
+    TypeError
+        If the model holds what a file cannot: a function (a kernel or similarity of your own), the
+        state of a random generator, an object of another library. The message says where.
+    OSError
+        If the file cannot be written.
+
+    See Also
+    --------
+    load : The way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_linnerud
+    >>> import mvcca
+    >>> X, Y = load_linnerud(return_X_y=True)
+    >>> path = Path(tempfile.mkdtemp()) / "linnerud.mvcca"
+    >>> mvcca.save(mvcca.CCA(2).fit(X, Y), path)
+    >>> mvcca.load(path).canonical_correlations_.round(3)
+    array([0.796, 0.201])
+    """
+    if type(model) not in MODELS:
+        raise NotStorable(
+            f"save takes a model: one of {', '.join(sorted(map(name_of, MODELS)))}; got "
+            f"{type(model).__module__}.{type(model).__qualname__}."
+        )
+    writer = Writer(CLASSES, skipped=() if statistic else ("_statistic",))
+    try:
+        root = writer.encode(model, name_of(type(model)))
+    except NotStorable as error:
+        if "._statistic" in str(error):
+            error.add_note("Or save without it: save(model, path, statistic=False).")
+        raise
+    write_archive(path, writer.arrays, {"kind": _KIND, "written by": _versions(), "model": root})
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load what `save` saved.
+
+    Every byte is compared with its checksum, and nothing in the file is run: it names parameters
+    and arrays of classes that are known here.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    estimator, step, pipeline or index
+        As it was: the same parameters, and bitwise the same scores.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, holds no model, or was written by a later version of mvcca.
+    OSError
+        If it cannot be opened.
+
+    See Also
+    --------
+    save : The way in, with an example.
+    """
+    arrays, content = read_archive(path)
+    if content.get("kind") != _KIND or "model" not in content:
+        not_ours(path, "was written by mvcca but holds no model (a checkpoint holds none)")
+    try:
+        model = Reader(CLASSES, arrays).decode(content["model"])
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)} holds a model that cannot be put together here: {error}. It was "
+            f"written by {content.get('written by')}, and this is {_versions()}. Update what is "
+            "older; if nothing is, take another copy or fit and save again."
+        ) from error
+    if type(model) not in MODELS:
+        not_ours(path, f"holds {type(model).__name__}, which is no model")
+    return model
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("mvcca", "scikit-learn", "numpy")}

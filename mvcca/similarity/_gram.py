@@ -1,0 +1,202 @@
+"""The similarity matrix G of all pairs of label vectors: multiplied at once, and never held.
+
+It is made tile by tile, or not at all where the formula factorises (G = ΦΦᵀ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import eye_array
+
+from mvcca._backend import at_home, is_device_array, namespace, placed
+from mvcca._threads import each
+from mvcca.labels import LabelTable
+from mvcca.measures import unit_rows
+from mvcca.similarity._device_gram import DeviceGram
+from mvcca.similarity._formulas import Similarity, similarities_within, similarity_function
+
+_FILLED_ROWS = 128  # of a tile, by one thread at a time
+
+
+class LabelGram:
+    """The similarity matrix G of a table of label vectors, without holding it.
+
+    Parameters
+    ----------
+    table : LabelTable
+        U distinct label vectors.
+    similarity : {"sqexp", "exp", "cosine", "equal"} or callable
+        A formula of this module, or a symmetric function of two stacks of label vectors.
+    sigma : float, default=1.0
+        Bandwidth of the exponentials.
+    tile_rows : int, default=1024
+        Rows of G made at a time; results agree for every choice up to rounding.
+    """
+
+    def __init__(
+        self,
+        table: LabelTable,
+        similarity: Similarity = "sqexp",
+        sigma: float = 1.0,
+        tile_rows: int = 1024,
+    ) -> None:
+        self._arguments = (table, similarity, sigma, tile_rows)
+        self._n = len(table)
+        self._tile_rows = tile_rows
+        self._factor: Any = None
+        self._fill: Any = None
+        self._is_identity = similarity == "equal"
+        self._has_unit_diagonal = similarity in ("sqexp", "exp")
+        if similarity == "cosine":
+            self._factor = unit_rows(table.dense())
+        elif similarity == "equal":
+            self._factor = eye_array(self._n, format="csr")
+        elif table.is_binary and similarity in ("sqexp", "exp"):
+            self._fill = _packed_fill(table, similarity, sigma)
+        elif similarity == "sqexp":
+            self._fill = _real_fill(table, sigma)
+        elif similarity == "exp":
+            self._fill = _function_fill(table, similarity_function(similarity, sigma))
+        elif callable(similarity):
+            self._fill = _checked_fill(table, similarity)
+        else:
+            raise ValueError(f"unknown similarity {similarity!r}")
+
+    def __reduce__(self) -> tuple[type[LabelGram], tuple[Any, ...]]:
+        return LabelGram, self._arguments  # tiles are filled by closures, which are made anew
+
+    def quadratic(self, S: Any) -> np.ndarray:
+        """SᵀGS for S of shape (U, d): products in the precision of S, added up in float64.
+
+        Of a device block S it is computed there, and comes home.
+        """
+        if is_device_array(S):
+            if self._factor is None:
+                return self._on_device(S).quadratic(S)
+            root = self._root_on_device(S)
+            transposed = namespace(S).matrix_transpose(root)
+            return at_home(transposed @ root).astype(np.float64)
+        if self._factor is not None:
+            root = np.asarray(self._factor.T @ S)
+            return np.asarray(root.T @ root, dtype=np.float64)
+        # G is symmetric: its strict lower triangle and half its diagonal give A, SᵀGS = A + Aᵀ.
+        half = np.zeros((S.shape[1], S.shape[1]))
+        for stripe in self._stripes(S, self.stripes()):
+            half += stripe
+        return half + half.T
+
+    def stripes(self) -> list[slice]:
+        """Rows of G cut into the parts that `quadratic` is the sum of."""
+        rows = self._n if self._factor is not None else self._tile_rows
+        return [slice(start, min(start + rows, self._n)) for start in range(0, self._n, rows)]
+
+    def stripe(self, S: np.ndarray, rows: slice) -> np.ndarray:
+        """What one of `stripes` adds: A_i in SᵀGS = Σ_i A_i + (Σ_i A_i)ᵀ, in the precision of S.
+
+        Added up in float64 and in order, they give what `quadratic` gives.
+        """
+        if self._factor is not None:
+            root = np.asarray(self._factor.T @ S)
+            return root.T @ root / 2
+        [stripe] = self._stripes(S, [rows])
+        return stripe
+
+    def _stripes(self, S: np.ndarray, stripes: list[slice]) -> Iterator[np.ndarray]:
+        """The matrices A_i, each in place of the one before it."""
+        step = np.empty((S.shape[1], S.shape[1]), S.dtype)
+        for rows, strip in self._strips(S.dtype, stripes, lower=True):
+            strip[:, rows] *= 0.5
+            yield np.matmul(S[rows].T, strip @ S[: rows.stop], out=step)
+
+    def times(self, V: Any) -> np.ndarray:
+        """GV for a narrow V of shape (U, v); of a device block it is computed there."""
+        if is_device_array(V):
+            if self._factor is None:
+                return self._on_device(V).times(V)
+            V = at_home(V)  # two narrow products
+        if self._factor is not None:
+            return np.asarray(self._factor @ (self._factor.T @ V))
+        result = np.empty_like(V, dtype=np.float64)
+        for rows, strip in self._strips(V.dtype, self.stripes()):
+            result[rows] = strip @ V
+        return result
+
+    def _on_device(self, like: Any) -> DeviceGram:
+        table, similarity, sigma, _ = self._arguments
+        return DeviceGram(table, similarity, sigma, self._fill, like)
+
+    def _root_on_device(self, S: Any) -> Any:
+        """ΦᵀS, for G = ΦΦᵀ."""
+        if self._is_identity:
+            return S
+        return namespace(S).matrix_transpose(placed(self._factor, S)) @ S
+
+    def _strips(
+        self, dtype: np.dtype, stripes: list[slice], lower: bool = False
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Row after row of tiles of G, or of its lower triangle; the buffer is used again."""
+        buffer = np.empty(min(self._tile_rows, self._n) * self._n, dtype=dtype)
+        for rows in stripes:
+            shape = (rows.stop - rows.start, rows.stop if lower else self._n)
+            strip = buffer[: shape[0] * shape[1]].reshape(shape)
+            self._fill(rows, slice(0, shape[1]), strip)
+            if self._has_unit_diagonal:  # whatever rounding made of a distance of nothing
+                np.fill_diagonal(strip[:, rows], 1)
+            yield rows, strip
+
+
+def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
+    """Tiles of an exponential of the distance between label sets: popcount, then a table."""
+    from mvcca._kernels import fill_by_difference, pack_label_sets
+
+    packed = pack_label_sets(table.vectors)
+    differences = np.arange(table.vectors.shape[1] + 1, dtype=float)
+    with np.errstate(over="ignore"):  # a tiny sigma is the identity: exp(-inf) = 0
+        if similarity == "sqexp":
+            values = np.exp(-differences / sigma / 2)
+        else:
+            values = np.exp(-np.sqrt(differences) / sigma)
+
+    def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+        A, B = (np.ascontiguousarray(packed[:, part]) for part in (rows, columns))
+        table = values.astype(out.dtype)
+        parts = [slice(start, start + _FILLED_ROWS) for start in range(0, len(out), _FILLED_ROWS)]
+        each(lambda part: fill_by_difference(A[:, part], B, table, out[part]), parts)
+
+    return fill
+
+
+def _real_fill(table: LabelTable, sigma: float) -> Any:
+    """Tiles of the squared exponential of real label vectors: one product, then one fused pass."""
+    from mvcca._kernels import inner_products_to_exponents
+
+    # Distances do not depend on the origin, the rounding of their expansion does.
+    vectors = table.vectors - table.vectors.mean(axis=0)
+
+    def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+        A, B = vectors[rows].astype(out.dtype), vectors[columns].astype(out.dtype)
+        np.matmul(A, B.T, out=out)
+        half_norms = [np.einsum("ij,ij->i", V, V) / 2 for V in (A, B)]
+        scale = min(1 / float(sigma), np.finfo(out.dtype).max)  # of a tiny sigma: inf x 0 is NaN
+        inner_products_to_exponents(out, *half_norms, scale)
+        np.exp(out, out=out)
+
+    return fill
+
+
+def _function_fill(table: LabelTable, function: Any) -> Any:
+    vectors = table.dense()
+
+    def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+        out[...] = function(vectors[rows], vectors[columns])
+
+    return fill
+
+
+def _checked_fill(table: LabelTable, function: Any) -> Any:
+    """Tiles of a user's function, which is asked to be symmetric and finite."""
+    similarities_within(function, 1.0, table.dense()[:64])
+    return _function_fill(table, function)

@@ -1,0 +1,94 @@
+"""Dask arrays, computed block by block by whatever scheduler Dask is set to use."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from mvcca.sources._row_source import RowSource, SourceError
+from mvcca.sources._selection import as_index, as_positions
+
+__all__ = ["DaskRows", "from_dask"]
+
+_EMBEDDED_BYTES = 100 * 10**6
+
+
+class DaskRows(RowSource):
+    """The rows of a Dask array with NumPy or SciPy sparse chunks."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        if any(np.isnan(length) for length in array.shape):
+            raise SourceError(
+                f"A Dask array of shape {array.shape} does not know its number of rows. Call "
+                "array.compute_chunk_sizes() first."
+            )
+        self.is_sparse = issparse(array._meta)
+        if not self.is_sparse and not isinstance(array._meta, np.ndarray):
+            raise SourceError(
+                "Expected a Dask array with NumPy or SciPy sparse chunks, got chunks of "
+                f"{type(array._meta).__module__}.{type(array._meta).__name__}."
+            )
+        edges = {0, *np.cumsum(array.chunks[0], dtype=np.intp).tolist()} if array.ndim else {0}
+        self._describe(array.shape, array.dtype, boundaries=tuple(sorted(edges)))
+
+    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray | csr_array]:
+        for start, stop in runs:
+            block = self.array[start:stop].compute()
+            if self.is_sparse:
+                yield csr_array(block, dtype=self.dtype)
+            else:
+                yield np.array(block, dtype=self.dtype, order="C")  # a chunk may be the user's own
+
+    def deferred(self) -> tuple[Any, Callable[[Any, int], Any]]:
+        return self.array, partial(_as_block, dtype=self.dtype)
+
+    def __getitem__(self, rows: Any) -> DaskRows:
+        """Rows selected by Dask, so that the selection is a Dask array too."""
+        return DaskRows(self.array[as_index(as_positions(rows, len(self)))])
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.array.name,)
+
+    def _name(self) -> str:
+        return f"Dask array {self.array.name!r}"
+
+
+def _as_block(chunk: Any, _: int, dtype: np.dtype) -> np.ndarray | csr_array:
+    """A chunk to be looked at only."""
+    if issparse(chunk):
+        return csr_array(chunk, dtype=dtype)
+    return np.asarray(chunk, dtype=dtype, order="C")
+
+
+def from_dask(array: Any) -> DaskRows:
+    """The source of a Dask array, with a warning if its graph is not the recipe but the data."""
+    embedded = _embedded_bytes(array)
+    if embedded > _EMBEDDED_BYTES:
+        warnings.warn(
+            f"The graph of this Dask array carries {embedded / 1e6:.0f} MB of data, which every "
+            "worker is sent. Let the chunks read a file (dask.array.from_zarr), or pass the file "
+            "itself: mvcca.open_matrix(path).",
+            UserWarning,
+            stacklevel=3,
+        )
+    return DaskRows(array)
+
+
+def _embedded_bytes(array: Any) -> int:
+    """Bytes of arrays in a graph, as far as it is written out: nothing is expanded for this."""
+    total = 0
+    for layer in array.__dask_graph__().layers.values():
+        if layer.is_materialized():
+            values = layer.values()
+        else:
+            values = [value for value, axes in getattr(layer, "indices", ()) if axes is None]
+        # A task holds an array as its `value`. Zarr and HDF5 arrays are read where they are needed.
+        held = (getattr(value, "value", value) for value in values)
+        total += sum(array.nbytes for array in held if isinstance(array, np.ndarray))
+    return total

@@ -1,0 +1,134 @@
+"""Which source reads what: files by their ending, objects of other libraries by their type."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mvcca.sources._dask import from_dask
+from mvcca.sources._hdf5 import Hdf5Dataset, from_dataset
+from mvcca.sources._memory_map import from_memmap
+from mvcca.sources._npy import open_npy
+from mvcca.sources._parquet import ParquetTable
+from mvcca.sources._row_source import RowSource, SourceError
+from mvcca.sources._sparse_npz import SparseNpz
+from mvcca.sources._zarr import ZarrArray, from_zarr
+
+__all__ = ["as_source", "open_matrix"]
+
+_SINGLE: dict[str, Callable[[str], RowSource]] = {
+    ".npy": open_npy,
+    ".npz": SparseNpz,
+    ".parquet": ParquetTable,
+}
+_KEYED: dict[str, Callable[[str, str | None], RowSource]] = {
+    ".h5": Hdf5Dataset,
+    ".hdf5": Hdf5Dataset,
+    ".zarr": ZarrArray,
+}
+_TEXT = (".csv", ".tsv", ".txt")
+
+
+def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSource:
+    """Open a matrix in a file, to be read by blocks of rows.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), ``.h5`` or
+        ``.hdf5``, ``.zarr`` (a folder), or ``.parquet`` (all columns numbers).
+    key : str, optional
+        Which matrix, where an HDF5 or Zarr file holds several.
+
+    Returns
+    -------
+    RowSource
+        Knows shape and dtype; no rows are read yet.
+
+    Raises
+    ------
+    SourceError
+        If the file is missing, damaged, or holds anything but a matrix of real numbers.
+    ImportError
+        If the library that reads the format is not installed; it names the extra that has it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from mvcca import open_matrix
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/text.npy", np.eye(5, 3, dtype=np.float32))
+    ...     text = open_matrix(f"{folder}/text.npy")
+    ...     text.shape, text.read(1, 3)
+    ((5, 3), array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32))
+    """
+    path = os.fspath(path)
+    suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
+    if suffix in _TEXT:
+        raise SourceError(
+            f"{path}: text cannot be read from the middle. Convert it once: "
+            "np.save('matrix.npy', np.loadtxt(...)), or a DataFrame's to_parquet."
+        )
+    if suffix not in _SINGLE and suffix not in _KEYED:
+        endings = ", ".join([*_SINGLE, *_KEYED])
+        raise SourceError(f"{path}: expected a file ending in one of {endings}.")
+    if not os.path.exists(path):
+        raise SourceError(f"{path}: no such file.")
+    if os.path.isdir(path) != (suffix == ".zarr"):
+        found, wanted = ("folder", "file") if os.path.isdir(path) else ("file", "folder")
+        raise SourceError(f"{path}: expected a {wanted}, got a {found}.")
+    if suffix in _KEYED:
+        return _KEYED[suffix](path, key)
+    if key is not None:
+        raise SourceError(f"{path}: a {suffix} file holds one matrix; it has no {key!r}.")
+    return _SINGLE[suffix](path)
+
+
+def as_source(block: Any) -> RowSource | None:
+    """The source of a matrix that is not in memory.
+
+    Parameters
+    ----------
+    block : object
+        `numpy.memmap` (also part of one), `h5py.Dataset`, `zarr.Array`, `dask.array.Array` or
+        `RowSource`; or any matrix in memory.
+
+    Returns
+    -------
+    RowSource or None
+        None for what is in memory already. Data sets, arrays and maps are opened anew by path
+        where they are read, so that nothing but the path travels to another process.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be opened again: a file open for writing, a Zarr store that is no folder, a
+        Dask array with unknown chunk sizes; or if it is not a matrix of real numbers.
+
+    Warns
+    -----
+    UserWarning
+        If the graph of a Dask array carries more than 100 MB of data.
+    """
+    if isinstance(block, RowSource):
+        return block
+    if isinstance(block, np.memmap):
+        return from_memmap(block)
+    for library, kind, source in _FOREIGN:
+        module = sys.modules.get(library)  # an object of a library comes after its import
+        if module is not None and isinstance(block, getattr(module, kind)):
+            return source(block)
+    return None
+
+
+_FOREIGN: tuple[tuple[str, str, Callable[[Any], RowSource]], ...] = (
+    ("h5py", "Dataset", from_dataset),
+    ("zarr", "Array", from_zarr),
+    ("dask.array", "Array", from_dask),
+)

@@ -1,0 +1,224 @@
+"""Going over the rows of views once, block by block: what every statistic is added up with.
+
+Blocks that are not in memory are read ahead by a thread while the one before is worked on, and
+copied to a device by it where `mvcca.config` names one; or they are worked on by the workers of a
+Dask cluster where there is one. A bar counts them where `mvcca.config` asks for one. What is added
+up is the statistics' own business.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mvcca._backend import at_home, is_device_array, precision
+from mvcca._devices import mover
+from mvcca.config import block_size, block_slices, get_config
+from mvcca.sources import RowSource
+from mvcca.statistics._checkpoint import checkpointed
+from mvcca.statistics._cluster import Cluster, Workload, bytes_of
+from mvcca.views import Views
+
+S = TypeVar("S")
+Along = tuple[np.ndarray | None, ...]
+
+
+def fold(
+    step: Callable[..., S],
+    start: S,
+    views: Views,
+    *along: np.ndarray | None,
+    at_least: int = 1,
+    row_bytes: int | None = None,
+    on_device: bool = False,
+) -> S:
+    """step(... step(step(start, block_0), block_1) ..., block_b) over the row blocks of views.
+
+    Parameters
+    ----------
+    step : callable
+        Takes what was made so far, a block as `Views` in memory, and its part of each of `along`.
+        It may change and return its first argument.
+    start : array or dataclass of arrays
+        What an empty set of rows gives.
+    views : Views
+        In memory or not.
+    *along : ndarray or None
+        Numbers of each object (weights, label codes), cut as the views are.
+    at_least : int, default=1
+        Rows of a block, where each block costs more than its rows do.
+    row_bytes : int, optional
+        What a row needs in memory, where that is more than its numbers.
+    on_device : bool, default=False
+        Whether `step` takes device blocks: others are copied to the device that `mvcca.config`
+        names. If not, device blocks come home one by one.
+    """
+    return _gone_over(
+        lambda state, block: step(state, *block),
+        start,
+        views,
+        along,
+        list(row_blocks(views, at_least, row_bytes)),
+        lambda todo: _read(views, along, todo, on_device),
+    )
+
+
+def accumulate(
+    of: Callable[..., S],
+    start: S,
+    views: Views,
+    *along: np.ndarray | None,
+    at_least: int = 1,
+    row_bytes: int | None = None,
+    on_device: bool = False,
+) -> S:
+    """Add up start + of(block_0) + of(block_1) + ... + of(block_b) over the row blocks of views.
+
+    The terms are made by the workers of a Dask cluster where there is one and views are not in
+    memory, and are added up here, in the order of the blocks: the sum is the same bit for bit.
+
+    Parameters
+    ----------
+    of : callable
+        Takes a block as `Views` in memory, and its part of each of `along`; can be pickled.
+    start, views, *along, at_least, row_bytes, on_device
+        As in `fold`. A device that `mvcca.config` names goes before a cluster.
+
+    Raises
+    ------
+    MemoryError
+        If the workers of the cluster have too little memory.
+    """
+    slices = list(row_blocks(views, at_least, row_bytes))
+    cluster = None if on_device and get_config().device else Cluster.for_rows_of(views)
+
+    def terms(todo: list[slice]) -> Generator[S]:
+        if cluster is None:
+            for block in _read(views, along, todo, on_device):
+                yield of(*block)
+                del block  # before the next is there
+            return
+        rows = max(part.stop - part.start for part in slices)
+        block_bytes = rows * (_row_bytes(views) if row_bytes is None else row_bytes)
+        load = Workload(rows, 2 * block_bytes, 3 * bytes_of(start))  # with what of(block) needs
+        yield from cluster.map(of, views, along, todo, load)
+
+    return _gone_over(operator.add, start, views, along, slices, terms)
+
+
+def _gone_over(
+    add: Callable[[S, Any], S],
+    start: S,
+    views: Views,
+    along: Along,
+    slices: list[slice],
+    terms: Callable[[list[slice]], Generator[Any]],
+) -> S:
+    """Add to `start` the terms of all blocks that no checkpoint holds already."""
+    with checkpointed(start, views, along, slices) as (state, done, keep):
+        todo = slices[done:]
+        if not todo:
+            return state
+        with closing(terms(todo)) as values:
+            for value in watched(values, views, todo):
+                state = add(state, value)
+                del value  # before the next is there
+                done += 1
+                keep(state, done)
+    return state
+
+
+def row_blocks(views: Views, at_least: int = 1, row_bytes: int | None = None) -> Iterator[slice]:
+    """Objects cut into blocks of bounded size, where possible between chunks of what is read."""
+    if not len(views):  # of a view that none of a batch's objects is seen in
+        return iter([slice(0, 0)])
+    if row_bytes is None:
+        row_bytes = _row_bytes(views)
+    chunks = _chunks(views)
+    if chunks is None:
+        return block_slices(len(views), row_bytes, at_least)
+    return _whole_chunks(chunks, block_size(row_bytes, at_least))
+
+
+def watched(values: Iterator[S], views: Views, slices: list[slice]) -> Iterator[S]:
+    """What comes of each block of rows, counted by a bar if one is asked for."""
+    if not get_config().progress:
+        yield from values
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=len(views), initial=slices[0].start, unit=" rows", unit_scale=True,
+              desc=", ".join(views.names), dynamic_ncols=True) as bar:  # fmt: skip
+        for rows, value in zip(slices, values, strict=True):
+            yield value
+            bar.update(rows.stop - rows.start)
+
+
+def uses_device(views: Views) -> bool:
+    """Whether blocks of views are on a device, or to be copied to one."""
+    return bool(get_config().device) or any(is_device_array(block) for _, block in views.items())
+
+
+def _row_bytes(views: Views) -> int:
+    return sum(precision(block).itemsize * block.shape[1] for _, block in views.items())
+
+
+def _chunks(views: Views) -> tuple[int, ...] | None:
+    """Where the first view that is stored in chunks is best cut, if its rows are the objects."""
+    if not views.is_paired:
+        return None
+    sources = (block for _, block in views.items() if isinstance(block, RowSource))
+    return next((b for source in sources if (b := source.boundaries) is not None), None)
+
+
+def _whole_chunks(boundaries: tuple[int, ...], size: int) -> Iterator[slice]:
+    """Neighbouring chunks together up to `size` rows; a chunk above that is a block of its own."""
+    start = boundaries[0]
+    for end, following in pairwise([*boundaries[1:], boundaries[-1] + size]):
+        if following - start > size:
+            yield slice(start, end)
+            start = end
+
+
+def _read(
+    views: Views, along: Along, slices: list[slice], on_device: bool
+) -> Generator[tuple[Any, ...]]:
+    """Every block in memory with its part of `along`; the next is read while one is worked on."""
+    place, is_copied = at_home, False
+    if on_device:
+        place, is_copied = _placing(views)
+
+    def read(rows: slice) -> tuple[Any, ...]:
+        block = views[rows].in_memory()
+        block = block.replace({name: place(matrix) for name, matrix in block.items()})
+        return block, *(None if part is None else part[rows] for part in along)
+
+    if not views.is_lazy and not is_copied:
+        yield from map(read, slices)
+        return
+    with ThreadPoolExecutor(1, "mvcca-read") as reader:
+        ahead = [reader.submit(read, rows) for rows in slices[:1]]
+        for following in [*slices[1:], None]:
+            block = ahead.pop().result()
+            if following is not None:
+                ahead.append(reader.submit(read, following))
+            yield block
+            del block  # before the next is there
+
+
+def _placing(views: Views) -> tuple[Callable[[Any], Any], bool]:
+    """What puts a matrix where it is computed with, and whether that copies any of views."""
+    device = get_config().device
+    if device is None:
+        return lambda matrix: matrix, False
+    move = mover(device)
+    stay = {name for name, block in views.items() if is_device_array(block)}
+    return (lambda matrix: move(matrix) if isinstance(matrix, np.ndarray) else matrix), len(
+        stay
+    ) < len(views.names)

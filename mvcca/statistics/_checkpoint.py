@@ -1,0 +1,156 @@
+"""What a fit has added up so far, in a folder, so that an interrupted one can go on from there.
+
+A fit goes over the rows a fixed number of times; every pass has a file of its own, with the state
+after the last block that was kept, and a fingerprint of all it was computed from. The files are
+those of `mvcca._archive`; when they are written is decided here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca._backend import at_home
+from mvcca.config import get_config
+from mvcca.sources import RowSource
+from mvcca.views import Views, take_rows
+
+_SECONDS = 20.0  # between two writings
+_PROBED_ROWS = 64  # of a view in memory, by which another is told from it
+
+_folder: ContextVar[_Folder | None] = ContextVar("mvcca_checkpoint", default=None)
+
+
+class _Folder:
+    """The checkpoint of one fit: one file per pass over the rows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._numbers = count()
+        path.mkdir(parents=True, exist_ok=True)
+
+    def next_file(self) -> Path:
+        return self.path / f"pass{next(self._numbers)}.mvcca"
+
+    def discard(self) -> None:
+        for file in self.path.glob("pass*.mvcca"):
+            file.unlink()
+
+
+@contextmanager
+def checkpoint_of_fit() -> Iterator[None]:
+    """Around a whole fit: passes in its body are kept where `mvcca.config` says, and then dropped.
+
+    The files stay where the body raises, or the process dies.
+    """
+    path = get_config().checkpoint
+    if path is None:
+        yield
+        return
+    folder = _Folder(Path(path))
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+    folder.discard()
+
+
+@contextmanager
+def checkpointed(
+    start: Any, views: Views, along: tuple[np.ndarray | None, ...], slices: list[slice]
+) -> Iterator[tuple[Any, int, Callable[[Any, int], None]]]:
+    """State to start a pass from, blocks that are in it already, and what keeps a later one.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is of other data, blocks or weights.
+    """
+    folder = _folder.get()
+    if folder is None:
+        yield start, 0, lambda state, done: None
+        return
+    keeper = _Keeper(folder.next_file(), _fingerprint(start, views, along, slices), len(slices))
+    yield *keeper.load(start), keeper.keep
+
+
+@dataclass
+class _Keeper:
+    file: Path
+    fingerprint: str
+    n_blocks: int
+    written: float = 0.0
+
+    def load(self, start: Any) -> tuple[Any, int]:
+        from mvcca._archive import read_archive
+
+        self.written = time.monotonic()
+        if not self.file.exists():
+            return start, 0
+        arrays, content = read_archive(self.file)
+        if content["fingerprint"] != self.fingerprint:
+            raise ValueError(
+                f"The checkpoint {self.file} is of a fit of other data, parameters or block_rows, "
+                "or the files have changed since. Give the same, or remove the checkpoint to start "
+                "over."
+            )
+        return _restored(start, arrays), content["blocks"]
+
+    def keep(self, state: Any, done: int) -> None:
+        if done < self.n_blocks and time.monotonic() - self.written < _SECONDS:
+            return
+        from mvcca._archive import write_archive
+
+        content = {"fingerprint": self.fingerprint, "blocks": done}
+        write_archive(self.file, _arrays(state), content)
+        self.written = time.monotonic()
+
+
+def _arrays(state: Any) -> dict[str, np.ndarray]:
+    if isinstance(state, np.ndarray):
+        return {"state": state}
+    values = {field.name: getattr(state, field.name) for field in fields(state)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def _restored(start: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(start, np.ndarray):
+        return replace(start, **arrays)
+    start[...] = arrays["state"]
+    return start
+
+
+def _fingerprint(
+    start: Any, views: Views, along: tuple[np.ndarray | None, ...], slices: list[slice]
+) -> str:
+    """A digest of all that decides the outcome: files by name, size and time, arrays by a probe."""
+    digest = hashlib.sha256()
+    shapes = {name: array.shape for name, array in _arrays(start).items()}
+    digest.update(repr((type(start).__name__, shapes, views.widths, slices)).encode())
+    digest.update(np.packbits(views.seen).tobytes())
+    for name, block in views.items():
+        digest.update(name.encode())
+        digest.update(_probe(block))
+    for part in along:
+        digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _probe(block: Any) -> bytes:
+    if isinstance(block, RowSource):
+        return block.fingerprint().encode()
+    step = max(1, block.shape[0] // _PROBED_ROWS)
+    rows = at_home(take_rows(block, slice(None, None, step)))
+    rows = rows.toarray() if issparse(rows) else np.ascontiguousarray(rows)
+    return f"{block.shape} {block.dtype}".encode() + rows.tobytes()

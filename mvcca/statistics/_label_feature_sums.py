@@ -1,0 +1,199 @@
+"""Sums of rows times features of their labels: a label-weighted covariance without pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca._backend import precision
+from mvcca.config import block_slices
+from mvcca.labels import LabelTable
+from mvcca.similarity import LabelFeatures
+from mvcca.statistics._accumulate import accumulate
+from mvcca.statistics._moments import column_slices
+from mvcca.views import Views
+
+_LEAST_ROWS = 256  # of a block: each adds (m, D) sums, which costs as much as many rows' products
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFeatureSums:
+    """Rows of each view about their mean, summed with the features Φ of their label vectors.
+
+    With Φ(z)ᵀΦ(z') ≈ g(z, z') the double sum over pairs of rows falls apart,
+
+        Ψ_pq ≈ S_pᵀ S_q / (m_p m_q)   with   S_p = Σ_a Φ(z_p^a) (x_p^a - mean_p)ᵀ,
+
+    so that as many label vectors as rows cost no more than few: memory is by features, not by rows.
+    Rows are centred within each block, and blocks merged by moving both to the common mean, as
+    in `Moments`. Products are in the precision of the data and added up in float64.
+
+    Attributes
+    ----------
+    widths : dict of str to int
+        Number of features of each view; their sum is D.
+    counts : ndarray, shape (n_views,)
+        Rows (sum of weights) of each view.
+    means : ndarray, shape (D,)
+        Plain means, view beside view.
+    feature_sums : ndarray, shape (m, n_views)
+        Σ_a Φ(z_p^a) of each view p.
+    sums : ndarray, shape (m, D)
+        S_p, view beside view.
+
+    See Also
+    --------
+    LabelSums : Exact, by distinct label vectors.
+    """
+
+    widths: dict[str, int]
+    counts: np.ndarray
+    means: np.ndarray
+    feature_sums: np.ndarray
+    sums: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        views: Views,
+        table: LabelTable,
+        codes: Mapping[str, np.ndarray],
+        features: LabelFeatures,
+        weights: np.ndarray | None = None,
+    ) -> LabelFeatureSums:
+        """Sums over views, of whose label features a block of rows at a time is in memory.
+
+        Parameters
+        ----------
+        views : Views
+            NumPy or CSR blocks of float32 or float64, in memory or not.
+        table : LabelTable
+            Label vectors, in the columns that `features` takes.
+        codes : mapping of str to ndarray of int
+            For every row of each view, the line of its label vector in the table.
+        features : LabelFeatures
+            Φ; statistics of the same Φ add.
+        weights : ndarray, shape (n_objects,), optional
+            How often each object counts.
+        """
+        lines = np.full(views.seen.shape, -1, dtype=np.intp)
+        for v, name in enumerate(views.names):
+            lines[views.seen[:, v], v] = codes[name]
+
+        m, n_views = features.n_features, len(views.names)
+        row_bytes = sum(precision(block).itemsize * block.shape[1] for _, block in views.items())
+        row_bytes += 8 * n_views * (m + table.vectors.shape[1])
+        start = cls.of_nothing(views.widths, m)
+        return accumulate(
+            partial(_sums_of_block, table.vectors, features),
+            start,
+            views,
+            lines,
+            weights,
+            at_least=_LEAST_ROWS,
+            row_bytes=row_bytes,
+        )
+
+    @classmethod
+    def of_nothing(cls, widths: dict[str, int], n_label_features: int) -> LabelFeatureSums:
+        """Sums over no rows at all: what others are added to."""
+        n_views, n_features = len(widths), sum(widths.values())
+        return cls(
+            dict(widths),
+            np.zeros(n_views),
+            np.zeros(n_features),
+            np.zeros((n_label_features, n_views)),
+            np.zeros((n_label_features, n_features)),
+        )
+
+    def __add__(self, other: LabelFeatureSums) -> LabelFeatureSums:
+        if self.widths != other.widths or len(self.sums) != len(other.sums):
+            raise ValueError(
+                f"Expected {len(self.sums)} label features and views of widths {self.widths}, got "
+                f"{len(other.sums)} and {other.widths}."
+            )
+        if not self.counts.any():
+            return other
+        counts = self.counts + other.counts
+        with np.errstate(invalid="ignore"):  # a view that neither has seen: 0 / 0
+            share = np.nan_to_num(other.counts / counts)
+        means = self.means.copy()
+        sums = self.sums + other.sums
+        for p, columns in enumerate(column_slices(self.widths).values()):
+            shift = other.means[columns] - self.means[columns]
+            means[columns] += share[p] * shift
+            moved = (1 - share[p]) * other.feature_sums[:, p] - share[p] * self.feature_sums[:, p]
+            sums[:, columns] += np.outer(moved, shift)
+        feature_sums = self.feature_sums + other.feature_sums
+        return LabelFeatureSums(self.widths, counts, means, feature_sums, sums)
+
+    def mean(self) -> dict[str, np.ndarray]:
+        """The plain mean of every view's rows."""
+        return {name: self.means[columns] for name, columns in column_slices(self.widths).items()}
+
+    def covariance(self) -> np.ndarray:
+        """The label-weighted covariance Ψ about the plain mean, all blocks, (D, D)."""
+        deviations = self.sums / np.repeat(self.counts, list(self.widths.values()))
+        return deviations.T @ deviations
+
+    def row_weights(self, table: LabelTable, features: LabelFeatures) -> np.ndarray:
+        """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
+        means = self.feature_sums / self.counts
+        weights = np.empty((len(table), len(self.counts)))
+        row_bytes = 8 * (features.n_features + table.vectors.shape[1])
+        for lines in block_slices(len(table), row_bytes):
+            weights[lines] = features(_dense(table.vectors[lines])) @ means
+        return weights
+
+
+def _sums_of_block(
+    vectors: Any,
+    features: LabelFeatures,
+    views: Views,
+    lines: np.ndarray,
+    weights: np.ndarray | None,
+) -> LabelFeatureSums:
+    """Sums over rows in memory, row a of view p labelled by vectors[lines[a, p]]."""
+    distinct = np.unique(lines[views.seen])
+    of_distinct = features(_dense(vectors[distinct]))
+    result = LabelFeatureSums.of_nothing(views.widths, features.n_features)
+    for p, (name, columns) in enumerate(column_slices(views.widths).items()):
+        X, seen = views[name], views.seen[:, p]
+        if not seen.any():
+            continue
+        w = np.ones(X.shape[0]) if weights is None else weights[seen]
+        mean, never_varies = _means(X, w)
+        F = of_distinct[np.searchsorted(distinct, lines[seen, p])]
+        F *= w[:, None]
+        result.counts[p] = w.sum()
+        result.means[columns] = mean
+        result.feature_sums[:, p] = F.sum(axis=0)
+        result.sums[:, columns] = _products(F, X, mean)
+        result.sums[:, columns][:, never_varies] = 0
+    return result
+
+
+def _products(F: np.ndarray, X: Any, mean: np.ndarray) -> np.ndarray:
+    """Σ_a F_a (x_a - mean)ᵀ; sparse rows are centred by algebra."""
+    if issparse(X):
+        return np.asarray(X.T @ F).T - np.outer(F.sum(axis=0), mean)
+    rounded = mean.astype(X.dtype)
+    products = F.T.astype(X.dtype) @ (X - rounded)
+    return products + np.outer(F.sum(axis=0), rounded - mean)
+
+
+def _means(X: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every column, and which never vary: their mean is their value to the last bit."""
+    mean = np.asarray(X.T @ weights).reshape(-1) / weights.sum()
+    ends = [X.min(axis=0), X.max(axis=0)]
+    low, high = (end.toarray().reshape(-1) if issparse(X) else end for end in ends)
+    return np.where(low == high, low, mean), low == high
+
+
+def _dense(vectors: Any) -> np.ndarray:
+    return vectors.toarray().astype(float) if issparse(vectors) else vectors

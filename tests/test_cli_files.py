@@ -1,0 +1,899 @@
+"""`mvcca fit`, `transform`, `search` and `info`: from files to files, interrupted and gone on with.
+
+Models are judged by those of the library on the same rows in memory, hits by sorting all scores,
+and what an interruption leaves by real signals to real processes.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import tracemalloc
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mvcca
+from mvcca import CCA, MVMLCCA, Views
+from mvcca.cli import main
+from mvcca.cli.methods import METHODS
+from mvcca.statistics import _checkpoint
+
+N = 60
+CLASSES = np.arange(N) % 4
+FIT = ("fit", "--view", "image=image.npy", "--view", "text=text.npy", "-o", "model.mvcca")
+CCA_2 = ("--method", "cca", "--param", "n_components=2", "--param", "reg=0.01")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The folder that commands run in: two views that share three dimensions, and classes."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((N, 3)) + np.eye(4, 3)[CLASSES]
+    image = shared @ rng.standard_normal((3, 6)) + 0.3 * rng.standard_normal((N, 6))
+    text = shared @ rng.standard_normal((3, 5)) + 0.3 * rng.standard_normal((N, 5))
+    np.save("image.npy", image * (np.abs(image) > 0.2))
+    np.save("text.npy", text)
+    np.save("y.npy", CLASSES)
+    return tmp_path
+
+
+@pytest.fixture
+def model():
+    """A model of the library, saved."""
+    fitted = CCA(2, reg=0.01).fit(arrays())
+    mvcca.save(fitted, "model.mvcca")
+    return fitted
+
+
+def arrays():
+    return {"image": np.load("image.npy"), "text": np.load("text.npy")}
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def succeed(capsys, *arguments):
+    """Standard output of a command that goes well and says nothing else."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    return out
+
+
+def fail(capsys, *arguments):
+    """The one line of a command that cannot be done."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("mvcca: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def same_model(first, second):
+    """Whether two models project alike."""
+    assert first.view_names_ == second.view_names_
+    for name in first.view_names_:
+        np.testing.assert_allclose(first.weights_[name], second.weights_[name], atol=1e-9)
+        np.testing.assert_allclose(first.means_[name], second.means_[name], atol=1e-12)
+
+
+def left_over():
+    """What no command may leave behind."""
+    return [path.name for path in Path().rglob("*") if path.name.endswith((".part", ".partial"))]
+
+
+# ---- fit ----------------------------------------------------------------------------------------
+
+
+def _save_csv(name, rows):
+    np.savetxt(name, rows, delimiter=",", fmt="%.17g")
+
+
+def _save_h5(name, rows):
+    h5py = pytest.importorskip("h5py")
+    file, _, key = name.partition(":")
+    with h5py.File(file, "w") as new:
+        new["other"] = rows[:1]
+        new[key] = rows
+
+
+def _save_zarr(name, rows):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(name, data=rows, chunks=(7, rows.shape[1]))
+
+
+def _save_parquet(name, rows):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows, columns=[f"x{i}" for i in range(rows.shape[1])])
+    frame.to_parquet(name, row_group_size=11)
+
+
+FORMATS = {
+    "rows.npy": np.save,
+    "rows.npz:X": lambda name, X: np.savez(name.removesuffix(":X"), X=X, other=X[:1]),
+    "csr.npz": lambda name, X: sparse.save_npz(name, sparse.csr_array(X)),
+    "csc.npz": lambda name, X: sparse.save_npz(name, sparse.csc_array(X)),
+    "rows.csv": _save_csv,
+    "rows.h5:X": _save_h5,
+    "rows.zarr": _save_zarr,
+    "rows.parquet": _save_parquet,
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_of_a_view_gives_the_model_of_the_library(capsys, name):
+    FORMATS[name](name, np.load("image.npy"))
+    views = ["--view", f"image={name}", "--view", "text=text.npy"]
+    out = succeed(capsys, "fit", *views, *CCA_2, "--block-rows", 7, "-o", "model.mvcca")
+    assert re.search(r"^views +image \(6\), text \(5\)$", out, re.M)
+    fitted = mvcca.load("model.mvcca")
+    same_model(fitted, CCA(2, reg=0.01).fit(arrays()))
+    assert not left_over()
+
+
+@pytest.mark.parametrize("name", ["rows.h5:X", "rows.zarr"])
+def test_compare_reads_what_fit_reads(capsys, name):
+    FORMATS[name](name, np.load("image.npy"))
+    both = ["--view", "text=text.npy", "--methods", "cca", "--n-components", 2]
+    expected = succeed(capsys, "compare", "--view", "image=image.npy", *both)
+    found = succeed(capsys, "compare", "--view", f"image={name}", *both)
+    seconds = re.compile(r"\d+\.\d\d *$", re.M)
+    assert seconds.sub("", found) == seconds.sub("", expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_of_the_table_gives_the_scores_of_the_library(capsys, name):
+    method = METHODS[name]
+    labels = [] if method.learns_from == "pairs" else ["--labels", "y.npy"]
+    params = {"n_components": 2} if "n_components" in method.takes() else {}
+    given = [f"--param={name}={value}" for name, value in params.items()]
+    code, _, err = run(capsys, *FIT, *labels, "--method", name, *given)
+    assert code == 0
+    assert all(line.startswith("mvcca: warning: ") for line in err.splitlines())
+    expected = method.build({**params, "random_state": 0})
+    views = Views(arrays())
+    method.fit(expected, views, CLASSES)
+    scores, wanted = mvcca.load("model.mvcca").transform(views), expected.transform(views)
+    for view in ("image", "text"):
+        np.testing.assert_allclose(scores[view], wanted[view], atol=1e-8)
+    found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
+    assert found["method"] == type(expected).__name__
+    assert list(found["views"].items())[:2] == [("image", 6), ("text", 5)]
+
+
+def test_labels_of_every_view_make_it_a_fit_of_unpaired_views(capsys):
+    np.save("image.npy", np.load("image.npy")[:40])
+    np.save("y_image.npy", CLASSES[:40])
+    labels = ["--labels", "text=y.npy", "--labels", "image=y_image.npy"]
+    method = ["--method", "mvmlcca-sample", "--param", "n_components=2"]
+    succeed(capsys, *FIT, *labels, *method)
+    expected = MVMLCCA(2, within="sample").fit(arrays(), {"image": CLASSES[:40], "text": CLASSES})
+    same_model(mvcca.load("model.mvcca"), expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ("reg=1e-3", 1e-3),
+        ("reg=.5", 0.5),
+        ("reg=0", 0),
+        ("reg=auto", "auto"),
+        ('reg={"image": 0.5, "text": 0}', {"image": 0.5, "text": 0}),
+    ],
+)
+def test_parameters_reach_the_method_as_values(capsys, given, value):
+    succeed(capsys, *FIT, "--method", "cca", "--param", given)
+    assert mvcca.load("model.mvcca").reg == value
+
+
+def test_what_is_drawn_is_drawn_alike_every_time(capsys):
+    method = ["--method", "fkcca", "--param", "n_landmarks=20"]
+    succeed(capsys, *FIT, *method)
+    first = Path("model.mvcca").read_bytes()
+    succeed(capsys, *FIT, *method)
+    assert Path("model.mvcca").read_bytes() == first
+    succeed(capsys, *FIT, *method, "--param", "random_state=1")
+    assert Path("model.mvcca").read_bytes() != first
+
+
+def test_warnings_are_single_lines_on_standard_error(capsys):
+    code, _, err = run(capsys, *FIT, "--method", "cca", "--param", "n_components=20")
+    assert code == 0
+    assert err.startswith("mvcca: warning: n_components=20 is more than the data can give")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "svm"], "unknown method 'svm'"),
+        (["--method", "cca", "--param", "sigma=1"], "cca has the parameters n_components, reg"),
+        (
+            ["--method", "mvmlcca", "--labels", "y.npy", "--param", "within=sample"],
+            "--param within",
+        ),
+        (["--method", "cca", "--param", "reg"], "expected NAME=VALUE, got 'reg'"),
+        (["--method", "cca", "--param", "reg=1", "--param", "reg=2"], "--param names 'reg' twice"),
+        (["--method", "mlcca"], "--method mlcca learns from labels; give --labels"),
+        (["--method", "cca", "--labels", "y.npy"], "learns from pairs alone"),
+        (["--method", "cca", "--workers", "0"], "at least 1, got '0'"),
+        (["--method", "cca", "--workers", "2", "--scheduler", "tcp://a:1"], "not allowed with"),
+    ],
+)
+def test_a_fit_that_makes_no_sense_is_a_usage_error(capsys, arguments, message):
+    code, out, err = run(capsys, *FIT, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+    assert not Path("model.mvcca").exists()
+    assert not left_over()
+
+
+def _with_nan():
+    rows = np.load("text.npy")
+    rows[33, 2] = np.nan
+    np.save("text.npy", rows)
+
+
+BROKEN = {
+    "another height": (lambda: np.save("text.npy", np.ones((N - 1, 5))), "same number of rows"),
+    "a missing value": (_with_nan, "View 'text'"),
+    "text": (lambda: np.save("text.npy", np.full((N, 2), "a")), "expected real numbers"),
+    "a cut file": (lambda: os.truncate("text.npy", 900), "is truncated"),
+    "no file": (lambda: os.remove("text.npy"), "text.npy: no such file"),
+    "no rows": (lambda: np.save("text.npy", np.ones((0, 3))), "view 'text' is empty"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_files_that_cannot_be_fitted_are_one_line_and_leave_nothing(capsys, name):
+    make, message = BROKEN[name]
+    make()
+    assert message in fail(capsys, *FIT, *CCA_2, "--block-rows", 10)
+    assert not Path("model.mvcca").exists()
+    assert not left_over()
+
+
+def test_a_parameter_out_of_range_is_one_line(capsys):
+    assert "must be a float in the range" in fail(
+        capsys, *FIT, "--method", "cca", "--param", "reg=-1"
+    )
+
+
+# ---- interrupted fits ---------------------------------------------------------------------------
+
+# A fit that keeps its statistic after every block, says so after the fifth, and waits there.
+CHILD = """
+import signal, sys, time
+from mvcca.cli import main
+from mvcca.statistics import _checkpoint
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+_checkpoint._SECONDS = 0
+keep = _checkpoint._Keeper.keep
+
+def keep_and_wait(self, state, done):
+    keep(self, state, done)
+    if done == 5:
+        print("kept", flush=True)
+        time.sleep(100)
+
+_checkpoint._Keeper.keep = keep_and_wait
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def signalled(arguments, number):
+    """Exit code and standard error of a fit that gets a signal when five blocks are kept."""
+    Path("child.py").write_text(CHILD)
+    child = subprocess.Popen(
+        [sys.executable, "child.py", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stdout.readline() == "kept\n"
+    os.killpg(child.pid, number)  # Ctrl-C reaches all processes of a terminal
+    _, err = child.communicate(timeout=60)
+    return child.returncode, err
+
+
+def interrupt(monkeypatch, capsys, *arguments):
+    """The standard error of a fit that is interrupted when three blocks are kept."""
+    keep = _checkpoint._Keeper.keep
+
+    def keep_and_stop(self, state, done):
+        keep(self, state, done)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint, "_SECONDS", 0)
+        patch.setattr(_checkpoint._Keeper, "keep", keep_and_stop)
+        code, out, err = run(capsys, *arguments)
+    assert (code, out) == (130, "")
+    return err
+
+
+METHODS_WITH_STATISTICS = {
+    "cca": [*CCA_2],
+    "mvmlcca": ["--method", "mvmlcca", "--labels", "y.npy"],
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "number"),
+    [("cca", signal.SIGINT), ("cca", signal.SIGKILL), ("mvmlcca", signal.SIGKILL)],
+    ids=["cca-SIGINT", "cca-SIGKILL", "mvmlcca-SIGKILL"],
+)
+def test_a_fit_that_was_ended_by_a_signal_goes_on_to_the_same_bits(
+    capsys, monkeypatch, method, number
+):
+    arguments = [*FIT, *METHODS_WITH_STATISTICS[method], "--block-rows", 6]
+    run(capsys, *arguments)
+    undisturbed = Path("model.mvcca").read_bytes()
+    Path("model.mvcca").unlink()
+
+    code, err = signalled(arguments, number)
+    assert not Path("model.mvcca").exists()
+    if number == signal.SIGINT:
+        assert code == 130
+        assert err == "\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n"
+
+    kept = []
+    keep = _checkpoint._Keeper.keep
+    monkeypatch.setattr(
+        _checkpoint._Keeper, "keep", lambda *args: kept.append(args[-1]) or keep(*args)
+    )
+    code, _, _ = run(capsys, *arguments, "--resume")
+    assert code == 0
+    assert kept[0] == 6  # of ten blocks; the first five are not gone over again
+    assert Path("model.mvcca").read_bytes() == undisturbed
+    assert not left_over()
+
+
+def test_ctrl_c_before_anything_is_kept_leaves_nothing(capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_checkpoint._Keeper, "keep", interrupted)
+    code, out, err = run(capsys, *FIT, *CCA_2)
+    assert (code, out, err) == (130, "", "\nmvcca: interrupted\n")
+    assert not Path("model.mvcca").exists()
+    assert not left_over()
+
+
+@pytest.mark.usefixtures("model")
+def test_an_interrupted_fit_leaves_the_model_that_was_there(capsys, monkeypatch):
+    before = Path("model.mvcca").read_bytes()
+    interrupt(monkeypatch, capsys, *FIT, *CCA_2, "--block-rows", 6)
+    assert Path("model.mvcca").read_bytes() == before
+
+
+def _touch(name):
+    np.save(name, np.load(name) + 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "what"),
+    [
+        (lambda: _touch("text.npy"), [], "--view text"),
+        (lambda: np.save("y.npy", CLASSES[::-1]), [], "--labels"),
+        (lambda: None, ["--block-rows", "7"], "--block-rows"),
+        (lambda: None, ["--param", "sigma=2"], "--param"),
+        (lambda: None, ["--method", "mlcca"], "--method"),
+        (lambda: Path("model.mvcca.partial/fit.json").write_text("{"), [], "which fit it is of"),
+    ],
+    ids=["view", "labels", "block rows", "parameter", "method", "damage"],
+)
+def test_only_the_same_fit_is_gone_on_with(capsys, monkeypatch, change, arguments, what):
+    command = [*FIT, "--labels", "y.npy", "--method", "mvmlcca", "--block-rows", 6]
+    interrupt(monkeypatch, capsys, *command)
+    change()
+    err = fail(capsys, *command, *arguments, "--resume")
+    assert what in err
+    assert "leave out --resume to start over" in err
+    assert list(Path("model.mvcca.partial").glob("pass*.mvcca"))
+    code, _, _ = run(capsys, *command, *arguments)
+    assert code == 0
+    assert not left_over()
+
+
+def test_views_in_another_order_are_another_fit(capsys, monkeypatch):
+    command = [*FIT, *CCA_2, "--block-rows", 6]
+    interrupt(monkeypatch, capsys, *command)
+    command[2], command[4] = command[4], command[2]
+    assert "order of views" in fail(capsys, *command, "--resume")
+
+
+def test_without_resume_a_fit_starts_over(capsys, monkeypatch):
+    command = [*FIT, *CCA_2, "--block-rows", 6]
+    interrupt(monkeypatch, capsys, *command)
+    _touch("text.npy")
+    succeed(capsys, *command)
+    same_model(mvcca.load("model.mvcca"), CCA(2, reg=0.01).fit(arrays()))
+    assert not left_over()
+
+
+def test_a_fit_that_fails_keeps_what_it_has_added_up(capsys):
+    np.save("text.npy", np.ones((N, 3)))
+    assert "no variance" in fail(capsys, *FIT, *CCA_2, "--block-rows", 10)
+    assert list(Path("model.mvcca.partial").glob("pass*.mvcca"))
+
+
+def test_resume_without_a_checkpoint_says_so_and_fits(capsys):
+    code, out, err = run(capsys, *FIT, *CCA_2, "--resume")
+    assert code == 0
+    assert "canonical correlations" in out
+    assert err == "mvcca: there is nothing in model.mvcca.partial to go on from: starting over\n"
+
+
+def test_a_folder_that_is_no_checkpoint_is_not_removed(capsys):
+    Path("model.mvcca.partial").mkdir()
+    Path("model.mvcca.partial/thesis.tex").write_text("years of work")
+    err = fail(capsys, *FIT, *CCA_2)
+    assert "expected a checkpoint, found thesis.tex" in err
+    assert Path("model.mvcca.partial/thesis.tex").read_text() == "years of work"
+
+
+def test_a_mistake_in_the_command_does_not_cost_the_checkpoint(capsys, monkeypatch):
+    command = [*FIT, *CCA_2, "--block-rows", 6]
+    interrupt(monkeypatch, capsys, *command)
+    fail(capsys, *[text.replace("text.npy", "texts.npy") for text in map(str, command)])
+    succeed(capsys, *command, "--resume")
+
+
+# ---- workers ------------------------------------------------------------------------------------
+
+
+def test_two_workers_give_the_model_of_none(capsys):
+    pytest.importorskip("distributed")
+    command = [*FIT, *CCA_2, "--block-rows", 10]
+    succeed(capsys, *command)
+    alone = mvcca.load("model.mvcca")
+    Path("model.mvcca").unlink()
+    answer = subprocess.run(
+        [sys.executable, "-m", "mvcca", *map(str, command), "--workers", "2"],
+        capture_output=True,
+        text=True,
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    same_model(mvcca.load("model.mvcca"), alone)
+
+
+def test_ctrl_c_ends_the_workers_without_a_word_from_them():
+    pytest.importorskip("distributed")
+    command = [*FIT, *CCA_2, "--block-rows", 6, "--workers", 1]
+    code, err = signalled(command, signal.SIGINT)
+    assert code == 130
+    assert err == "\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n"
+
+
+def test_a_device_gives_the_model_of_none(capsys):
+    pytest.importorskip("torch")
+    command = [*FIT, *CCA_2, "--block-rows", 10]
+    succeed(capsys, *command)
+    alone = mvcca.load("model.mvcca")
+    succeed(capsys, *command, "--device", "torch:cpu")
+    same_model(mvcca.load("model.mvcca"), alone)
+
+
+def test_an_unknown_device_is_one_line_and_does_not_cost_the_checkpoint(capsys, monkeypatch):
+    command = [*FIT, *CCA_2, "--block-rows", 6]
+    interrupt(monkeypatch, capsys, *command)
+    assert "got 'tpu'" in fail(capsys, *command, "--device", "tpu")
+    succeed(capsys, *command, "--resume")
+    code, _, err = run(capsys, *command, "--device", "cuda", "--workers", 2)
+    assert code == 2
+    assert "not allowed with" in err
+
+
+def test_without_distributed_the_extra_is_named(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for where in (["--workers", 2], ["--scheduler", "tcp://host:8786"]):
+        err = fail(capsys, *FIT, *CCA_2, *where)
+        assert f"{where[0]} needs dask.distributed: pip install 'mvcca[distributed]'" in err
+    assert not left_over()
+
+
+def test_a_scheduler_that_does_not_answer_is_named(capsys, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("mvcca.cli.running._SECONDS", 0.3)
+    err = fail(capsys, *FIT, *CCA_2, "--scheduler", "tcp://127.0.0.1:1")
+    assert err.startswith("mvcca: error: --scheduler tcp://127.0.0.1:1: ")
+
+
+# ---- transform ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("block_rows", [1, 7, 1000])
+def test_scores_are_those_of_the_library_whatever_the_blocks(capsys, model, dtype, block_rows):
+    rows = np.load("text.npy").astype(dtype)
+    np.save("query.npy", rows)
+    command = ["transform", "model.mvcca", "--view", "text=query.npy", "-o", "scores.npy"]
+    out = succeed(capsys, *command, "--block-rows", block_rows)
+    assert out == f"scores.npy: {N} rows, 2 components\n"
+    scores = np.load("scores.npy")
+    assert scores.dtype == dtype
+    expected = model.transform({"text": rows})["text"]
+    np.testing.assert_allclose(scores, expected, atol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_of_rows_is_projected(capsys, model, name):
+    FORMATS[name](name, np.load("image.npy"))
+    command = ["transform", "model.mvcca", "--view", f"image={name}", "-o", "scores.npy"]
+    succeed(capsys, *command, "--block-rows", 8)
+    expected = model.transform(arrays())["image"]
+    np.testing.assert_allclose(np.load("scores.npy"), expected, atol=1e-12)
+
+
+def test_scores_of_several_views_go_to_a_file_each(capsys, model):
+    pandas = pytest.importorskip("pandas")
+    views = ["--view", "image=image.npy", "--view", "text=text.npy"]
+    command = ["transform", "model.mvcca", *views, "--block-rows", 25]
+    out = succeed(capsys, *command, "-o", "{view} scores.parquet")
+    assert out.splitlines() == [
+        f"{name} scores.parquet: {N} rows, 2 components" for name in ("image", "text")
+    ]
+    for name, expected in model.transform(arrays()).items():
+        table = pandas.read_parquet(f"{name} scores.parquet")
+        assert list(table) == ["component0", "component1"]
+        np.testing.assert_allclose(table.to_numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_transform_holds_a_block_and_not_the_file(capsys):
+    n_rows = 100_000
+    np.save("tall.npy", np.random.default_rng(0).standard_normal((n_rows, 5)))
+    command = ["transform", "model.mvcca", "--block-rows", 1000, "-o", "scores.npy"]
+    succeed(capsys, *command, "--view", "text=text.npy")  # what is imported stays
+    tracemalloc.start()
+    try:
+        succeed(capsys, *command, "--view", "text=tall.npy")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert np.load("scores.npy", mmap_mode="r").shape == (n_rows, 2)
+    assert peak < n_rows * 5 * 8 / 5
+
+
+# ---- search -------------------------------------------------------------------------------------
+
+
+def cosines(queries, gallery):
+    return np.array(
+        [[q @ g / np.linalg.norm(q) / np.linalg.norm(g) for g in gallery] for q in queries]
+    )
+
+
+def distances(queries, gallery):
+    return np.array([[-np.linalg.norm(q - g) for g in gallery] for q in queries])
+
+
+def products(queries, gallery):
+    return np.array([[q @ g for g in gallery] for q in queries])
+
+
+def best(scores, k):
+    """Items and scores of the k largest of every row."""
+    items = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return items, np.take_along_axis(scores, items, axis=1)
+
+
+def read_hits(name):
+    """Lines of hits, as numbers and names."""
+    if name.endswith(".parquet"):
+        return pytest.importorskip("pandas").read_parquet(name).to_dict("records")
+    with open(name, newline="") as file:
+        lines = list(csv.DictReader(file))
+    kinds = {"query": int, "rank": int, "view": str, "item": int, "score": float}
+    return [{key: kinds[key](text) for key, text in line.items()} for line in lines]
+
+
+SEARCH = ("search", "model.mvcca", "--gallery", "image=image.npy", "--query", "text=query.npy")
+
+
+@pytest.fixture
+def queries(model):
+    """Projected queries and gallery."""
+    np.save("query.npy", np.load("text.npy")[:9])
+    scores = model.transform(arrays())
+    return scores["text"][:9], scores["image"]
+
+
+@pytest.mark.parametrize("name", ["hits.csv", "hits.parquet"])
+@pytest.mark.parametrize(
+    ("metric", "score"), [("cosine", cosines), ("euclidean", distances), ("inner", products)]
+)
+def test_hits_are_those_of_sorting_all_scores(capsys, queries, name, metric, score):
+    out = succeed(capsys, *SEARCH, "-k", 4, "--metric", metric, "--block-rows", 4, "-o", name)
+    assert out == f"{name}: 4 hits for each of 9 queries\n"
+    items, scores = best(score(*queries), 4)
+    lines = read_hits(name)
+    assert [(line["query"], line["rank"]) for line in lines] == [
+        (query, rank) for query in range(9) for rank in range(1, 5)
+    ]
+    assert [line["item"] for line in lines] == items.ravel().tolist()
+    np.testing.assert_allclose([line["score"] for line in lines], scores.ravel(), atol=1e-9)
+
+
+@pytest.mark.usefixtures("queries")
+def test_hits_without_an_output_are_printed(capsys):
+    succeed(capsys, *SEARCH, "-k", 3, "-o", "hits.csv")
+    assert succeed(capsys, *SEARCH, "-k", 3) == Path("hits.csv").read_text()
+
+
+def test_hits_as_arrays_are_those_of_the_table(capsys, queries):
+    items, scores = best(cosines(*queries), 10)
+    succeed(capsys, *SEARCH, "--block-rows", 2, "-o", "hits.npy")
+    succeed(capsys, *SEARCH, "--block-rows", 2, "-o", "hits.npz")
+    assert (np.load("hits.npy") == items).all()
+    with np.load("hits.npz") as hits:
+        assert sorted(hits.files) == ["items", "scores"]
+        assert (hits["items"] == items).all()
+        np.testing.assert_allclose(hits["scores"], scores, atol=1e-9)
+
+
+def test_rows_of_several_galleries_are_items_of_their_own(capsys, queries):
+    projected, images = queries
+    gallery = np.concatenate([images, projected])
+    items, _ = best(cosines(projected, gallery), 5)
+    expected = [("image", i) if i < N else ("text", i - N) for i in items.ravel().tolist()]
+    command = [*SEARCH, "--gallery", "text=query.npy", "-k", 5]
+    succeed(capsys, *command, "-o", "hits.csv")
+    assert [(line["view"], line["item"]) for line in read_hits("hits.csv")] == expected
+    assert expected[0] == ("text", 0)  # itself
+    succeed(capsys, *command, "-o", "hits.npz")
+    with np.load("hits.npz") as hits:
+        found = zip(hits["views"].ravel().tolist(), hits["items"].ravel().tolist(), strict=True)
+        assert list(found) == expected
+    code, _, err = run(capsys, *command, "-o", "hits.npy")
+    assert code == 2
+    assert "not of which gallery" in err
+
+
+@pytest.mark.usefixtures("model")
+def test_queries_in_several_views_are_added(capsys, queries):
+    projected, images = queries
+    np.save("images.npy", np.load("image.npy")[:9])
+    succeed(capsys, *SEARCH, "--query", "image=images.npy", "-k", 3, "-o", "hits.npy")
+    items, _ = best(cosines(projected + images[:9], images), 3)
+    assert (np.load("hits.npy") == items).all()
+    err = fail(capsys, *SEARCH, "--query", "image=image.npy")
+    assert "same number of rows, got text 9, image 60" in err
+
+
+# ---- info ---------------------------------------------------------------------------------------
+
+
+def test_info_says_what_was_fitted(capsys, model):
+    found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
+    assert found["method"] == "CCA"
+    assert found["parameters"] == {"n_components": 2, "reg": 0.01}
+    assert found["views"] == {"image": 6, "text": 5}
+    assert found["n_components"] == 2
+    assert found["canonical_correlations"] == model.canonical_correlations_.tolist()
+    assert found["bytes"] == os.path.getsize("model.mvcca")
+    assert found["written_by"]["mvcca"] == mvcca.__version__
+    out = succeed(capsys, "info", "model.mvcca")
+    first, second = model.canonical_correlations_
+    assert re.search(rf"^canonical correlations +{first:.3f} {second:.3f}$", out, re.M)
+    assert re.search(r"^parameters +n_components=2, reg=0.01$", out, re.M)
+
+
+def test_a_model_that_was_not_fitted_says_so(capsys):
+    mvcca.save(CCA(2), "model.mvcca")
+    assert re.search(r"^views +not fitted$", succeed(capsys, "info", "model.mvcca"), re.M)
+    command = ["transform", "model.mvcca", "--view", "text=text.npy", "-o", "s.npy"]
+    assert "not fitted" in fail(capsys, *command)
+
+
+# ---- errors of all commands that take a model ---------------------------------------------------
+
+READERS = {
+    "transform": ["--view", "text=text.npy", "-o", "out.npy"],
+    "search": ["--gallery", "image=image.npy", "--query", "text=text.npy", "-o", "out.npy"],
+    "info": [],
+}
+
+
+def _damage():
+    content = bytearray(Path("model.mvcca").read_bytes())
+    content[-9] ^= 1
+    Path("model.mvcca").write_bytes(content)
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: os.remove("model.mvcca"), "model.mvcca: no such file"),
+        (_damage, "does not match its checksum"),
+        (lambda: os.truncate("model.mvcca", 100), "model.mvcca"),
+        (lambda: mvcca.save(mvcca.RetrievalIndex(CCA(2)), "model.mvcca"), "a RetrievalIndex"),
+    ],
+    ids=["absent", "damaged", "cut", "an index"],
+)
+def test_a_file_that_holds_no_model_is_named(capsys, command, make, message):
+    make()
+    assert message in fail(capsys, command, "model.mvcca", *READERS[command])
+    assert not Path("out.npy").exists()
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ("text=image.npy", "image.npy: View 'text' has 6 features, but CCA is expecting 5"),
+        ("sound=text.npy", "Unknown view 'sound'"),
+        ("text=absent.npy", "absent.npy: no such file"),
+    ],
+)
+def test_rows_that_the_model_does_not_take_are_one_line(capsys, view, message):
+    command = ["transform", "model.mvcca", "--view", view, "-o", "out.npy"]
+    assert message in fail(capsys, *command)
+    assert message in fail(capsys, "search", "model.mvcca", "--gallery", view, "--query", view)
+    assert not Path("out.npy").exists()
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--view", "text=text.npy", "-o", "out.txt"], "a file ending in .npy or .parquet"),
+        (["--view", "text=text.npy", "-o", "text.npy"], "text.npy: this is an input"),
+        (["--view", "text=text.npy", "-o", "none/out.npy"], "its folder none does not exist"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused_before_the_work(capsys, arguments, message):
+    before = Path("text.npy").read_bytes()
+    assert message in fail(capsys, "transform", "model.mvcca", *arguments)
+    assert Path("text.npy").read_bytes() == before
+
+
+@pytest.mark.usefixtures("model")
+def test_two_views_without_a_place_for_their_name_are_a_usage_error(capsys):
+    views = ["--view", "image=image.npy", "--view", "text=text.npy"]
+    code, _, err = run(capsys, "transform", "model.mvcca", *views, "-o", "out.npy")
+    assert code == 2
+    assert "scores-{view}.npy" in err
+
+
+@pytest.mark.usefixtures("queries")
+def test_more_hits_than_items_are_refused(capsys):
+    assert "-k 61: there are 60 items" in fail(capsys, *SEARCH, "-k", 61)
+
+
+# ---- outputs are whole or not there -------------------------------------------------------------
+
+WRITERS = {
+    "fit": [*FIT, *CCA_2, "--block-rows", 6],
+    "transform to .npy": ["transform", "model.mvcca", "--view", "text=tall.npy", "-o", "out.npy"],
+    "transform to .parquet": [
+        *["transform", "model.mvcca", "--view", "text=tall.npy", "-o", "out.parquet"]
+    ],
+    "search": [*SEARCH, "-k", "60", "-o", "out.csv"],
+    "search to .npz": [*SEARCH, "-k", "60", "-o", "out.npz"],
+}
+
+
+@contextmanager
+def full_disk(n_bytes):
+    """Files cannot grow above some bytes, as on a disk that is full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.usefixtures("queries")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_full_disk_leaves_the_old_file_and_no_rest(capsys, name):
+    np.save("tall.npy", np.ones((2000, 5)))
+    command = WRITERS[name]
+    output = Path(command[command.index("-o") + 1])
+    if output.suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    if name != "fit":
+        output.write_text("the old one")
+    before = output.read_bytes()
+    with full_disk(700):
+        err = fail(capsys, *command)
+    assert "too large" in err
+    assert output.read_bytes() == before
+    assert not left_over()
+
+
+@pytest.mark.usefixtures("model")
+def test_a_missing_value_in_the_middle_is_named_and_leaves_the_old_file(capsys):
+    _with_nan()
+    Path("scores.npy").write_text("the old one")
+    command = ["transform", "model.mvcca", "--view", "text=text.npy", "--block-rows", 10]
+    err = fail(capsys, *command, "-o", "scores.npy")
+    assert err.startswith("mvcca: error: text.npy, rows 30 to 40: View 'text': ")
+    assert Path("scores.npy").read_text() == "the old one"
+    assert not left_over()
+
+
+@pytest.mark.usefixtures("model")
+def test_of_several_outputs_none_appears_when_one_fails(capsys):
+    _with_nan()
+    views = ["--view", "image=image.npy", "--view", "text=text.npy"]
+    fail(capsys, "transform", "model.mvcca", *views, "-o", "{view}-scores.npy")
+    assert not list(Path().glob("*scores*"))
+
+
+@pytest.mark.usefixtures("model")
+def test_ctrl_c_while_writing_leaves_nothing(capsys, monkeypatch):
+    from mvcca.cli.projection import Projection
+
+    project = Projection.part
+
+    def interrupted(self, rows):
+        if rows.start == 30:
+            raise KeyboardInterrupt
+        return project(self, rows)
+
+    monkeypatch.setattr(Projection, "part", interrupted)
+    command = ["transform", "model.mvcca", "--view", "text=text.npy", "--block-rows", 10]
+    code, out, err = run(capsys, *command, "-o", "scores.npy")
+    assert (code, out, err) == (130, "", "\nmvcca: interrupted\n")
+    assert not list(Path().glob("*scores*"))
+
+
+@pytest.mark.usefixtures("model")
+def test_progress_is_for_terminals(capsys, monkeypatch):
+    command = ["transform", "model.mvcca", "--view", "text=text.npy", "-o", "scores.npy"]
+    succeed(capsys, *command)
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    code, _, err = run(capsys, *command)
+    assert code == 0
+    assert "rows/s" in err
+
+
+# ---- the page of the user guide -----------------------------------------------------------------
+
+
+def test_the_commands_of_the_user_guide_run(capsys):
+    page = Path(mvcca.__file__).parents[1] / "docs" / "user_guide" / "command_line.rst"
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = [shlex.split(line) for line in re.findall(r"^ +\$ mvcca (.*)$", text, re.M)]
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((300, 30))
+    np.save("image.npy", image)
+    _save_zarr("text.zarr", image[:, :20] + rng.standard_normal((300, 20)))
+    np.save("labels.npy", rng.integers(0, 2, (300, 8)))
+    np.save("captions.npy", rng.standard_normal((12, 20)))
+    assert len(commands) > 5
+    for command in commands:
+        if "--workers" in command or "--scheduler" in command:  # tested above
+            continue
+        code, _, err = run(capsys, *command)
+        assert code == 0, (command, err)

@@ -1,0 +1,499 @@
+"""Dask arrays, and files on the workers of a Dask cluster: the model of NumPy arrays, from afar."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import threading
+import time
+from functools import partial
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array, random_array
+
+from mvcca import (
+    CCA,
+    KCCA,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    PLS,
+    RowSource,
+    Views,
+    config_context,
+    open_matrix,
+)
+from mvcca._threads import _n_blas_threads, one_blas_thread
+from mvcca.labels import LabelTable
+from mvcca.similarity import LabelGram
+from mvcca.statistics import LabelSums, Moments, _checkpoint
+from mvcca.statistics._cluster import Cluster
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+N_ROWS, BLOCK_ROWS = 480, 160
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0"
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def small_blocks():
+    with config_context(block_rows=BLOCK_ROWS):
+        yield
+
+
+def planted(dtype=np.float64):
+    """Three views of common sources, far from the origin."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(N_ROWS, 4)) * [3, 2, 1.5, 1]
+    views = [
+        common @ rng.normal(size=(4, width)) + rng.normal(size=(N_ROWS, width)) + 10
+        for width in (9, 7, 5)
+    ]
+    return {name: view.astype(dtype) for name, view in zip("abc", views, strict=True)}
+
+
+def label_sets():
+    rng = np.random.default_rng(1)
+    labels = (rng.random((N_ROWS, 6)) < 0.4).astype(int)
+    labels[:, 0] = 1
+    return labels
+
+
+def as_dask(views):
+    """Chunks that differ between views, in rows and in columns."""
+    chunks = [(50, 4), (73, 7), (N_ROWS, 2)]
+    return {
+        name: da.from_array(view, chunks=chunk)
+        for (name, view), chunk in zip(views.items(), chunks, strict=False)
+    }
+
+
+def as_files(views, folder):
+    for name, view in views.items():
+        np.save(folder / f"{name}.npy", view)
+    return {name: open_matrix(folder / f"{name}.npy") for name in views}
+
+
+def same_model(model, expected, tolerance):
+    assert model.weights_.keys() == expected.weights_.keys()
+    for name, weights in expected.weights_.items():
+        scale = np.abs(weights).max()
+        assert np.abs(model.weights_[name] - weights).max() <= tolerance * scale
+        assert_allclose(model.means_[name], expected.means_[name], rtol=tolerance)
+
+
+def same_bits(model, expected):
+    for name, weights in expected.weights_.items():
+        assert_array_equal(model.weights_[name], weights)
+
+
+ESTIMATORS = {
+    "CCA": partial(CCA, 2),
+    "MVCCA": partial(MVCCA, 3),
+    "PLS": partial(PLS, 2),
+    "MLCCA": partial(MLCCA, 3),
+    "MVMLCCA": partial(MVMLCCA, 3, reg=0.1),
+    "MVMLCCA cosine": partial(MVMLCCA, 3, reg=0.1, similarity="cosine", within="sample"),
+    "MVMLCCA by features": partial(
+        MVMLCCA, 3, reg=0.1, label_features="fourier", n_label_features=64, random_state=0
+    ),
+    "KCCA nystroem": partial(
+        KCCA, 2, kernel="rbf", gamma=0.01, approximation="nystroem", n_landmarks=20,
+        random_state=0, reg=0.1,
+    ),
+    "KCCA fourier": partial(
+        KCCA, 2, kernel="rbf", gamma=0.01, approximation="fourier", n_landmarks=20,
+        random_state=0, reg=0.1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-5)])
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.usefixtures("client")
+def test_a_cluster_finds_the_model_of_arrays_in_memory(tmp_path, name, dtype, tolerance):
+    views = planted(dtype)
+    if name in ("CCA", "PLS"):
+        views.pop("c")
+    estimator, y = ESTIMATORS[name], label_sets() if "ML" in name else None
+    expected = estimator().fit(views, y)
+    same_model(estimator().fit(as_dask(views), y), expected, tolerance)
+    same_model(estimator().fit(as_files(views, tmp_path), y), expected, tolerance)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_cluster_gives_moments_bit_for_bit_as_this_process_does(tmp_path):
+    views = as_files(planted(), tmp_path)
+    on_workers = Moments.of(Views(views))
+    with one_blas_thread():
+        at_home = Moments.of(Views({name: np.asarray(view) for name, view in views.items()}))
+    assert_array_equal(on_workers.scatter, at_home.scatter)
+    assert_array_equal(on_workers.means, at_home.means)
+
+
+@pytest.mark.usefixtures("client")
+def test_label_sums_made_on_workers_are_those_of_a_loop_over_rows(tmp_path):
+    views, labels = planted(), label_sets()
+    vectors, codes = np.unique(labels, axis=0, return_inverse=True)
+    expected = np.zeros((len(vectors), 21))
+    for code, *rows in zip(codes, *views.values(), strict=True):
+        expected[code] += np.concatenate(rows)
+    table = LabelTable(csr_array(vectors))
+    for lazy in as_dask(views), as_files(views, tmp_path):
+        sums = LabelSums.of(Views(lazy), table, dict.fromkeys(views, codes))
+        assert_allclose(sums.sums, expected, rtol=1e-12)
+        assert_allclose(pickle.loads(pickle.dumps(sums)).sums, expected, rtol=1e-12)
+        assert_allclose(sums.averaged().sums, expected / sums.counts[:, [0]], rtol=1e-12)
+        assert_allclose((sums + sums).sums, 2 * expected, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("client")
+def test_weights_of_objects_go_with_their_rows(tmp_path):
+    views, weights = planted(), np.arange(N_ROWS) % 3
+    repeated = {name: np.repeat(view, weights, axis=0) for name, view in views.items()}
+    model = MVCCA(3).fit(as_files(views, tmp_path), sample_weight=weights)
+    same_model(model, MVCCA(3).fit(repeated), 1e-9)
+
+
+@pytest.mark.usefixtures("client")
+def test_partly_paired_views_are_fitted_on_a_cluster(tmp_path):
+    index = np.repeat(np.arange(N_ROWS)[:, None], 3, axis=1)
+    index[::5, 0] = index[1::4, 1] = index[300:, 2] = -1
+    expected = MVCCA(3, reg=0.1).fit(Views(planted(), index))
+    for lazy in as_dask(planted()), as_files(planted(), tmp_path):
+        same_model(MVCCA(3, reg=0.1).fit(Views(lazy, index)), expected, 1e-9)
+
+
+@pytest.mark.usefixtures("client")
+def test_unpaired_views_are_fitted_on_a_cluster(tmp_path):
+    labels, views = label_sets(), planted()
+    some = {"a": views["a"], "b": views["b"][:300], "c": views["c"][100:]}
+    y = {"a": labels, "b": labels[:300], "c": labels[100:]}
+    expected = MVMLCCA(3, reg=0.1).fit(some, y)
+    for lazy in as_dask(some), as_files(some, tmp_path):
+        same_model(MVMLCCA(3, reg=0.1).fit(lazy, y), expected, 1e-9)
+
+
+@pytest.mark.usefixtures("client")
+def test_sparse_chunks_stay_sparse():
+    rng = np.random.default_rng(2)
+    sparse = random_array((N_ROWS, 12), density=0.3, rng=rng, format="csr")
+    dense = sparse[:, :6].toarray() + rng.normal(size=(N_ROWS, 6))
+    chunked = da.from_array(sparse.toarray(), chunks=(70, 7)).map_blocks(csr_array)
+    assert Views({"a": chunked})["a"].is_sparse
+    expected = CCA(2).fit({"a": sparse, "b": dense})
+    same_model(CCA(2).fit({"a": chunked, "b": da.from_array(dense, chunks=50)}), expected, 1e-9)
+
+
+@pytest.mark.parametrize("estimator", [MLCCA, MVMLCCA])
+@pytest.mark.usefixtures("client")
+def test_labels_may_be_dask_arrays(estimator):
+    views, labels = planted(), label_sets()
+    expected = estimator(3, reg=0.1).fit(views, labels)
+    model = estimator(3, reg=0.1).fit(as_dask(views), da.from_array(labels, chunks=(111, 2)))
+    same_model(model, expected, 1e-9)
+
+
+@pytest.mark.usefixtures("client")
+def test_views_in_memory_are_not_sent_to_the_cluster(tmp_path):
+    assert Cluster.for_rows_of(Views(planted())) is None
+    assert Cluster.for_rows_of(Views(as_files(planted(), tmp_path))) is not None
+
+
+@pytest.mark.usefixtures("client")
+def test_a_view_in_memory_travels_with_the_rows_of_others(tmp_path):
+    views = planted()
+    mixed = {**as_files(views, tmp_path), "a": views["a"]}
+    same_bits(MVCCA(2).fit(mixed), MVCCA(2).fit(as_files(views, tmp_path)))
+
+
+def test_a_fit_within_a_task_waits_for_no_other_task(client, tmp_path):
+    views = as_files(planted(), tmp_path)
+    fits = [client.submit(_fit_there, views, reg) for reg in (0.1, 0.2, 0.3)]
+    for fit, reg in zip(fits, (0.1, 0.2, 0.3), strict=True):
+        same_bits(fit.result(timeout=30), MVCCA(2, reg=reg).fit(views))
+
+
+def _fit_there(views, reg):
+    with config_context(block_rows=BLOCK_ROWS):
+        return MVCCA(2, reg=reg).fit(views)
+
+
+def test_blas_has_one_thread_until_the_last_who_asked_is_done():
+    before = _n_blas_threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert _n_blas_threads() == 1
+    second.__exit__(None, None, None)
+    assert _n_blas_threads() == before
+
+
+# ---- what is refused, and how errors read ----------------------------------------------------
+
+
+@pytest.mark.usefixtures("client")
+def test_moments_too_large_for_a_worker_are_refused_with_bytes():
+    views = {"a": da.zeros((20_000, 5000), chunks=1000), "b": da.zeros((20_000, 4000), chunks=1000)}
+    needed = 3 * 8 * (9000**2 + 2 * 9000 + 2**2)
+    with pytest.raises(MemoryError, match=r"1,000,000,000 bytes .*(?s:.*)block_rows") as refused:
+        Moments.of(Views(views))
+    assert f"{needed:,} bytes" in str(refused.value)
+
+
+@pytest.mark.usefixtures("client")
+def test_label_sums_too_large_for_a_worker_are_refused_with_bytes():
+    views = Views({"a": da.zeros((60_000, 1000), chunks=1000)})
+    table = LabelTable(np.arange(60_000.0)[:, None])
+    with pytest.raises(MemoryError, match=f"{3 * 8 * 60_000 * 1000:,} bytes"):
+        LabelSums.of(views, table, {"a": np.arange(60_000)})
+
+
+@pytest.mark.parametrize("with_client", [True, False])
+@pytest.mark.parametrize("estimator", [MVCCA, MVMLCCA])
+def test_a_bad_number_in_one_chunk_names_its_view_and_rows(request, estimator, with_client):
+    if with_client:
+        request.getfixturevalue("client")
+    views = planted()
+    views["b"][301, 3] = np.nan
+    with pytest.raises(ValueError, match=r"View 'b', rows .*: Input contains NaN") as failed:
+        estimator(2).fit(as_dask(views), label_sets())
+    start, stop = map(int, re.search(r"rows (\d+) to (\d+)", str(failed.value)).groups())
+    assert start <= 301 < stop <= start + BLOCK_ROWS
+
+
+@pytest.mark.usefixtures("client")
+def test_an_error_of_a_worker_names_the_rows(tmp_path):
+    views = as_files(planted(), tmp_path)
+    (tmp_path / "b.npy").unlink()
+    with pytest.raises(ValueError, match=r"b.npy: no such file(?s:.*)worker, over rows 0 to 160"):
+        MVCCA(2).fit(views)
+
+
+@pytest.mark.usefixtures("client")
+def test_an_array_that_does_not_know_its_rows_says_what_to_call():
+    views = as_dask(planted())
+    views["a"] = views["a"][views["a"][:, 0] > 10]
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        MVCCA(2).fit(views)
+
+
+# ---- transform -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def computes():
+    """How often Dask was asked for numbers."""
+    calls = []
+
+    def count(graph, keys, **options):
+        calls.append(keys)
+        return dask.get(graph, keys, **options)
+
+    with dask.config.set(scheduler=count):
+        yield calls
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transform_of_dask_arrays_computes_nothing(computes, dtype):
+    views = planted(dtype)
+    model, lazy = MVCCA(2).fit(views), as_dask(views)
+    expected = model.transform(views)
+    outcomes = {
+        "mapping": model.transform(lazy),
+        "list": dict(zip("abc", model.transform(list(lazy.values())), strict=True)),
+        "some views": model.transform({"b": lazy["b"]}),
+        "Views": {name: rows.array for name, rows in model.transform(Views(lazy)).items()},
+    }
+    assert not computes
+    for outcome in outcomes.values():
+        for name, scores in outcome.items():
+            assert isinstance(scores, da.Array)
+            assert scores.dtype == dtype
+            assert scores.chunks == (lazy[name].chunks[0], (2,))
+            assert_allclose(scores.compute(), expected[name], rtol=1e-5)
+    assert len(computes) == 10
+
+
+def test_transform_of_two_lone_dask_arrays_computes_nothing(computes):
+    a, b, _ = planted().values()
+    model = CCA(2).fit(a, b)
+    lazy = model.transform(da.from_array(a, chunks=(50, 4)), da.from_array(b, chunks=60))
+    assert not computes
+    for scores, expected in zip(lazy, model.transform(a, b), strict=True):
+        assert_allclose(scores.compute(), expected, rtol=1e-9)
+
+
+def test_scores_of_a_bad_chunk_name_its_rows_when_computed():
+    views = planted()
+    model = MVCCA(2).fit(views)
+    views["a"][301, 3] = np.nan
+    scores = model.transform({"a": da.from_array(views["a"], chunks=(50, 4))})["a"]
+    with pytest.raises(ValueError, match=r"View 'a', rows 300 to 350: Input.*NaN"):
+        scores.compute()
+
+
+# ---- accidents -------------------------------------------------------------------------------
+
+
+class Rows(RowSource):
+    """Rows that take a while to read, leave a mark for every block, and may have an accident."""
+
+    def __init__(self, rows, folder, seconds=0.05, accident=None):
+        self.rows, self.folder, self.seconds, self.accident = rows, folder, seconds, accident
+        self._describe(rows.shape, rows.dtype)
+
+    def _read_runs(self, runs):
+        for start, stop in runs:
+            (self.folder / uuid4().hex).touch()
+            time.sleep(self.seconds)
+            if self.accident is not None:
+                self.accident(self.rows[start, 0])
+            yield self.rows[start:stop].copy()
+
+    def _identity(self):
+        return ()
+
+    def _name(self):
+        return "rows"
+
+
+def _at_row(first, accident, file, value):
+    if value == first:
+        accident(file)
+
+
+def n_marks(folder):
+    return len(list(folder.iterdir()))
+
+
+def kill(cluster, which):
+    """A real kill -9 of one of the workers, which its nanny will start anew."""
+    while (process := cluster.workers[which].process) is None or process.pid is None:
+        time.sleep(0.01)
+    pid = process.pid
+    os.kill(pid, signal.SIGKILL)
+    while (process := cluster.workers[which].process) is not None and process.pid == pid:
+        time.sleep(0.01)
+
+
+def wait_for(file):
+    while not file.exists():
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("client")
+def test_workers_killed_at_five_moments_of_a_fit_change_no_bit(cluster, tmp_path):
+    views, folder, over = planted(), tmp_path / "marks", tmp_path / "over"
+    folder.mkdir()
+    with config_context(block_rows=96):
+        expected = MVCCA(3).fit(as_files(views, tmp_path))
+    moments = np.random.default_rng(3).uniform(0.1, 0.6, size=5)
+
+    def kill_at_moments():
+        for which, moment in enumerate(moments):
+            time.sleep(moment)
+            kill(cluster, which % 2)
+        over.touch()
+
+    slow = {name: Rows(view, folder) for name, view in views.items()}
+    slow["c"].accident = partial(_at_row, views["c"][4 * 96, 0], wait_for, over)
+    killer = threading.Thread(target=kill_at_moments)
+    killer.start()  # the last block waits for the last kill
+    with config_context(block_rows=96):
+        model = MVCCA(3).fit(slow)
+    killer.join()
+    same_bits(model, expected)
+    assert n_marks(folder) > 3 * N_ROWS / 96  # something had to be read again
+
+
+@pytest.mark.usefixtures("client")
+def test_label_sums_that_died_with_their_workers_are_made_again(cluster, tmp_path):
+    views, labels = Views(as_files(planted(), tmp_path)), label_sets()
+    vectors, codes = np.unique(labels, axis=0, return_inverse=True)
+    table = LabelTable(csr_array(vectors))
+    gram = LabelGram(table, tile_rows=10)
+    sums = LabelSums.of(views, table, dict.fromkeys("abc", codes))
+    expected = sums.covariance(gram)
+    for which in range(2):
+        kill(cluster, which)
+    assert_array_equal(sums.covariance(gram), expected)
+    dense = LabelGram(table).times(np.eye(len(table)))
+    assert_allclose(expected, sums.deviations().T @ dense @ sums.deviations(), atol=1e-12)
+
+
+@pytest.mark.usefixtures("client")
+def test_rows_that_kill_every_worker_are_named_with_their_bytes(cluster, tmp_path):
+    views = Views({"a": Rows(planted()["a"], tmp_path, accident=_die)})
+    cluster.scheduler.allowed_failures = 0
+    try:
+        with pytest.raises(RuntimeError, match=r"Workers died over rows 0 to 160.*23,040 bytes"):
+            Moments.of(views)
+    finally:
+        cluster.scheduler.allowed_failures = 3
+
+
+def _die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("client")
+def test_an_interrupted_fit_leaves_no_tasks_behind(cluster, tmp_path):
+    views = Views({"a": Rows(planted()["a"], tmp_path, seconds=0.3)})
+
+    def interrupt():
+        while not n_marks(tmp_path):
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with config_context(block_rows=12), pytest.raises(KeyboardInterrupt):
+        Moments.of(views)
+    deadline = time.monotonic() + 20
+    while cluster.scheduler.tasks and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not cluster.scheduler.tasks
+    assert n_marks(tmp_path) < 10
+
+
+@pytest.mark.usefixtures("client")
+def test_a_fit_goes_on_from_the_checkpoint_of_one_that_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
+    views, folder, trigger = planted(), tmp_path / "marks", tmp_path / "trigger"
+    folder.mkdir(), trigger.touch()
+    lazy = {name: Rows(view, folder, 0) for name, view in views.items()}
+    lazy["a"].accident = partial(_at_row, views["a"][240, 0], _fail_while, trigger)
+    with config_context(block_rows=48, checkpoint=tmp_path / "checkpoint"):
+        with pytest.raises(OSError, match="no rows today"):
+            MVCCA(2).fit(lazy)
+        trigger.unlink()
+        before = n_marks(folder)
+        model = MVCCA(2).fit(lazy)
+    assert n_marks(folder) - before == 3 * 5  # of ten blocks, five were in the checkpoint
+    same_model(model, MVCCA(2).fit(views), 1e-9)
+
+
+def _fail_while(trigger):
+    if trigger.exists():
+        raise OSError("no rows today")

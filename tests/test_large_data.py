@@ -1,0 +1,352 @@
+"""Data that is not in memory, or comes in pieces: the same model, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from itertools import product
+from operator import add
+
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zarr
+from sklearn.base import clone
+
+from mvcca import CCA, CFA, KCCA, MLCCA, MVCCA, MVMLCCA, NCCA, PLS, Views, config_context
+from mvcca.statistics import Moments, _accumulate, _checkpoint
+from mvcca.statistics._moments import _moments_of_block
+
+N_ROWS = 1000
+
+ADDING = [
+    CCA(3),
+    CCA(3, reg=0.1),
+    MVCCA(3, reg=0.1),
+    PLS(3),
+    CFA(3),
+    MLCCA(3),
+    MVMLCCA(3, within="sample"),
+    MVMLCCA(3, within="sample", label_features="nystroem", n_label_features=4, random_state=0),
+    KCCA(3, approximation="nystroem", n_landmarks=30, random_state=0),
+    KCCA(3, approximation="fourier", n_landmarks=30, random_state=0),
+]
+
+
+def over(estimators):
+    return pytest.mark.parametrize("estimator", estimators, ids=repr)
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((N_ROWS, 4)) * [2, 1.5, 1.2, 1]
+    return {
+        name: shared @ rng.standard_normal((4, width)) + rng.standard_normal((N_ROWS, width))
+        for name, width in (("image", 12), ("text", 8))
+    }
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return np.random.default_rng(1).integers(0, 4, N_ROWS)
+
+
+def y_of(estimator, labels):
+    return labels if estimator._supervised else None
+
+
+def saved(folder, blocks, kind):
+    """The matrices in files of a kind, opened as a user would."""
+    opened = {}
+    for name, block in blocks.items():
+        path = folder / f"{name}.{kind}"
+        if kind == "npy":
+            np.save(path, block)
+            opened[name] = np.load(path, mmap_mode="r")
+        elif kind == "h5":
+            with h5py.File(path, "w") as file:
+                file.create_dataset("x", data=block, chunks=(90, block.shape[1]))
+            opened[name] = h5py.File(path)["x"]
+        elif kind == "zarr":
+            chunks = (130 if name == "image" else 70, block.shape[1])
+            opened[name] = zarr.create_array(path, data=block, chunks=chunks)
+        else:
+            chunks = (130 if name == "image" else 70, 5)
+            opened[name] = da.from_array(block, chunks=chunks)
+    return opened
+
+
+def assert_same_model(ours, reference, tolerance=1e-9):
+    """Equal correlations, and equal scores up to the accuracy asked for."""
+    np.testing.assert_allclose(ours.eigenvalues_, reference.eigenvalues_, atol=tolerance)
+    for name, weights in reference.weights_.items():
+        size = np.abs(weights).max()
+        np.testing.assert_allclose(ours.weights_[name], weights, atol=10 * tolerance * size)
+        np.testing.assert_allclose(ours.means_[name], reference.means_[name], rtol=tolerance)
+
+
+@over(ADDING)
+@pytest.mark.parametrize(
+    ("kind", "block_rows"),
+    [("npy", 1), *product(["npy", "h5", "zarr", "dask"], [None, 7, 400])],
+)
+def test_files_give_the_model_of_the_arrays(
+    estimator, kind, block_rows, blocks, labels, tmp_path, request
+):
+    opened = saved(tmp_path, blocks, kind)
+    if kind == "h5":
+        request.addfinalizer(lambda: [data.file.close() for data in opened.values()])
+    y = y_of(estimator, labels)
+    reference = estimator.fit(blocks, y)
+    weights, values = reference.weights_, reference.eigenvalues_
+    with config_context(block_rows=block_rows):
+        ours = estimator.fit(opened, y)
+    np.testing.assert_allclose(ours.eigenvalues_, values, atol=1e-9)
+    for name in weights:
+        np.testing.assert_allclose(ours.weights_[name], weights[name], atol=1e-7)
+
+
+@over([e for e in ADDING if "fourier" not in repr(e) and "nystroem" not in repr(e)])
+@pytest.mark.parametrize("n_batches", [1, 10, 1000])
+def test_batches_in_any_order_give_the_model_of_the_whole(estimator, n_batches, blocks, labels):
+    if n_batches == 1000 and not isinstance(estimator, CCA):
+        n_batches = 100  # solved after every batch
+    views, y = Views(blocks), y_of(estimator, labels)
+    reference = estimator.fit(views, y)
+    batches = np.array_split(np.random.default_rng(2).permutation(N_ROWS), n_batches)
+    if n_batches > 10:  # a first batch must have variance to be solved
+        batches = [np.concatenate(batches[: n_batches // 5]), *batches[n_batches // 5 :]]
+    ours = clone(estimator)
+    for rows in batches:
+        ours.partial_fit(views[rows], None if y is None else y[rows])
+    assert_same_model(ours, reference)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3, 50, 1000])
+@pytest.mark.parametrize("offset", [0, 1e6])
+def test_moments_add_up_in_any_order(n_blocks, offset, blocks):
+    views = Views({name: block + offset for name, block in blocks.items()})
+    whole = Moments.of(Views(blocks)).covariance()
+    parts = np.array_split(np.random.default_rng(3).permutation(N_ROWS), n_blocks)
+    moments = reduce(add, (_moments_of_block(views[rows], None) for rows in parts))
+    np.testing.assert_allclose(moments.covariance(), whole, atol=1e-9 * np.abs(whole).max())
+
+
+@pytest.mark.parametrize("offset", [0, 1e6])
+@pytest.mark.parametrize("block_rows", [1, 37, None])
+def test_float32_rows_far_from_zero_keep_five_digits_of_correlations(offset, block_rows, blocks):
+    rng = np.random.default_rng(4)
+    # Whole numbers far from zero are exact in float32, so that only our rounding is judged.
+    whole = {n: np.round(8 * b + rng.standard_normal(b.shape[1])) for n, b in blocks.items()}
+    reference = CCA(3).fit(whole)
+    with config_context(block_rows=block_rows):
+        ours = CCA(3).fit({n: (b + offset).astype(np.float32) for n, b in whole.items()})
+    np.testing.assert_allclose(ours.eigenvalues_, reference.eigenvalues_, atol=1e-5)
+    for name, weights in reference.weights_.items():
+        size = np.abs(weights).max()
+        np.testing.assert_allclose(ours.weights_[name], weights, atol=2e-4 * size)
+
+
+@over([CCA(2), MLCCA(2), MVMLCCA(2, within="sample"), PLS(2)])
+@pytest.mark.parametrize("block_rows", [None, 50])
+def test_sparse_files_give_the_model_of_dense_arrays(estimator, block_rows, labels, tmp_path):
+    from mvcca import open_matrix
+
+    rng = np.random.default_rng(5)
+    shared = rng.poisson(0.3, (N_ROWS, 6)).astype(float)
+    dense = {name: np.hstack([shared, rng.poisson(0.2, (N_ROWS, 9))]) for name in "ab"}
+    opened = {}
+    for name, block in dense.items():
+        sp.save_npz(tmp_path / f"{name}.npz", sp.csr_array(block))
+        opened[name] = open_matrix(tmp_path / f"{name}.npz")
+    y = y_of(estimator, labels)
+    values = estimator.fit(dense, y).eigenvalues_
+    with config_context(block_rows=block_rows):
+        np.testing.assert_allclose(estimator.fit(opened, y).eigenvalues_, values, atol=1e-9)
+
+
+@over([CCA(2), MVMLCCA(2, within="sample"), MLCCA(2)])
+def test_unpaired_and_partly_paired_files_fit_as_arrays_do(estimator, blocks, labels, tmp_path):
+    opened = saved(tmp_path, blocks, "npy")
+    index = np.column_stack([np.arange(N_ROWS), np.arange(N_ROWS)[::-1]])
+    index[::3, 0] = -1
+    index[1::3, 1] = -1
+    y = y_of(estimator, labels)
+    reference = estimator.fit(Views(blocks, index), y).eigenvalues_
+    with config_context(block_rows=64):
+        np.testing.assert_allclose(
+            estimator.fit(Views(opened, index), y).eigenvalues_, reference, atol=1e-9
+        )
+    if y is not None:
+        tall = {"image": blocks["image"], "text": blocks["text"][:600]}
+        lazy = {"image": opened["image"], "text": opened["text"][:600]}
+        per_view = {"image": labels, "text": labels[:600]}
+        reference = estimator.fit(tall, per_view).eigenvalues_
+        with config_context(block_rows=64):
+            ours = estimator.fit(lazy, per_view).eigenvalues_
+        np.testing.assert_allclose(ours, reference, atol=1e-9)
+
+
+def test_two_lone_files_are_two_views_as_two_matrices_are(blocks, tmp_path):
+    opened = saved(tmp_path, blocks, "npy")
+    reference = CCA(2).fit(*blocks.values())
+    with config_context(block_rows=100):
+        ours = CCA(2).fit(*opened.values())
+        scores = ours.transform(*opened.values())
+    assert_same_model(ours, reference)
+    assert ours.n_features_in_ == reference.n_features_in_
+    for a, b in zip(scores, reference.transform(*blocks.values()), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    assert ours.score(*opened.values()) == pytest.approx(reference.score(*blocks.values()))
+
+
+def test_methods_that_need_all_rows_read_them(blocks, tmp_path):
+    opened = saved(tmp_path, blocks, "npy")
+    for estimator in (KCCA(2, gamma=0.01), NCCA(2), CCA(2, reg="auto")):
+        reference = estimator.fit(blocks).transform(blocks)
+        with config_context(block_rows=300):
+            ours = estimator.fit(opened).transform(opened)
+        for name, scores in reference.items():
+            np.testing.assert_allclose(ours[name], scores, atol=1e-6)
+
+
+def test_no_more_than_a_block_of_a_file_is_read_at_once(blocks, tmp_path, monkeypatch):
+    opened = saved(tmp_path, blocks, "npy")
+    read, seen = Views.in_memory, []
+    monkeypatch.setattr(Views, "in_memory", lambda self: seen.append(len(self)) or read(self))
+    with config_context(block_rows=64):
+        CCA(2).fit(opened)
+    assert seen
+    assert max(seen) == 64
+    assert sum(seen) == N_ROWS
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_number_in_a_file_is_named_by_view_and_rows(value, blocks, tmp_path):
+    bad = {**blocks, "text": blocks["text"].copy()}
+    bad["text"][520, 3] = value
+    opened = saved(tmp_path, bad, "npy")
+    with (
+        config_context(block_rows=100),
+        pytest.raises(ValueError, match=r"View 'text', rows 500 to 600: Input contains"),
+    ):
+        CCA(2).fit(opened)
+
+
+def test_blocks_end_where_chunks_do():
+    cut = _accumulate._whole_chunks
+    assert list(cut((0, 100, 200, 300), 250)) == [slice(0, 200), slice(200, 300)]
+    assert list(cut((0, 1000), 250)) == [slice(0, 1000)]
+    assert list(cut((0, 10, 500, 510), 100)) == [slice(0, 10), slice(10, 500), slice(500, 510)]
+
+
+# ---- interruption -------------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """As Ctrl-C is, no Exception."""
+
+
+def interrupt(fit, n_blocks):
+    """Stop a fit when it asks for one block more."""
+    read, count = Views.in_memory, iter(range(10**9))
+
+    def counted(self):
+        if next(count) == n_blocks:
+            raise Stop
+        return read(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Views, "in_memory", counted)
+        with pytest.raises(Stop):
+            fit()
+
+
+def blocks_read(fit):
+    """Fit, and count the blocks."""
+    read, seen = Views.in_memory, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Views, "in_memory", lambda self: seen.append(len(self)) or read(self))
+        fit()
+    return seen
+
+
+RESUMED = [
+    CCA(2),
+    MLCCA(2),
+    MVMLCCA(2, within="sample"),
+    MVMLCCA(2, within="sample", label_features="fourier", n_label_features=20, random_state=0),
+    PLS(2),
+    KCCA(2, approximation="fourier", n_landmarks=20, random_state=0),
+]
+
+
+@over(RESUMED)
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+def test_an_interrupted_fit_goes_on_from_its_checkpoint_bit_for_bit(
+    estimator, part, blocks, labels, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
+    opened, y = saved(tmp_path, blocks, "npy"), y_of(estimator, labels)
+    with config_context(block_rows=90):
+        n_blocks = len(blocks_read(lambda: estimator.fit(opened, y)))
+        reference = estimator.weights_
+    with config_context(block_rows=90, checkpoint=tmp_path / "kept"):
+        interrupt(lambda: estimator.fit(opened, y), int(part * n_blocks))
+        left = len(blocks_read(lambda: estimator.fit(opened, y)))
+    for name, weights in reference.items():
+        np.testing.assert_array_equal(estimator.weights_[name], weights)
+    # The block being read ahead is lost; passes that take a sample of rows take it again.
+    assert left <= (1 - part) * n_blocks + 4
+    assert not list((tmp_path / "kept").iterdir())
+
+
+def test_a_checkpoint_of_other_data_is_refused(blocks, tmp_path, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
+    opened = saved(tmp_path, blocks, "npy")
+    other = saved(tmp_path, blocks, "h5")
+    with config_context(block_rows=100, checkpoint=tmp_path / "kept"):
+        interrupt(lambda: CCA(2).fit(opened), 5)
+        with pytest.raises(ValueError, match="is of a fit of other data"):
+            CCA(2).fit(other)
+        with config_context(block_rows=50), pytest.raises(ValueError, match="block_rows"):
+            CCA(2).fit(opened)
+        assert len(blocks_read(lambda: CCA(2).fit(opened))) < 8  # it is still there for its own
+    for data in other.values():
+        data.file.close()
+
+
+@over(
+    [
+        CCA(2),
+        KCCA(2, approximation="nystroem", n_landmarks=20, random_state=0),
+        MLCCA(2),
+        MVMLCCA(2, within="sample"),
+        PLS(2),
+    ]
+)
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(estimator, blocks, labels, tmp_path):
+    estimator = clone(estimator)
+    opened, y = saved(tmp_path, blocks, "npy"), y_of(estimator, labels)
+    for narrow in ({}, {name: block[:, :6] for name, block in blocks.items()}):
+        if narrow:
+            estimator.fit(narrow, y)
+        before = dict(vars(estimator))
+        with config_context(block_rows=100):
+            interrupt(lambda: estimator.fit(opened, y), 4)
+        assert vars(estimator) == before
+
+
+def test_progress_is_shown_on_standard_error_when_asked_for(blocks, tmp_path, capsys):
+    opened = saved(tmp_path, blocks, "npy")
+    with config_context(block_rows=100):
+        CCA(2).fit(opened)
+        assert capsys.readouterr() == ("", "")
+        with config_context(progress=True):
+            CCA(2).fit(opened)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.search(r"100%.*1.00k/1.00k .*rows/s", err)

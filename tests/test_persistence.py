@@ -1,0 +1,643 @@
+"""Models in files: what comes back is the same model, and what cannot be stored is refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    StandardScaler,
+)
+from test_contract import LABELS, VARIANTS, blocks_for, over
+
+import mvcca
+from mvcca import (
+    CCA,
+    KCCA,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    NCCA,
+    JoinViews,
+    PerView,
+    RetrievalIndex,
+    SplitViews,
+    Views,
+)
+from mvcca._archive import ModelFileError, write_archive
+from mvcca.persistence import load, save
+from mvcca.persistence._classes import MODELS
+
+DATA = Path(__file__).parent / "data"
+FITTED = [
+    *VARIANTS,
+    NCCA(n_neighbors=30, random_state=0),
+    NCCA(n_neighbors=30, reducer=PCA(3), random_state=0),
+]
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of fits to tiny data
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.mvcca"
+
+
+def there_and_back(model: Any, path: Path, **options: Any) -> Any:
+    save(model, path, **options)
+    return load(path)
+
+
+def assert_equal(back: Any, model: Any, where: str = "model") -> None:
+    """The same types, numbers and bytes, attribute by attribute."""
+    assert type(back) is type(model), where
+    if isinstance(model, np.ndarray) and model.dtype.kind != "O":
+        assert (back.dtype, back.shape) == (model.dtype, model.shape), where
+        assert back.tobytes() == model.tobytes(), where
+    elif isinstance(model, np.ndarray | list | tuple):
+        assert len(back) == len(model), where
+        for i, (b, m) in enumerate(zip(back, model, strict=True)):
+            assert_equal(b, m, f"{where}[{i}]")
+    elif sp.issparse(model):
+        assert back.shape == model.shape, where
+        for part in ("data", "indices", "indptr"):
+            assert_equal(getattr(back, part), getattr(model, part), f"{where}.{part}")
+    elif isinstance(model, Mapping):
+        assert list(back) == list(model), where
+        for name in model:
+            assert_equal(back[name], model[name], f"{where}[{name!r}]")
+    elif isinstance(model, NearestNeighbors):
+        assert_equal(back._fit_X, model._fit_X, f"{where}._fit_X")
+    elif is_dataclass(model):
+        for field in fields(model):
+            assert_equal(
+                getattr(back, field.name), getattr(model, field.name), f"{where}.{field.name}"
+            )
+    elif isinstance(model, BaseEstimator):
+        ours = type(model).__module__.startswith("mvcca")
+        kept = {n for n in vars(model) if ours or not n.startswith("_")}
+        assert kept - set(vars(back)) == set(), where
+        for name in vars(back):
+            assert_equal(vars(back)[name], vars(model)[name], f"{where}.{name}")
+    elif isinstance(model, Views):
+        assert_equal(dict(back.items()), dict(model.items()), where)
+        assert_equal(back.seen, model.seen, where)
+    else:
+        assert back == model or (back != back and model != model), where
+
+
+def fitted(estimator: Any, blocks: Any = None) -> Any:
+    blocks = blocks_for(estimator) if blocks is None else blocks
+    return clone(estimator).fit(blocks, LABELS)
+
+
+def assert_same_scores(back: Any, model: Any, blocks: Mapping[str, Any]) -> None:
+    expected = model.transform(blocks)
+    for name, scores in back.transform(blocks).items():
+        np.testing.assert_array_equal(scores, expected[name])
+
+
+# ---- the same model comes back -------------------------------------------------------------------
+
+
+@over(FITTED)
+def test_a_fitted_model_comes_back_attribute_by_attribute(estimator, path):
+    model = fitted(estimator)
+    back = there_and_back(model, path)
+    assert_equal(back, model)
+    assert repr(back) == repr(model)
+    assert_same_scores(back, model, blocks_for(estimator, seed=1))
+
+
+@over(FITTED)
+def test_a_loaded_model_can_be_cloned_and_fitted_again(estimator, path):
+    model = fitted(estimator)
+    again = fitted(clone(there_and_back(model, path)))
+    assert_same_scores(again, model, blocks_for(estimator, seed=1))
+
+
+@over(FITTED)
+def test_an_estimator_that_is_not_fitted_comes_back_so(estimator, path):
+    assert_equal(there_and_back(estimator, path), estimator)
+
+
+def kinds_of_views() -> dict[str, Callable[[dict[str, np.ndarray]], Any]]:
+    return {
+        "float32": lambda blocks: {n: X.astype(np.float32) for n, X in blocks.items()},
+        "sparse": lambda blocks: {n: sp.csr_array(X * (X > 1)) for n, X in blocks.items()},
+        "sparse matrices": lambda blocks: {
+            n: sp.csr_matrix(X * (X > 1)) for n, X in blocks.items()
+        },
+        "columns first": lambda blocks: {n: np.asfortranarray(X) for n, X in blocks.items()},
+        "wide": lambda blocks: {n: np.hstack([X] * 20) + X[:, :1] for n, X in blocks.items()},
+        "a list": lambda blocks: list(blocks.values()),
+    }
+
+
+@pytest.mark.parametrize("change", kinds_of_views().values(), ids=kinds_of_views())
+@over([CCA(reg=0.1), MVMLCCA(), KCCA(), KCCA(approximation="nystroem", n_landmarks=9), NCCA()])
+def test_scores_are_bitwise_the_same_whatever_was_fitted(estimator, change, path):
+    blocks = change(blocks_for(estimator))
+    model = fitted(estimator, blocks)
+    scores = there_and_back(model, path).transform(blocks)
+    assert_equal(scores, model.transform(blocks))
+
+
+def test_two_lone_matrices_come_back_as_X_and_y(path):
+    X, Y = blocks_for(CCA()).values()
+    model = CCA().fit(X, Y)
+    assert_equal(there_and_back(model, path).transform(X, Y), model.transform(X, Y))
+
+
+def test_the_order_of_views_is_kept(path):
+    model = fitted(MVCCA(), dict(reversed(blocks_for(MVCCA()).items())))
+    assert there_and_back(model, path).view_names_ == ("sound", "text", "image")
+
+
+def test_names_of_views_may_be_any_strings(path):
+    names = ["", "a.b", "['a']", "__metadata__", "Σ\n\udc80"]
+    rng = np.random.default_rng(0)
+    views = {name: rng.standard_normal((30, 3)) for name in names}
+    model = MVCCA().fit(views)
+    assert_equal(there_and_back(model, path), model)
+
+
+def test_parameters_are_kept_to_the_type(path):
+    model = MVCCA(
+        np.int64(3), reg={"image": np.float64(0.1), "text": 1, "sound": 0.0}, power=float("inf")
+    )
+    assert_equal(there_and_back(model, path), model)
+
+
+def test_an_array_that_is_there_twice_is_stored_once_and_stays_one(path):
+    model = fitted(CCA())
+    model.eigenvalues_ = model.canonical_correlations_
+    back = there_and_back(model, path)
+    assert back.eigenvalues_ is back.canonical_correlations_
+
+
+def test_names_of_columns_are_checked_as_before(path):
+    frames = {n: pd.DataFrame(X).add_prefix(n) for n, X in blocks_for(CCA()).items()}
+    back = there_and_back(CCA().fit(frames), path)
+    with pytest.raises(ValueError, match="View 'text': the feature names should match"):
+        back.transform({"text": frames["text"].add_prefix("other ")})
+
+
+def test_the_output_container_is_kept(path):
+    model = fitted(CCA()).set_output(transform="pandas")
+    back = there_and_back(model, path)
+    assert isinstance(back.transform(blocks_for(CCA()))["text"], pd.DataFrame)
+
+
+# ---- partial_fit goes on -------------------------------------------------------------------------
+
+
+def batch(estimator: Any, number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    rows = slice(45 * number, 45 * number + 45)
+    return {n: X[rows] for n, X in blocks_for(estimator).items()}, LABELS[rows]
+
+
+ADDING = [
+    est for est in VARIANTS if hasattr(est, "partial_fit") and est.get_params().get("reg") != "auto"
+]
+
+
+@over(ADDING)
+def test_partial_fit_goes_on_after_loading_as_if_nothing_had_been(estimator, path):
+    model = clone(estimator).partial_fit(*batch(estimator, 0))
+    back = there_and_back(model, path)
+    for each in (model, back):
+        each.partial_fit(*batch(estimator, 1))
+    assert_equal(back, model)
+
+
+LABEL_KINDS = {
+    "numbers": np.arange(90) % 7,
+    "names": np.array(["sea", "sky", "land"])[np.arange(90) % 3],
+    "sets": [{"a", i % 3} if i % 2 else {"b"} for i in range(90)],
+    "real vectors": np.random.default_rng(0).standard_normal((90, 2)),
+}
+
+
+@pytest.mark.parametrize("labels", LABEL_KINDS.values(), ids=LABEL_KINDS)
+@over([MLCCA(), MVMLCCA()])
+def test_partial_fit_goes_on_with_labels_of_any_kind(estimator, labels, path):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).partial_fit(blocks, labels)
+    back = there_and_back(model, path)
+    assert_equal(back.partial_fit(blocks, labels), model.partial_fit(blocks, labels))
+
+
+def test_partial_fit_goes_on_with_partly_paired_views(path):
+    views = Views.concatenate([Views(blocks_for(CCA())), Views.unpaired(blocks_for(CCA(), seed=1))])
+    labels, weights = np.arange(len(views)) % 5, np.linspace(1, 2, len(views))
+    model = MLCCA().partial_fit(views, labels, weights)
+    back = there_and_back(model, path)
+    assert_equal(
+        back.partial_fit(views, labels, weights), model.partial_fit(views, labels, weights)
+    )
+
+
+@over(ADDING)
+def test_without_its_statistic_a_model_transforms_the_same_and_starts_over(estimator, path):
+    model = clone(estimator).partial_fit(*batch(estimator, 0))
+    save(model, path)
+    size = path.stat().st_size
+    back = there_and_back(model, path, statistic=False)
+    assert path.stat().st_size < size
+    assert_same_scores(back, model, blocks_for(estimator, seed=1))
+    with pytest.warns(UserWarning, match="starts over"):
+        back.partial_fit(*batch(estimator, 1))
+
+
+# ---- reducers, steps, pipelines, indexes ---------------------------------------------------------
+
+REDUCERS = [
+    PCA(3, whiten=True),
+    TruncatedSVD(3),
+    StandardScaler(),
+    MinMaxScaler(),
+    MaxAbsScaler(),
+    RobustScaler(),
+    Normalizer(),
+    make_pipeline(StandardScaler(), PCA(0.8)),
+]
+
+
+@pytest.mark.parametrize("reducer", REDUCERS, ids=repr)
+def test_a_reducer_comes_back_with_its_model(reducer, path):
+    for model in (
+        NCCA(n_neighbors=30, reducer={"image": reducer, "text": None}).fit(blocks_for(NCCA())),
+        make_pipeline(PerView(reducer), CCA()).fit(blocks_for(CCA())),
+    ):
+        back = there_and_back(model, path)
+        assert_equal(back, model)
+        assert_same_scores(back, model, blocks_for(NCCA(), seed=1))
+
+
+def test_counts_of_words_come_back_with_their_weights(path):
+    counts = {n: sp.csr_array(np.round(np.abs(X))) for n, X in blocks_for(CCA()).items()}
+    model = make_pipeline(PerView(TfidfTransformer()), CCA(reg=0.1)).fit(counts)
+    assert_same_scores(there_and_back(model, path), model, counts)
+
+
+def test_a_pipeline_from_matrix_to_matrix_comes_back(path):
+    X = pd.DataFrame(np.hstack(list(blocks_for(CCA()).values()))).add_prefix("c")
+    model = Pipeline(
+        [
+            ("split", SplitViews({"a": slice(0, 4), "b": ["c4", "c5", "c6"]})),
+            ("scale", PerView({"a": StandardScaler(), "b": "passthrough"})),
+            ("map", CCA()),
+            ("join", JoinViews("mean")),
+        ]
+    ).fit(X)
+    back = there_and_back(model, path)
+    assert_equal(back, model)
+    np.testing.assert_array_equal(back.transform(X), model.transform(X))
+
+
+IDS = {
+    "none": (None, None),
+    "numbers": (np.arange(90) * 2, np.arange(90) * 2 + 1),
+    "names": tuple(np.array([f"{kind} {i}" for i in range(90)]) for kind in ("old", "new")),
+}
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "inner"])
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_an_index_answers_as_before_and_can_be_added_to(metric, ids, path):
+    blocks = blocks_for(CCA())
+    index = RetrievalIndex(fitted(CCA()), metric).add(blocks, ids[0])
+    back = there_and_back(index, path)
+    assert_same_answers(back, index, blocks)
+    for each in (index, back):
+        each.add(blocks_for(CCA(), seed=1), ids[1])
+    assert_same_answers(back, index, blocks)
+
+
+def assert_same_answers(back: RetrievalIndex, index: RetrievalIndex, queries: Any) -> None:
+    for target in (None, "text"):
+        expected = index.search(queries, target, k=5)
+        for found, wanted in zip(back.search(queries, target, k=5), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_empty_index_comes_back_empty(path):
+    back = there_and_back(RetrievalIndex(fitted(CCA())), path)
+    with pytest.raises(ValueError, match="The index is empty"):
+        back.search(blocks_for(CCA()))
+
+
+def test_every_public_estimator_can_be_saved():
+    public = {getattr(mvcca, name) for name in mvcca.__all__}
+    estimators = {cls for cls in public if isinstance(cls, type) and hasattr(cls, "get_params")}
+    assert estimators | {RetrievalIndex} <= MODELS
+
+
+# ---- what cannot be stored is refused by name, before anything is written ------------------------
+
+
+class Mine(CCA):
+    pass
+
+
+def gaussian(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.exp(-np.sum((x - y) ** 2)))
+
+
+def with_attribute(**attributes: Any) -> CCA:
+    model = fitted(CCA())
+    vars(model).update(attributes)
+    return model
+
+
+REFUSED = {
+    "a kernel": (KCCA(kernel=gaussian), "KCCA.kernel is a function .gaussian., and files hold no"),
+    "a kernel of a view": (
+        KCCA(kernel={"image": "rbf", "text": gaussian}),
+        r"KCCA.kernel\['text'\] is a function",
+    ),
+    "a similarity": (MLCCA(similarity=lambda a, b: a @ b.T), "MLCCA.similarity is a function"),
+    "a similarity in a pipeline": (
+        make_pipeline(PerView(), MVMLCCA(similarity=np.dot)),
+        r"Pipeline.steps\[1\]\[1\].similarity is a function",
+    ),
+    "a choice of columns": (
+        SplitViews({"a": lambda X: [X.shape[1] - 1]}),
+        r"SplitViews.columns\['a'\] is a function",
+    ),
+    "a RandomState": (
+        NCCA(random_state=np.random.RandomState(0)),
+        "NCCA.random_state is a .*RandomState, .*Give an integer",
+    ),
+    "a step of another library": (
+        PerView(GridSearchCV(PCA(), {"n_components": [1, 2]})),
+        "PerView.transformer is a sklearn.*GridSearchCV.*those of mvcca, and PCA",
+    ),
+    "a reducer of another library": (
+        NCCA(reducer=partial(PCA, 3)),
+        r"NCCA.reducer is a function",
+    ),
+    "a search": (GridSearchCV(CCA(), {}), "save takes a model: one of CCA, .*; got sklearn"),
+    "a class": (CCA, "save takes a model"),
+    "an array": (np.ones(3), "save takes a model"),
+    "a class of one's own": (Mine(), "got test_persistence.Mine"),
+    "an attribute of one's own": (with_attribute(note="tuned"), "CCA.note is neither a parameter"),
+    "an attribute that hides a method": (
+        with_attribute(_scores_="x", fit_transform=1),
+        "CCA.fit_t",
+    ),
+    "dates": (with_attribute(days_=np.array(["2020-01-01"], "M8[D]")), "CCA.days_ is an array of"),
+    "a mask": (with_attribute(masked_=np.ma.array([1.0])), "CCA.masked_ is a numpy.ma"),
+    "objects": (with_attribute(held_=np.array([{1}], object)), r"CCA.held_\[0\] is a builtins.set"),
+    "keys": (MVCCA(reg={0: 1.0}), "MVCCA.reg has the key 0; names in files are strings"),
+}
+
+
+@pytest.mark.parametrize(("model", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_only_pickle_could_hold_is_refused_by_name(model, message, path):
+    with pytest.raises(TypeError, match=message):
+        save(model, path)
+    assert os.listdir(path.parent) == []
+
+
+def test_a_statistic_that_cannot_be_stored_may_be_left_out(path):
+    days = [np.datetime64("2020-01-01") + i % 3 for i in range(90)]
+    model = MVMLCCA().partial_fit(blocks_for(MVMLCCA()), np.array(days))
+    with pytest.raises(TypeError, match=r"MVMLCCA\._statistic.*datetime") as caught:
+        save(model, path)
+    assert "statistic=False" in caught.value.__notes__[0]
+    assert_same_scores(
+        there_and_back(model, path, statistic=False), model, blocks_for(MVMLCCA(), seed=1)
+    )
+
+
+# ---- a hostile or damaged file is an error and runs nothing --------------------------------------
+
+
+def test_a_changed_byte_of_a_model_is_refused_or_changes_nothing(path):
+    model = CCA(1).fit([np.eye(3)[:, :1], np.eye(3)[:, 1:2]])
+    save(model, path)
+    raw = bytearray(path.read_bytes())
+    for position in range(0, len(raw), 7):  # every byte of a file: test_archive.py
+        changed = raw.copy()
+        changed[position] ^= 0x20
+        path.write_bytes(changed)
+        with suppress(ModelFileError):
+            assert_equal(load(path), model)
+
+
+def node(kind: str, **parts: Any) -> dict[str, Any]:
+    return {"is": kind, "parts": parts}
+
+
+def arrays(*names: str) -> dict[str, Any]:
+    return {"is": "csr_array", "shape": [2, 2], "arrays": dict(zip(CSR, names, strict=True))}
+
+
+CSR = ("data", "indices", "indptr")
+ARRAYS = {
+    "data": np.ones(2),
+    "indices": np.array([0, 1]),
+    "outside": np.array([0, 10**6]),
+    "indptr": np.array([0, 1, 2]),
+    "rows": np.ones((3, 2)),
+    "seen": np.ones((3, 1), bool),
+    "codes": np.array([0, 1, 0]),
+    "far": np.array([0, 10**6, 0]),
+    "few": np.array([0, 1]),
+}
+
+
+def array(name: str) -> dict[str, Any]:
+    return {"is": "array", "array": name}
+
+
+def labelled_rows(codes: str) -> dict[str, Any]:
+    blocks = {"is": "dict", "items": {"a": array("rows")}}
+    return node(
+        "LabelledRows",
+        views=node("Views", blocks=blocks, seen=array("seen")),
+        table=node("LabelTable", vectors=arrays("data", "indices", "indptr"), vocabulary=None),
+        codes={"is": "dict", "items": {"a": array(codes)}},
+        weights=None,
+    )
+
+
+deep: Any = 0
+for _ in range(900):
+    deep = [deep]
+
+HOSTILE = {
+    "a class of the system": node("os.system", command="true"),
+    "a class by its module": node("subprocess.Popen", args=["true"]),
+    "a class of sklearn not listed": node("GridSearchCV", estimator=node("CCA"), param_grid={}),
+    "a method hidden": node("CCA", transform="x"),
+    "a private method hidden": node("CCA", _project="x"),
+    "a magic name": node("CCA", __class__="x"),
+    "the dictionary": node("CCA", __dict__={"is": "dict", "items": {}}),
+    "no identifier": node("CCA", **{"a b_": 1}),
+    "an unknown parameter": node("CCA", gamma=1),
+    "indices outside": node("CCA", weights_=arrays("data", "outside", "indptr")),
+    "codes outside": node("MLCCA", _statistic=labelled_rows("far")),
+    "codes too few": node("MLCCA", _statistic=labelled_rows("few")),
+    "an array that is not there": node("CCA", weights_=array("missing")),
+    "an array by number": node("CCA", weights_={"is": "array", "array": [3]}),
+    "a type that is none": node("CCA", t_={"is": "dtype", "name": "V2000000000"}),
+    "names of a type": node("CCA", t_={"is": "names", "dtype": "str", "shape": [2], "of": []}),
+    "a huge shape": node("CCA", t_={"is": "names", "dtype": "str", "shape": [2**62], "of": []}),
+    "fields missing": node("CCA", t_=node("Moments")),
+    "fields too many": node("CCA", t_=node("Kernel", name="rbf", run="x")),
+    "rows not seen": node(
+        "CCA",
+        t_=node("Views", blocks={"is": "dict", "items": {"a": array("few")}}, seen=array("seen")),
+    ),
+    "neighbours of nothing": node("NCCA", t_=node("NearestNeighbors", rows=array("data"))),
+    "an index of no metric": node("RetrievalIndex", estimator=None, metric="x", backend="exact"),
+    "no kind": {"parts": {}},
+    "a kind that is a list": {"is": [], "parts": {}},
+    "parts that are a list": {"is": "CCA", "parts": []},
+    "nested too deeply": node("CCA", reg=deep),
+    "no model": 3,
+    "a part of a model": node("Kernel", name="rbf"),
+}
+
+
+@pytest.mark.parametrize("root", HOSTILE.values(), ids=HOSTILE)
+def test_a_forged_model_is_refused(root, path):
+    write_archive(path, ARRAYS, {"kind": "model", "model": root})
+    with pytest.raises(ModelFileError, match=r"model\.mvcca"):
+        load(path)
+
+
+def test_the_parts_of_the_forgeries_are_fine_themselves(path):
+    root = node("MLCCA", _statistic=labelled_rows("codes"))
+    write_archive(path, ARRAYS, {"kind": "model", "model": root})
+    assert len(load(path)._statistic.views) == 3
+
+
+def test_a_pickled_model_is_refused_and_not_run(path, tmp_path):
+    class Payload:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    path.write_bytes(pickle.dumps(Payload()))
+    with pytest.raises(ModelFileError, match=r"written by mvcca\.save; pickles"):
+        load(path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_checkpoint_is_no_model(path):
+    write_archive(path, {"state": np.ones(3)}, {"fingerprint": "x", "blocks": 3})
+    with pytest.raises(ModelFileError, match="holds no model"):
+        load(path)
+
+
+def test_a_disk_that_is_full_leaves_the_model_that_was_there(path, monkeypatch):
+    save(fitted(CCA()), path)
+    before = path.read_bytes()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(fitted(CCA(1)), path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+# ---- files of earlier versions -------------------------------------------------------------------
+
+
+def probe(width: int) -> np.ndarray:
+    """Rows made without a generator of random numbers, which may change."""
+    return np.round(np.sin(np.arange(16 * width).reshape(16, width) ** 1.5), 3)
+
+
+def index_of_format_1() -> RetrievalIndex:
+    views = {"image": probe(3), "text": probe(2)[::-1] + probe(3)[:, :2]}
+    scale = PerView({"image": StandardScaler(), "text": "passthrough"}).fit(views)
+    labels = [["sea", "sky", "land"][i % 3] for i in range(16)]
+    model = MVMLCCA(2, within="sample", reg={"image": 0.1, "text": 0.2})
+    model.partial_fit(scale.transform(views), labels)
+    pipeline = Pipeline([("scale", scale), ("map", model)])
+    return RetrievalIndex(pipeline, "euclidean").add(views, ids=[f"object {i}" for i in range(16)])
+
+
+def kcca_of_format_1() -> KCCA:
+    views = {"image": probe(3), "text": sp.csr_array(probe(2) * (probe(2) > 0))}
+    return KCCA(2, approximation="nystroem", n_landmarks=6, random_state=0).partial_fit(views)
+
+
+def ncca_of_format_1() -> NCCA:
+    views = [probe(3), probe(3)[:, :2] ** 2]
+    return NCCA(1, n_neighbors=9, reducer=PCA(2), random_state=0).fit(views)
+
+
+MAKERS = {"index": index_of_format_1, "kcca": kcca_of_format_1, "ncca": ncca_of_format_1}
+
+
+def write_files_of_format_1() -> None:
+    """How the files in tests/data were made; to be run once for a format, and never again."""
+    for name, make in MAKERS.items():
+        with warnings.catch_warnings(action="ignore"):
+            save(make(), DATA / f"{name}-format1.mvcca")
+
+
+def test_an_index_of_format_1_answers_as_it_did():
+    index = load(DATA / "index-format1.mvcca")
+    scores, ids = index.search({"text": probe(2)[:2]}, target="image", k=3)
+    assert ids.tolist() == [
+        ["object 10", "object 3", "object 4"],
+        ["object 0", "object 7", "object 4"],
+    ]
+    expected = [
+        [-0.6638324443554818, -0.7938599885407025, -0.906248053369203],
+        [-0.28409481366512623, -0.4525154658732448, -0.9006200295228785],
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-8)
+    model = index.estimator["map"]
+    model.partial_fit({"image": probe(3), "text": probe(2)}, ["sea", "snow"] * 8)
+    assert model._statistic.sums.table.vocabulary.tolist() == ["land", "sea", "sky", "snow"]
+
+
+def test_a_kernel_model_of_format_1_scores_as_it_did():
+    scores = load(DATA / "kcca-format1.mvcca").transform(
+        {"image": probe(3)[:2], "text": sp.csr_array(probe(2)[:2])}
+    )
+    image = [[2.117781257216648, 0.00015291153193], [-0.09121193245384572, 0.4560394889319436]]
+    text = [[2.3409889134150155, 0.23935592514462142], [-0.5296796784208775, -0.9876013596167501]]
+    np.testing.assert_allclose(scores["image"], image, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(scores["text"], text, rtol=0, atol=1e-8)
+
+
+def test_a_model_of_neighbours_of_format_1_scores_as_it_did():
+    scores = load(DATA / "ncca-format1.mvcca").transform([probe(3)[:3], probe(2)[:3]])
+    expected = [
+        [0.48138005603889056, 0.7401332193619833],
+        [1.7053801490721026, -0.6424368128166881],
+        [-1.0627436215893633, -1.3294043700073506],
+    ]
+    np.testing.assert_allclose(np.hstack(scores), expected, rtol=1e-8)

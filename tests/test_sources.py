@@ -1,0 +1,905 @@
+"""Matrices read by blocks of rows, judged against NumPy's own indexing of the same matrix."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array, csr_array, issparse, random_array, save_npz
+
+from mvcca import RowSource, open_matrix
+from mvcca.sources import SourceError, as_source
+
+N_ROWS, N_COLUMNS = 53, 7
+DTYPES = ["float64", "float32", "float16", "int64", "int16", "uint8", "bool"]
+NEEDS = {"hdf5": "h5py", "zarr": "zarr", "parquet": "pyarrow"}
+
+
+def matrix(dtype="float64", shape=(N_ROWS, N_COLUMNS), seed=0):
+    """About half of the entries are zero."""
+    numbers = np.random.default_rng(seed).integers(-100, 100, shape)
+    return np.where(numbers > 0, numbers, 0).astype(dtype)
+
+
+# Each writes a matrix into a folder and opens it; the name says where and how the rows lie.
+
+
+def npy(folder, X):
+    np.save(folder / "x.npy", X)
+    return open_matrix(folder / "x.npy")
+
+
+def npy_fortran(folder, X):
+    return npy(folder, np.asfortranarray(X))
+
+
+def npy_big_endian(folder, X):
+    return npy(folder, X.astype(X.dtype.newbyteorder(">")))
+
+
+def npy_fortran_big_endian(folder, X):
+    return npy_fortran(folder, X.astype(X.dtype.newbyteorder(">")))
+
+
+def memmap(folder, X):
+    np.save(folder / "x.npy", X)
+    return as_source(np.load(folder / "x.npy", mmap_mode="r"))
+
+
+def memmap_part(folder, X):
+    """Rows from the middle, columns too, of a raw file with a header that is no page long."""
+    padded = np.zeros((len(X) + 9, X.shape[1] + 5), dtype=X.dtype)
+    padded[4:-5, 2:-3] = X
+    (folder / "x.raw").write_bytes(b"header of 24 bytes......" + padded.tobytes())
+    whole = np.memmap(folder / "x.raw", X.dtype, "r", offset=24, shape=padded.shape)
+    return as_source(whole[4:][:-5, 2:-3])
+
+
+def memmap_backwards(folder, X):
+    """Every other row, from the last to the first."""
+    spread = np.repeat(X[::-1], 2, axis=0)
+    np.save(folder / "x.npy", spread)
+    return as_source(np.load(folder / "x.npy", mmap_mode="r")[::-2])
+
+
+def memmap_written(folder, X):
+    writable = np.lib.format.open_memmap(folder / "x.npy", "w+", X.dtype, X.shape)
+    writable[:] = X
+    return as_source(writable)
+
+
+def hdf5(folder, X):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(folder / "x.h5", "w") as file:
+        file["a/x"] = X
+    return open_matrix(folder / "x.h5")
+
+
+def hdf5_chunks(folder, X):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(folder / "x.hdf5", "w") as file:
+        file["other"] = X + X
+        file.create_dataset("x", data=X, chunks=(10, 3), maxshape=(None, None), compression="gzip")
+        file.create_dataset("big_endian", data=X.astype(X.dtype.newbyteorder(">")))
+    return open_matrix(folder / "x.hdf5", "x")
+
+
+def hdf5_big_endian(folder, X):
+    hdf5_chunks(folder, X)
+    return open_matrix(folder / "x.hdf5", "big_endian")
+
+
+def hdf5_dataset(folder, X):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    hdf5_chunks(folder, X)
+    with h5py.File(folder / "x.hdf5", "r") as file:
+        return as_source(file["x"])
+
+
+def zarr_folder(folder, X):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    zarr.create_array(folder / "x.zarr", data=X, chunks=(10, 3))
+    return open_matrix(folder / "x.zarr")
+
+
+def zarr_group(folder, X):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    group = zarr.open_group(folder / "x.zarr", mode="w")
+    group.create_array("deep/x", data=X, chunks=(10, N_COLUMNS))
+    group.create_array("other", data=X + X)
+    return open_matrix(folder / "x.zarr", "deep/x")
+
+
+def zarr_array(folder, X):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    zarr_group(folder, X)
+    return as_source(zarr.open_array(folder / "x.zarr", path="deep/x", mode="r"))
+
+
+def zarr_shards(folder, X):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    zarr.create_array(folder / "x.zarr", data=X, chunks=(10, N_COLUMNS), shards=(20, N_COLUMNS))
+    return open_matrix(folder / "x.zarr")
+
+
+def parquet(folder, X):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    names = [f"feature {j}" for j in range(X.shape[1])]
+    table = pa.table({name: X[:, j] for j, name in enumerate(names)})
+    parquet.write_table(table, folder / "x.parquet", row_group_size=10)
+    return open_matrix(folder / "x.parquet")
+
+
+def sparse_npz(folder, X):
+    save_npz(folder / "x.npz", csr_array(X))
+    return open_matrix(folder / "x.npz")
+
+
+def sparse_npz_stored(folder, X):
+    save_npz(folder / "x.npz", csr_array(X), compressed=False)
+    return open_matrix(folder / "x.npz")
+
+
+def dask_chunks(_, X):
+    da = pytest.importorskip("dask.array")
+    return as_source(da.from_array(X, chunks=((20, 3, 30), (4, 3))))
+
+
+def dask_sparse(_, X):
+    da = pytest.importorskip("dask.array")
+    rows = da.from_array(X, chunks=(10, N_COLUMNS))
+    return as_source(
+        rows.map_blocks(csr_array, dtype=X.dtype, meta=csr_array((0, 0), dtype=X.dtype))
+    )
+
+
+IN_FILES = [
+    npy,
+    npy_fortran,
+    npy_big_endian,
+    npy_fortran_big_endian,
+    memmap,
+    memmap_part,
+    memmap_backwards,
+    memmap_written,
+    hdf5,
+    hdf5_chunks,
+    hdf5_big_endian,
+    hdf5_dataset,
+    zarr_folder,
+    zarr_group,
+    zarr_array,
+    zarr_shards,
+    parquet,
+    sparse_npz,
+    sparse_npz_stored,
+]
+CONTAINERS = [*IN_FILES, dask_chunks, dask_sparse]
+SPARSE = [sparse_npz, sparse_npz_stored, dask_sparse]
+CHUNKED = [
+    hdf5_chunks,
+    hdf5_dataset,
+    zarr_folder,
+    zarr_group,
+    zarr_array,
+    zarr_shards,
+    parquet,
+]
+
+WITHOUT_ROWS = [  # NumPy maps no empty file; the Dask arrays have chunks of given heights
+    make for make in IN_FILES if make not in (memmap_part, memmap_backwards, memmap_written)
+]
+ONE_FILE = [npy, npy_fortran, hdf5, hdf5_chunks, parquet, sparse_npz, sparse_npz_stored]
+
+SELECTIONS = {
+    "everything": slice(None),
+    "slice": slice(5, 41),
+    "step": slice(3, 50, 4),
+    "downwards": slice(None, None, -1),
+    "downwards by three": slice(45, 7, -3),
+    "none": slice(9, 9),
+    "mask": np.random.default_rng(1).random(N_ROWS) < 0.4,
+    "mask of nothing": np.zeros(N_ROWS, dtype=bool),
+    "sorted positions": np.array([0, 1, 2, 8, 9, 30, 51, 52]),
+    "positions": np.random.default_rng(2).permutation(N_ROWS)[:31],
+    "positions twice": np.array([7, 7, 3, 52, 3, 7]),
+    "neighbours": np.arange(11, 37),
+    "from the end": np.array([-1, 4, -53]),
+    "list": [4, 0, 9],
+    "empty list": [],
+}
+
+
+@pytest.fixture(params=CONTAINERS, ids=lambda make: make.__name__)
+def container(request):
+    return request.param
+
+
+@pytest.fixture(params=IN_FILES, ids=lambda make: make.__name__)
+def file_container(request):
+    return request.param
+
+
+def assert_same(block, expected):
+    """The very numbers in the very type, in a block that is the caller's own."""
+    assert block.dtype == expected.dtype
+    assert block.dtype.isnative
+    assert block.shape == expected.shape
+    if issparse(block):
+        assert isinstance(block, csr_array)
+        block = block.toarray()
+    else:
+        assert block.flags.c_contiguous
+        assert block.flags.writeable
+        assert block.base is None or block.base.base is None
+    np.testing.assert_array_equal(block, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_are_the_rows_of_the_matrix(tmp_path, container, dtype):
+    if container in SPARSE and dtype == "float16":
+        dtype = "uint16"  # SciPy has no sparse float16
+    X = matrix(dtype)
+    source = container(tmp_path, X)
+    assert (source.shape, source.dtype, len(source), source.ndim) == (X.shape, X.dtype, N_ROWS, 2)
+    for start, stop in [(0, N_ROWS), (0, 1), (52, 53), (17, 44), (10, 20), (30, 30), (0, 0)]:
+        assert_same(source.read(start, stop), X[start:stop])
+
+
+@pytest.mark.parametrize("rows", SELECTIONS.values(), ids=SELECTIONS)
+def test_selections_are_those_of_numpy(tmp_path, container, rows):
+    X = matrix("float32")
+    selected, expected = container(tmp_path, X)[rows], X[np.arange(N_ROWS)[rows].astype(int)]
+    assert isinstance(selected, RowSource)
+    assert selected.shape == expected.shape
+    assert_same(selected.read(0, len(selected)), expected)
+    for start in range(0, len(selected), 4):
+        stop = min(start + 4, len(selected))
+        assert_same(selected.read(start, stop), expected[start:stop])
+
+
+@pytest.mark.parametrize("rows", SELECTIONS.values(), ids=SELECTIONS)
+def test_selections_of_selections_are_those_of_numpy(tmp_path, rows):
+    X = matrix()
+    source = npy(tmp_path, X)
+    first = np.arange(N_ROWS)[rows].astype(int)
+    for again in (
+        slice(1, 30, 2),
+        slice(None, None, -2),
+        [0, -1, 0],
+        np.arange(len(first)) % 3 == 0,
+    ):
+        if not len(first) and isinstance(again, list):
+            continue
+        expected = X[first][again]
+        nested = source[rows][again]
+        assert_same(nested.read(0, len(nested)), expected)
+
+
+@pytest.mark.parametrize("rows", SELECTIONS.values(), ids=SELECTIONS)
+@pytest.mark.parametrize("container", CHUNKED, ids=lambda make: make.__name__)
+def test_boundaries_of_a_selection_are_where_its_rows_pass_a_boundary(tmp_path, container, rows):
+    source = container(tmp_path, matrix())
+    assert source.boundaries == (0, 10, 20, 30, 40, 50, 53)
+    positions = np.arange(N_ROWS)[rows].astype(int)
+    selected = source[rows]
+    chunk = positions // 10
+    jumps = np.any(np.diff(positions) <= 0) and not isinstance(rows, slice)
+    passed = [0, *(np.flatnonzero(np.diff(chunk)) + 1), len(positions)]
+    assert selected.boundaries == (None if jumps else tuple(sorted(set(passed))))
+
+
+def test_rows_lying_anywhere_in_a_file_have_no_boundaries(tmp_path):
+    assert npy(tmp_path, matrix()).boundaries is None
+
+
+def test_boundaries_of_a_dask_array_are_its_row_chunks(tmp_path):
+    assert dask_chunks(tmp_path, matrix()).boundaries == (0, 20, 23, 53)
+
+
+def test_chunks_too_tall_for_a_block_are_cut(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    shape = (2**20, 64)
+    zarr.create_array(tmp_path / "x.zarr", shape=shape, dtype="float64", chunks=(2**20, 1))
+    assert open_matrix(tmp_path / "x.zarr").boundaries == tuple(range(0, 2**20 + 1, 2**17))
+
+
+@pytest.mark.parametrize("container", WITHOUT_ROWS, ids=lambda make: make.__name__)
+def test_a_matrix_without_rows_is_one(tmp_path, container):
+    X = np.empty((0, N_COLUMNS))
+    source = container(tmp_path, X)
+    assert source.shape == (0, N_COLUMNS)
+    assert source.boundaries in (None, (0,))
+    assert_same(source.read(0, 0), X)
+    assert_same(source[::2].read(0, 0), X)
+
+
+def test_an_array_of_a_source_is_the_whole_matrix(tmp_path, container):
+    X = matrix()
+    source = container(tmp_path, X)
+    if source.is_sparse:
+        with pytest.raises(TypeError, match="would become dense"):
+            np.asarray(source)
+    else:
+        np.testing.assert_array_equal(np.asarray(source), X)
+        assert np.asarray(source, dtype=np.float32).dtype == np.float32
+        with pytest.raises(ValueError, match="not in memory"):
+            source.__array__(copy=False)
+
+
+def test_columns_keep_their_names(tmp_path):
+    source = parquet(tmp_path, matrix())
+    assert source.columns == tuple(f"feature {j}" for j in range(N_COLUMNS))
+    assert source[5:9].columns == source.columns
+    assert npy(tmp_path, matrix()).columns is None
+
+
+# Where and by whom it is read
+
+
+def test_a_pickled_source_reads_the_same_and_carries_no_rows(tmp_path, container):
+    X = np.tile(matrix(), (100, 1)) if container in (npy, sparse_npz) else matrix()
+    source = container(tmp_path, X)
+    source.read(3, 9)
+    pickled = pickle.dumps(source[4:])
+    assert container in (dask_chunks, dask_sparse) or len(pickled) < 2_000
+    assert_same(pickle.loads(pickled).read(0, 20), X[4:24])
+
+
+def test_another_process_in_another_folder_reads_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", matrix())
+    (tmp_path / "source").write_bytes(pickle.dumps(open_matrix("x.npy")[::3]))
+    program = (
+        "import pickle, sys; source = pickle.load(sys.stdin.buffer); print(source.read(2, 4).sum())"
+    )
+    with open(tmp_path / "source", "rb") as pickled:
+        answer = subprocess.run(
+            [sys.executable, "-c", program], stdin=pickled, cwd="/", check=True, capture_output=True
+        )
+    assert float(answer.stdout) == matrix()[::3][2:4].sum()
+
+
+def test_threads_that_read_at_once_all_read_right(tmp_path, container):
+    X = matrix()
+    source = container(tmp_path, X)
+    shuffled = np.random.default_rng(0).permutation(N_ROWS)
+    together = threading.Barrier(4)
+
+    def read(number):
+        together.wait()
+        wrong = 0
+        for start in np.random.default_rng(number).permutation(N_ROWS - 5)[:8]:
+            for part, expected in ((source, X), (source[shuffled], X[shuffled])):
+                block = part.read(start, start + 5)
+                block = block.toarray() if issparse(block) else block
+                wrong += not np.array_equal(block, expected[start : start + 5])
+        return wrong
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(read, range(4))) == [0, 0, 0, 0]
+
+
+def test_importing_sources_imports_no_library_that_reads_files():
+    program = "import sys, mvcca.sources; print(*sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert not {"h5py", "zarr", "pyarrow", "dask", "pandas"} & set(answer.stdout.split())
+
+
+# What is read, and how much memory it takes
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_reading_a_file_by_blocks_takes_the_memory_of_a_block(tmp_path, order):
+    n_rows, n_columns, block_rows = 200_000, 250, 5_000  # 200 MB in blocks of 5 MB
+    path = tmp_path / "x.npy"
+    writable = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_columns), order == "F")
+    writable[::block_rows, 0] = np.arange(n_rows // block_rows)
+    del writable
+    gc.collect()
+    source = open_matrix(path)
+    tracemalloc.start()
+    total = 0.0
+    for start in range(0, n_rows, block_rows):
+        total += float(source.read(start, start + block_rows).sum())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert total == sum(range(n_rows // block_rows))
+    assert peak < 11e6  # the block and the one before it
+
+
+def test_rows_here_and_there_take_little_more_memory_than_they_have(tmp_path):
+    source = npy(tmp_path, np.zeros((200_000, 25)))
+    rows = np.random.default_rng(0).permutation(200_000)[:20_000]
+    tracemalloc.start()
+    source[rows].read(0, 20_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * 20_000 * 25 * 8
+
+
+class CountedReads(RowSource):
+    """A matrix in memory that writes down what is read of it."""
+
+    def __init__(self, X, boundaries=None):
+        self._describe(X.shape, X.dtype, boundaries)
+        self.X, self.runs = X, []
+
+    def _read_runs(self, runs):
+        self.runs += runs
+        return (self.X[start:stop].copy() for start, stop in runs)
+
+    def _identity(self):
+        return ()
+
+    def _name(self):
+        return "counted"
+
+
+def test_only_the_rows_of_a_block_are_read():
+    source = CountedReads(matrix(shape=(1000, 4)))
+    source[100:900].read(50, 60)
+    assert source.runs == [(150, 160)]
+
+
+def test_neighbouring_positions_are_read_together():
+    source = CountedReads(np.zeros((100_000, 4096), dtype=np.uint8))
+    rows = np.concatenate([np.arange(80_000, 80_400), np.arange(40, 200)])
+    source[rows].read(0, len(rows))
+    assert len(source.runs) <= 8
+    assert sum(stop - start for start, stop in source.runs) == len(rows)
+
+
+def test_chunks_are_read_once_each_for_positions_in_any_order():
+    source = CountedReads(matrix(shape=(1000, 4)), boundaries=tuple(range(0, 1001, 100)))
+    source[[950, 110, 190, 905, 150, 120]].read(0, 6)
+    assert source.runs == [(110, 191), (905, 951)]
+
+
+def count_bytes(monkeypatch):
+    """Bytes that zip archives hand out, decompressed."""
+    handed_out = [0]
+    read = zipfile.ZipExtFile._read1
+
+    def counted(self, n):
+        data = read(self, n)
+        handed_out[0] += len(data)
+        return data
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "_read1", counted)
+    return handed_out
+
+
+def test_sparse_blocks_in_order_cost_one_pass_over_the_file(tmp_path, monkeypatch):
+    X = random_array((20_000, 100), density=0.2, format="csr", rng=np.random.default_rng(0))
+    save_npz(tmp_path / "x.npz", X)
+    source = open_matrix(tmp_path / "x.npz")
+    handed_out = count_bytes(monkeypatch)
+    for start in range(0, 20_000, 500):
+        source.read(start, start + 500)
+    assert handed_out[0] < 1.1 * (X.data.nbytes + X.indices.nbytes)
+    source.read(0, 10)  # and back to the top
+    assert_same(source.read(19_000, 19_010), X[19_000:19_010].toarray())
+
+
+def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
+    X = csr_array(np.ones((50_000, 20)))
+    save_npz(tmp_path / "x.npz", X)  # 12 MB
+    source = open_matrix(tmp_path / "x.npz")
+    tracemalloc.start()
+    for start in range(0, 50_000, 2_000):
+        source.read(start, start + 2_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4e6  # a block of 0.5 MB, and pieces of 1 MB
+
+
+def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from mvcca.sources._parquet import ParquetTable
+
+    X = matrix()
+    source = parquet(tmp_path, X)
+    decoded = []
+    decode = ParquetTable._decode
+
+    def counted(self, group, block):
+        decoded.append(group)
+        return decode(self, group, block)
+
+    monkeypatch.setattr(ParquetTable, "_decode", counted)
+    for start in range(15, 53, 4):
+        assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
+    assert decoded == [1, 2, 3, 4, 5]
+    source.read(3, 4)
+    source.read(38, 49)
+    assert decoded[5:] == [0, 3, 4]
+
+
+def test_row_groups_too_large_to_decode_are_warned_of(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from mvcca.sources import _parquet
+
+    monkeypatch.setattr(_parquet, "_LARGE_GROUP_BYTES", 10 * 7 * 8 - 1)
+    with pytest.warns(UserWarning, match=r"x\.parquet has row groups of .* smaller row_group_size"):
+        parquet(tmp_path, matrix())
+
+
+# What goes wrong
+
+
+def test_rows_that_are_not_there_are_an_error(tmp_path, container):
+    source = container(tmp_path, matrix())
+    for start, stop in [(-1, 3), (0, 54), (5, 4), (54, 54)]:
+        with pytest.raises(IndexError, match=f"rows 0 to {N_ROWS}, got {start} to {stop}"):
+            source.read(start, stop)
+    with pytest.raises(TypeError, match="integer"):
+        source.read(0, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (53, TypeError, "A single row i"),
+        ([0.5], TypeError, "got float64"),
+        ([[1, 2]], TypeError, r"shape \(1, 2\)"),
+        ((slice(3), slice(2)), TypeError, "columns of the blocks"),
+        ([53], IndexError, "there are 53"),
+        ([-54], IndexError, "there are 53"),
+        ([True, False], IndexError, "mask of 53 rows, got one of 2"),
+    ],
+)
+def test_an_index_that_is_no_rows_is_an_error(tmp_path, rows, error, message):
+    with pytest.raises(error, match=message):
+        npy(tmp_path, matrix())[rows]
+
+
+def test_a_file_that_changed_is_an_error_that_names_it(tmp_path, file_container):
+    source = file_container(tmp_path, matrix())
+    before = source.fingerprint()
+    source.read(0, 3)
+    target = tmp_path / os.path.basename(source.path)
+    if target.is_dir():
+        target = target / (source.key or "") / "zarr.json"
+    else:
+        file_container(tmp_path, matrix(seed=1))
+    later = time.time() + 1
+    os.utime(target, (later, later))
+    with pytest.raises(SourceError, match="has changed since it was opened") as caught:
+        source.read(0, 3)
+    assert str(tmp_path) in str(caught.value)
+    assert source.fingerprint() == before  # of what was opened
+
+
+def test_a_zarr_chunk_that_changed_is_found_by_the_end_of_a_pass(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    source = zarr_folder(tmp_path, matrix())
+    zarr.open_array(tmp_path / "x.zarr", mode="r+")[0, 0] = 77
+    later = time.time() + 1
+    os.utime(tmp_path / "x.zarr" / "c" / "0" / "0", (later, later))
+    source.read(0, 10)
+    with pytest.raises(SourceError, match="chunks have changed"):
+        source.read(50, 53)
+
+
+def test_fingerprints_tell_files_and_selections_apart(tmp_path, container):
+    X = matrix()
+    source = container(tmp_path, X)
+    parts = [source, source[2:], source[::2], source[[1, 5, 2]], source[[1, 2, 5]]]
+    assert len({part.fingerprint() for part in parts}) == len(parts)
+    if container not in (dask_chunks, dask_sparse):  # Dask names an array after how it was made
+        assert source[2:][3:].fingerprint() == source[5:].fingerprint()
+    assert pickle.loads(pickle.dumps(source)).fingerprint() == source.fingerprint()
+
+
+def test_rewriting_a_file_changes_its_fingerprint(tmp_path):
+    before = npy(tmp_path, matrix()).fingerprint()
+    status = (tmp_path / "x.npy").stat()
+    os.utime(tmp_path / "x.npy", ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert open_matrix(tmp_path / "x.npy").fingerprint() != before
+
+
+def test_a_file_that_vanished_is_an_error_that_names_it(tmp_path):
+    source = npy(tmp_path, matrix())
+    (tmp_path / "x.npy").unlink()
+    with pytest.raises(SourceError, match=r"x\.npy: no such file"):
+        source.read(0, 3)
+
+
+@pytest.mark.parametrize("make", ONE_FILE, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("keep", [0.98, 0.6, 0.02])
+def test_a_truncated_file_is_an_error_that_names_it_before_any_row_is_read(tmp_path, make, keep):
+    path = Path(make(tmp_path, matrix()).path)
+    path.write_bytes(path.read_bytes()[: int(keep * path.stat().st_size)])
+    with pytest.raises(SourceError) as caught:
+        open_matrix(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".h5", ".parquet"])
+@pytest.mark.parametrize("content", [b"", b"\x00" * 300, os.urandom(300)], ids=len)
+def test_a_file_of_something_else_is_an_error_that_names_it(tmp_path, ending, content):
+    for library in NEEDS.values():
+        pytest.importorskip(library, reason=f"needs {library}")
+    path = tmp_path / f"x{ending}"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match="cannot be opened") as caught:
+        open_matrix(path)
+    assert str(path) in str(caught.value)
+
+
+def test_an_empty_folder_is_no_zarr(tmp_path):
+    pytest.importorskip("zarr", reason="needs zarr")
+    (tmp_path / "x.zarr").mkdir()
+    with pytest.raises(SourceError, match=r"x\.zarr: cannot be opened"):
+        open_matrix(tmp_path / "x.zarr")
+
+
+def test_a_truncated_file_says_how_many_bytes_are_missing(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((100, 10)))
+    with open(tmp_path / "x.npy", "r+b") as file:
+        file.truncate(128 + 7_900)
+    with pytest.raises(SourceError, match="end at byte 8128, the file has 8028"):
+        open_matrix(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        np.array([["a", None]], dtype=object),
+        np.array([["a", "b"]]),
+        np.zeros((2, 2), dtype=complex),
+        np.zeros((2, 2), dtype=[("a", "f8"), ("b", "i4")]),
+        np.zeros((2, 2), dtype="datetime64[s]"),
+    ],
+    ids=["objects", "strings", "complex", "records", "dates"],
+)
+def test_what_is_not_real_numbers_is_refused_and_never_unpickled(tmp_path, content):
+    np.save(tmp_path / "x.npy", content, allow_pickle=True)
+    with pytest.raises(SourceError, match="expected real numbers"):
+        open_matrix(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 4), ()])
+def test_what_is_not_a_matrix_is_refused(tmp_path, shape):
+    np.save(tmp_path / "x.npy", np.zeros(shape))
+    with pytest.raises(SourceError, match="expected a matrix of shape"):
+        open_matrix(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x.csv", "text cannot be read from the middle"),
+        ("x.mat", "expected a file ending in one of .npy"),
+        ("x", "expected a file ending in one of .npy"),
+        ("x.npy", "no such file"),
+        ("x.zarr", "no such file"),
+    ],
+)
+def test_a_path_that_cannot_be_opened_is_an_error_that_names_it(tmp_path, name, message):
+    with pytest.raises(SourceError, match=message) as caught:
+        open_matrix(tmp_path / name)
+    assert name in str(caught.value)
+
+
+def test_files_and_folders_are_not_taken_for_each_other(tmp_path):
+    (tmp_path / "x.npy").mkdir()
+    (tmp_path / "x.zarr").write_bytes(b"")
+    with pytest.raises(SourceError, match="expected a file, got a folder"):
+        open_matrix(tmp_path / "x.npy")
+    with pytest.raises(SourceError, match="expected a folder, got a file"):
+        open_matrix(tmp_path / "x.zarr")
+
+
+def test_a_key_of_a_file_with_one_matrix_is_refused(tmp_path):
+    npy(tmp_path, matrix())
+    with pytest.raises(SourceError, match="holds one matrix; it has no 'a'"):
+        open_matrix(tmp_path / "x.npy", key="a")
+
+
+@pytest.mark.parametrize(("make", "name"), [(hdf5_chunks, "x.hdf5"), (zarr_group, "x.zarr")])
+def test_of_several_matrices_one_must_be_named(tmp_path, make, name):
+    make(tmp_path, matrix())
+    with pytest.raises(SourceError, match=r"expected one matrix, found .*'other'"):
+        open_matrix(tmp_path / name)
+    with pytest.raises(SourceError, match=r"'another'; there are .*'other'"):
+        open_matrix(tmp_path / name, key="another")
+
+
+@pytest.mark.parametrize("library", ["h5py", "zarr", "pyarrow.parquet"])
+def test_a_missing_library_is_named_with_the_extra_that_has_it(tmp_path, monkeypatch, library):
+    make = {"h5py": hdf5, "zarr": zarr_folder, "pyarrow.parquet": parquet}[library]
+    source = make(tmp_path, matrix())
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=r"pip install 'mvcca\[files\]'"):
+        open_matrix(source.path)
+
+
+def test_an_hdf5_file_open_for_writing_is_refused_with_advice(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = matrix()
+        with pytest.raises(SourceError, match=r"open for writing\. Close it"):
+            as_source(file["x"])
+
+
+def test_a_zarr_array_in_memory_is_refused_with_advice():
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    with pytest.raises(SourceError, match=r"MemoryStore. Copy it to a folder, or .* array\[:\]"):
+        as_source(zarr.array(matrix()))
+
+
+@pytest.mark.parametrize("other", ["csc", "coo"])
+def test_sparse_columns_are_refused_with_advice(tmp_path, other):
+    save_npz(tmp_path / "x.npz", csc_array(matrix()).asformat(other))
+    with pytest.raises(SourceError, match=f"got {other}. .*tocsr"):
+        open_matrix(tmp_path / "x.npz")
+
+
+def test_dense_archives_are_refused_with_advice(tmp_path):
+    np.savez(tmp_path / "x.npz", a=matrix())
+    with pytest.raises(SourceError, match=r"save each to a \.npy file"):
+        open_matrix(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays["indices"].__setitem__(5, 1_000_000),
+        lambda arrays: arrays["indices"].__setitem__(5, -1),
+    ],
+    ids=["beyond", "negative"],
+)
+def test_sparse_columns_that_are_not_there_are_damage(tmp_path, change):
+    save_npz(tmp_path / "x.npz", csr_array(matrix()))
+    arrays = dict(np.load(tmp_path / "x.npz"))
+    change(arrays)
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(SourceError, match=r"x\.npz is damaged"):
+        open_matrix(tmp_path / "x.npz").read(0, N_ROWS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": np.array([999, N_COLUMNS])},
+        {"data": np.zeros(3)},
+        {"indptr": np.r_[0, np.arange(N_ROWS)[::-1]]},
+    ],
+    ids=["shape", "data", "indptr"],
+)
+def test_sparse_arrays_that_do_not_belong_together_are_damage(tmp_path, change):
+    save_npz(tmp_path / "x.npz", csr_array(matrix()))
+    np.savez(tmp_path / "x.npz", **{**np.load(tmp_path / "x.npz"), **change})
+    with pytest.raises(SourceError, match=r"x\.npz is damaged"):
+        open_matrix(tmp_path / "x.npz")
+
+
+def test_a_flipped_byte_in_compressed_data_is_found_by_the_end_of_a_pass(tmp_path):
+    X = csr_array(np.random.default_rng(0).random((200, 50)))
+    save_npz(tmp_path / "x.npz", X)
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        begin = archive.getinfo("data.npy").header_offset
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[begin + 20_000] ^= 4
+    (tmp_path / "x.npz").write_bytes(bytes(content))
+    source = open_matrix(tmp_path / "x.npz")
+    with pytest.raises(SourceError, match=r"x\.npz: cannot be read: .*[Ee]rror|CRC"):
+        [source.read(start, start + 20) for start in range(0, 200, 20)]
+
+
+def test_a_damaged_zarr_chunk_is_an_error_that_names_the_folder(tmp_path):
+    source = zarr_group(tmp_path, matrix())
+    (chunk,) = (tmp_path / "x.zarr" / "deep" / "x" / "c" / "1").iterdir()
+    chunk.write_bytes(b"not a chunk")
+    source.read(0, 10)
+    with pytest.raises(SourceError, match=r"x\.zarr, 'deep/x': cannot be read"):
+        source.read(5, 15)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["a", "b", "c"], "got (large_)?string in 'b'"),
+        ([1, None, 3], "values are missing in column 'b'"),
+    ],
+)
+def test_parquet_columns_must_be_numbers_and_complete(tmp_path, column, message):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0], "b": column}), tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match=message):
+        open_matrix(tmp_path / "x.parquet").read(0, 3)
+
+
+def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    frame = pd.DataFrame({"b": [1.5, 2], "a": [3, 4]}, index=["one", "two"])
+    frame.to_parquet(tmp_path / "x.parquet")
+    source = open_matrix(tmp_path / "x.parquet")
+    assert source.columns == ("b", "a")
+    np.testing.assert_array_equal(source.read(0, 2), frame.to_numpy())
+
+
+# What is a source, and what is in memory
+
+
+@pytest.mark.parametrize(
+    "block",
+    [matrix(), csr_array(matrix()), [[1, 2]], None],
+)
+def test_what_is_in_memory_is_no_source(block):
+    assert as_source(block) is None
+
+
+def test_maps_that_their_file_does_not_hold_are_no_source(tmp_path):
+    np.save(tmp_path / "x.npy", matrix())
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert as_source(mapped + 1) is None
+    assert as_source(mapped[[3, 1]]) is None
+    assert as_source(mapped[0]) is None
+    assert as_source(np.load(tmp_path / "x.npy", mmap_mode="c")) is None
+    (tmp_path / "x.npy").unlink()
+    assert as_source(mapped) is None
+
+
+def test_a_source_is_its_own_source(tmp_path):
+    source = npy(tmp_path, matrix())
+    assert as_source(source) is source
+    assert source[:] is source
+
+
+def test_unknown_chunk_sizes_are_refused_with_advice():
+    da = pytest.importorskip("dask.array")
+    rows = da.from_array(matrix(), chunks=(10, 7))
+    with pytest.raises(SourceError, match=r"compute_chunk_sizes\(\)"):
+        as_source(rows[rows[:, 0] > 0])
+
+
+def test_a_selection_of_a_dask_array_is_a_dask_array_and_computes_nothing():
+    da = pytest.importorskip("dask.array")
+    computed = []
+
+    def counted(block):
+        computed.append(len(block))
+        return block
+
+    X = matrix()
+    source = as_source(da.from_array(X, chunks=(10, 7)).map_blocks(counted, meta=X[:0]))
+    selected = source[12:35][[3, 1, 20]]
+    assert computed == []
+    np.testing.assert_array_equal(selected.array.compute(scheduler="sync"), X[[15, 13, 32]])
+    computed.clear()
+    source.read(12, 18)
+    assert computed == [10]
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_graph_that_carries_its_data_is_warned_of(tmp_path, inline):
+    da = pytest.importorskip("dask.array")
+    large = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (130_000, 100))
+    with pytest.warns(UserWarning, match=r"carries 104 MB of data.*mvcca\.open_matrix"):
+        as_source(da.from_array(large, chunks=(10_000, 100), inline_array=inline, name=False) * 2)
+
+
+def test_a_graph_that_is_a_recipe_is_not_warned_of():
+    da = pytest.importorskip("dask.array")
+    assert as_source(da.zeros((10**9, 100), chunks=(10**6, 100))).shape == (10**9, 100)

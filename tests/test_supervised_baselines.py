@@ -1,0 +1,506 @@
+"""LGCFL, JRL and CMOLRS against their formulas, written down a second time, and scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import permutations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import MultiTaskLasso
+from sklearn.preprocessing import LabelBinarizer, StandardScaler
+
+from mvcca import CMOLRS, JRL, LGCFL, Views, evaluate_retrieval
+from mvcca.labels import encode_labels
+from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank
+from mvcca.linear._jrl import laplacian
+
+EXACT = {"tol": 1e-14, "max_iter": 1000}
+
+
+def planted(
+    n: int = 120, widths: tuple[int, ...] = (8, 6), n_classes: int = 3, seed: int = 0
+) -> tuple[Views, np.ndarray]:
+    """Views whose first three features tell the class, in every view differently; noise after."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    blocks = {}
+    for name, d in zip(("image", "text", "sound"), widths, strict=False):
+        blocks[name] = rng.standard_normal((n, d)) + 2
+        blocks[name][:, :3] += 3 * rng.standard_normal((n_classes, 3))[y]
+    return Views(blocks), y
+
+
+def indicators(y: np.ndarray) -> np.ndarray:
+    return LabelBinarizer().fit_transform(y).astype(float)
+
+
+def lasso(X: np.ndarray, Y: np.ndarray, alpha: float) -> np.ndarray:
+    """Weights (d, m) of the ℓ2,1 problem, by scikit-learn's coordinate descent."""
+    return MultiTaskLasso(alpha=alpha, tol=1e-12, max_iter=100_000).fit(X, Y).coef_.T
+
+
+def quietly(model, *args, **kwargs):
+    """Fit to rounding, which is more steps than there are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*args, **kwargs)
+
+
+# ---- LGCFL ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(120, (8, 6)), (20, (30, 6))], ids=["tall", "wide"])
+@pytest.mark.parametrize("reg", [0.003, 0.05])
+def test_with_a_group_per_feature_lgcfl_is_scikit_learns_multi_task_lasso(shape, reg):
+    views, y = planted(*shape)
+    model = quietly(LGCFL(reg, **EXACT), views, y)
+    for name, X in views.items():
+        expected = lasso(X, indicators(y), reg * np.sqrt(X.var(axis=0).mean()))
+        error = 1e-4 * np.abs(expected).max()
+        np.testing.assert_allclose(model.weights_[name], expected, atol=error)
+
+
+def test_groups_meet_the_optimality_conditions_of_the_group_lasso():
+    views, y = planted()
+    groups = np.array([0, 0, 0, 1, 1, 2, 2, 2])
+    reg = 0.15
+    model = quietly(LGCFL(reg, groups={"image": groups}, **EXACT), views, y)
+    X, Y, U = views["image"], indicators(y), model.weights_["image"]
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    slope = X.T @ (Y - X @ U) / len(X)
+    penalty = reg * np.sqrt(X.var(axis=0).mean())
+    size = {g: np.linalg.norm(U[groups == g]) for g in range(3)}
+    assert size[0] > 1e3 * max(size[1], size[2])  # groups of noise are dropped
+    np.testing.assert_allclose(
+        slope[groups == 0], penalty * U[groups == 0] / size[0], atol=1e-6 * penalty
+    )
+    for g in (1, 2):
+        assert np.linalg.norm(slope[groups == g]) < penalty
+
+
+def test_groups_may_be_names():
+    views, y = planted()
+    numbers = LGCFL(groups={"text": [0, 0, 0, 1, 1, 1]}).fit(views, y)
+    names = LGCFL(groups={"text": ["hog"] * 3 + ["gist"] * 3}).fit(views, y)
+    np.testing.assert_allclose(names.weights_["text"], numbers.weights_["text"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [LGCFL(0.05), JRL(0.1, n_neighbors=10)], ids=repr)
+def test_no_step_increases_the_objective(estimator):
+    model = estimator.fit(*planted())
+    found = model.objectives_
+    for objectives in found.values() if isinstance(found, dict) else [found]:
+        assert len(objectives) > 2
+        assert (np.diff(objectives) <= 1e-14).all()
+
+
+def test_rows_with_weights_of_lgcfl_are_scikit_learns_repeated_rows():
+    views, y = planted()
+    weights = np.random.default_rng(1).integers(0, 3, len(y))
+    model = quietly(LGCFL(0.02, **EXACT), views, y, sample_weight=weights)
+    X = views["text"].repeat(weights, axis=0)
+    unit = np.sqrt(X.var(axis=0).mean())
+    expected = lasso(X, indicators(y).repeat(weights, axis=0), 0.02 * unit)
+    np.testing.assert_allclose(model.weights_["text"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+def test_rescaling_a_view_changes_no_score_of_lgcfl(factor):
+    views, y = planted()
+    scaled = views.replace({**dict(views.items()), "text": views["text"] * factor})
+    expected = LGCFL(0.05).fit_transform(views, y)["text"]
+    scores = LGCFL(0.05).fit_transform(scaled, y)["text"]
+    np.testing.assert_allclose(scores, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [1.01, 0.99])
+def test_a_penalty_that_drops_everything_is_the_one_that_scikit_learn_finds(factor):
+    views, y = planted()
+    X, Y = views["text"], indicators(y)
+    slopes = (X - X.mean(axis=0)).T @ Y / len(X)
+    largest = np.linalg.norm(slopes, axis=1).max() / np.sqrt(X.var(axis=0).mean())
+    model = LGCFL({"image": 0.01, "text": factor * largest})
+    if factor < 1:
+        assert quietly(model, views, y).weights_["text"].any()
+    else:
+        with pytest.warns(
+            UserWarning, match=r"View 'text': reg .* drops every feature.* than 0.99"
+        ):
+            model.fit(views, y)
+        assert not model.weights_["text"].any()
+        assert model.weights_["image"].any()
+
+
+def test_components_of_lgcfl_and_jrl_stand_for_the_labels_they_name():
+    views, y = planted()
+    names = np.array(["cat", "cow", "dog"])[y]
+    for estimator in (LGCFL(), JRL(n_neighbors=10)):
+        model = estimator.fit(views, names)
+        assert model.labels_.tolist() == ["cat", "cow", "dog"]
+        for scores in model.transform(dict(views.items())).values():
+            assert np.mean(model.labels_[scores.argmax(axis=1)] == names) > 0.95
+
+
+def test_label_sets_and_real_label_vectors_are_regressed_on():
+    views, y = planted()
+    Z = np.c_[y == 0, y < 2, y > 0].astype(int)
+    model = quietly(LGCFL(0.01, **EXACT), views, Z)
+    alpha = 0.01 * np.sqrt(views["text"].var(axis=0).mean())
+    np.testing.assert_allclose(model.weights_["text"], lasso(views["text"], Z, alpha), atol=1e-5)
+    model = quietly(LGCFL(0.01, **EXACT), views, 1.5 * Z)
+    expected = lasso(views["text"], 1.5 * Z, alpha)
+    np.testing.assert_allclose(model.weights_["text"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"smell": [0]}, "groups name the view 'smell'"),
+        ({"text": [0, 1]}, r"groups of the 6 features of view 'text', one each, got shape \(2,\)"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        LGCFL(groups=groups).fit(*planted())
+
+
+@pytest.mark.parametrize("estimator", [LGCFL, JRL])
+def test_no_penalty_for_a_view_is_refused(estimator):
+    with pytest.raises(ValueError, match="reg of view 'text' must be positive, got 0"):
+        estimator({"image": 0.1, "text": 0.0}).fit(*planted())
+
+
+def test_too_few_steps_are_a_warning_with_the_remedy():
+    with pytest.warns(ConvergenceWarning, match=r"View 'image': .* Raise max_iter, or tol"):
+        LGCFL(0.1, max_iter=2).fit({"image": planted()[0]["image"]}, planted()[1])
+
+
+# ---- JRL -----------------------------------------------------------------------------------------
+
+
+def dense_laplacian(X: np.ndarray, k: int) -> np.ndarray:
+    """I - D^{-1/2} K D^{-1/2} by loops over rows."""
+    n = len(X)
+    distances = cdist(X, X)
+    K = np.zeros((n, n))
+    for i in range(n):
+        others = [j for j in np.argsort(distances[i], kind="stable") if j != i]
+        for j in others[:k]:
+            K[i, j] = K[j, i] = 1 / (1 + np.exp(distances[i, j]))
+    d = K.sum(axis=1)
+    return np.eye(n) - K / np.sqrt(np.outer(d, d))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_the_laplacian_is_that_of_its_formula(form):
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    np.testing.assert_allclose(laplacian(form(X), 5).toarray(), dense_laplacian(X, 5), atol=1e-12)
+
+
+def test_far_rows_underflow_together():
+    X = 1e5 * np.random.default_rng(0).standard_normal((30, 4))
+    L = laplacian(X, 5).toarray()
+    assert np.isfinite(L).all()
+    np.testing.assert_allclose(np.diag(L), 1)
+
+
+class Dense:
+    """JRL's objective from its formula, with every matrix in full."""
+
+    def __init__(self, model: JRL, views: Views, y: np.ndarray, unlabelled=None) -> None:
+        self.model, self.Y = model, indicators(y)
+        self.Y -= self.Y.mean(axis=0)
+        self.Z, self.all, self.L = {}, {}, {}
+        for name, X in views.items():
+            scaler = StandardScaler().fit(X)
+            more = [] if unlabelled is None else [scaler.transform(unlabelled[name])]
+            self.Z[name] = scaler.transform(X)
+            self.all[name] = np.concatenate([self.Z[name], *more])
+            self.L[name] = dense_laplacian(self.all[name], model.n_neighbors)
+        sd = {name: X.std(axis=0) for name, X in views.items()}
+        self.P = {name: W * sd[name][:, None] for name, W in model.weights_.items()}
+
+    def objective(self) -> float:
+        model, total = self.model, 0.0
+        for name, Z in self.Z.items():
+            P, A = self.P[name], self.all[name] @ self.P[name]
+            total += np.sum((Z @ P - self.Y) ** 2) / len(Z)
+            total += model.smoothness * np.trace(A.T @ self.L[name] @ A) / len(A)
+            total += model.reg * np.linalg.norm(P, axis=1).sum()
+        n = len(self.Y)
+        for p, q in permutations(self.Z, 2):
+            gap = self.Z[p] @ self.P[p] - self.Z[q] @ self.P[q]
+            total += model.pairing * np.sum(gap**2) / n / 2
+        return total
+
+    def slope(self, p: str) -> np.ndarray:
+        """Minus the gradient of all but the norms."""
+        Z, P, n = self.Z[p], self.P[p], len(self.Y)
+        A = self.all[p]
+        slope = -2 * Z.T @ (Z @ P - self.Y) / n
+        slope -= 2 * self.model.smoothness * A.T @ self.L[p] @ A @ P / len(A)
+        for q in self.Z:
+            slope -= 2 * self.model.pairing * Z.T @ (Z @ P - self.Z[q] @ self.P[q]) / n
+        return slope
+
+
+@pytest.mark.parametrize("n_unlabelled", [0, 25])
+@pytest.mark.parametrize(
+    "shape", [(90, (8, 6)), (90, (8, 6, 5)), (24, (60, 6))], ids=["two", "three", "wide"]
+)
+def test_jrl_is_optimal_under_its_formula_written_in_full(shape, n_unlabelled):
+    views, y = planted(shape[0] + n_unlabelled, shape[1])
+    train, rest = views[: shape[0]], views[shape[0] :]
+    model = JRL(0.05, smoothness=3.0, pairing=0.7, n_neighbors=6, **EXACT)
+    quietly(model, train, y[: shape[0]], X_unlabeled=rest if n_unlabelled else None)
+    dense = Dense(model, train, y[: shape[0]], dict(rest.items()) if n_unlabelled else None)
+    assert model.objectives_[-1] == pytest.approx(dense.objective(), rel=1e-4)
+    for name, P in dense.P.items():
+        lengths = np.linalg.norm(P, axis=1)
+        kept = lengths > 1e-3 * lengths.max()
+        assert kept.any()
+        wanted = model.reg * P[kept] / lengths[kept, None]
+        np.testing.assert_allclose(dense.slope(name)[kept], wanted, atol=1e-4 * model.reg)
+        assert (np.linalg.norm(dense.slope(name)[~kept], axis=1) <= 1.001 * model.reg).all()
+
+
+def test_without_graph_and_pairs_jrl_is_the_multi_task_lasso_of_standardised_rows():
+    views, y = planted()
+    model = quietly(JRL(0.1, smoothness=0.0, pairing=0.0, **EXACT), views, y)
+    for name, X in views.items():
+        expected = lasso(StandardScaler().fit_transform(X), indicators(y), 0.05)
+        found = model.weights_[name] * X.std(axis=0)[:, None]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-6])
+def test_units_of_columns_change_no_score_of_jrl(factor):
+    views, y = planted()
+    units = np.where(np.arange(6) == 2, factor, 1)
+    scaled = views.replace({**dict(views.items()), "text": views["text"] * units})
+    model = JRL(n_neighbors=10)
+    expected = model.fit_transform(views, y)
+    for name, scores in model.fit_transform(scaled, y).items():
+        np.testing.assert_allclose(scores, expected[name], atol=1e-8)
+
+
+def test_unpaired_views_have_no_pair_term():
+    views, y = planted()
+    apart = Views.unpaired(dict(views.items()))
+    model = JRL(n_neighbors=10).fit(apart, np.r_[y, y])
+    expected = JRL(pairing=0.0, n_neighbors=10).fit(views, y)
+    for name, weights in model.weights_.items():
+        np.testing.assert_allclose(weights, expected.weights_[name], atol=1e-10)
+
+
+def test_pairing_brings_the_views_of_an_object_together():
+    views, y = planted()
+    gaps = []
+    for pairing in (0.0, 1.0, 100.0):
+        scores = JRL(pairing=pairing, n_neighbors=10).fit_transform(views, y)
+        gaps.append(np.sum((scores["image"] - scores["text"]) ** 2))
+    assert gaps[0] > gaps[1] > gaps[2]
+
+
+def test_unlabelled_rows_may_be_of_one_view_sparse_and_as_many_as_there_are():
+    views, y = planted(150)
+    train, rest = views[:100], views["text"][100:]
+    model = JRL(n_neighbors=10).fit(train, y[:100], X_unlabeled={"text": sp.csr_array(rest)})
+    expected = JRL(n_neighbors=10).fit(train, y[:100], X_unlabeled={"text": rest})
+    plain = JRL(n_neighbors=10).fit(train, y[:100])
+    for name, weights in expected.weights_.items():
+        np.testing.assert_allclose(model.weights_[name], weights, atol=1e-8)
+        assert not np.allclose(plain.weights_[name], weights, atol=1e-6)
+
+
+def test_unlabelled_rows_of_other_views_or_widths_are_refused():
+    views, y = planted()
+    with pytest.raises(ValueError, match="Unknown view 'smell'"):
+        JRL().fit(views, y, X_unlabeled={"smell": views["text"]})
+    with pytest.raises(ValueError, match="View 'text' has 4 features, but JRL is expecting 6"):
+        JRL().fit(views, y, X_unlabeled={"text": views["text"][:, :4]})
+
+
+def test_inner_products_of_propagated_labels_are_the_published_similarity():
+    views, y = planted(60)
+    train, test = views[:45], views[45:]
+    model = JRL(n_neighbors=7).fit(train, y[:45])
+    places = np.concatenate(list(model.transform(dict(train.items())).values()))
+    classes = np.r_[y[:45], y[:45]]
+    weights = {}
+    for name, scores in model.transform(dict(test.items())).items():
+        W = np.zeros((len(scores), len(places)))
+        for i, row in enumerate(cdist(scores, places)):
+            for j in np.argsort(row)[:7]:
+                W[i, j] = 1 / (1 + np.exp(row[j]))
+        weights[name] = W / W.sum(axis=1, keepdims=True)
+    same = classes[:, None] == classes[None, :]
+    expected = weights["image"] @ same @ weights["text"].T
+    shares = model.propagate(test)
+    np.testing.assert_allclose(shares["image"] @ shares["text"].T, expected, atol=1e-12)
+
+
+def test_propagated_labels_come_in_the_container_and_rank_by_class():
+    views, y = planted()
+    model = JRL(n_neighbors=10).fit(views[:90], y[:90])
+    shares = model.propagate(views[90:])
+    assert isinstance(shares, Views)
+    for _, block in shares.items():
+        np.testing.assert_allclose(block.sum(axis=1), 1)
+    table = evaluate_retrieval(shares, y[90:], metrics="map", metric="inner")
+    assert min(row.values["map"] for row in table) > 0.95
+
+
+def test_more_neighbours_than_rows_are_all_of_them_with_a_warning():
+    views, y = planted(40)
+    with pytest.warns(UserWarning, match=r"n_neighbors=100 is more than the other rows .* 39"):
+        many = JRL(n_neighbors=100).fit(views, y)
+    some = JRL(n_neighbors=39).fit(views, y)
+    np.testing.assert_allclose(many.weights_["text"], some.weights_["text"], rtol=1e-12)
+
+
+# ---- CMOLRS --------------------------------------------------------------------------------------
+
+
+def some_batch(seed: int = 0) -> tuple[_Batch, _LowRank]:
+    rng = np.random.default_rng(seed)
+    batch = _Batch(
+        x=rng.standard_normal((4, 5)),
+        query=np.array([0, 0, 1, 2, 3, 3]),
+        difference=rng.standard_normal((6, 3)),
+        margin=2 * rng.random(6),
+    )
+    W = _LowRank.random({"image": 5, "text": 3}, 2, np.random.RandomState(seed))
+    return batch, _LowRank(W.columns, W.basis, np.array([5.0, 2.0]))
+
+
+def in_full(W: _LowRank) -> np.ndarray:
+    return W.basis * W.values @ W.basis.T
+
+
+def loss_by_loop(batch: _Batch, W: np.ndarray) -> float:
+    """Mean hinge, with W (8, 8) over both views and s(x, y) through its symmetric part."""
+    between = (W + W.T)[:5, 5:] / 2
+    losses = [
+        max(0.0, m - batch.x[i] @ between @ d)
+        for i, d, m in zip(batch.query, batch.difference, batch.margin, strict=True)
+    ]
+    return sum(losses) / len(losses)
+
+
+def gradient_by_differences(batch: _Batch, W: np.ndarray) -> np.ndarray:
+    G, h = np.zeros_like(W), 1e-6
+    for place in np.ndindex(W.shape):
+        step = np.zeros_like(W)
+        step[place] = h
+        G[place] = (loss_by_loop(batch, W + step) - loss_by_loop(batch, W - step)) / (2 * h)
+    return G
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_loss_and_gradient_are_those_of_a_loop_over_triplets(seed):
+    batch, W = some_batch(seed)
+    losses, gradient = batch.losses_and_gradient(W, "image", "text")
+    assert losses.mean() == pytest.approx(loss_by_loop(batch, in_full(W)))
+    expected = gradient_by_differences(batch, in_full(W)) @ W.basis
+    np.testing.assert_allclose(gradient, expected, atol=1e-8)
+
+
+def test_a_step_is_the_nearest_matrix_of_the_rank_to_a_tangent_step():
+    batch, W = some_batch()
+    _, gradient = batch.losses_and_gradient(W, "image", "text")
+    G, U = gradient_by_differences(batch, in_full(W)), W.basis
+    P = U @ U.T
+    tangent = P @ G + G @ P - P @ G @ P
+    values, vectors = np.linalg.eigh(in_full(W) - 0.3 * tangent)
+    expected = vectors[:, -2:] * np.maximum(values[-2:], 0) @ vectors[:, -2:].T
+    stepped = W.stepped(gradient, 0.3)
+    np.testing.assert_allclose(in_full(stepped), expected, atol=1e-8)
+    np.testing.assert_allclose(stepped.basis.T @ stepped.basis, np.eye(2), atol=1e-12)
+
+
+SETS = [{"a"}, {"b"}, {"a", "b"}, {"c"}, set(), {"b", "c"}, {"a", "b", "c"}]
+
+
+def test_triplets_are_all_that_labels_allow_and_no_others():
+    table, codes = encode_labels(SETS)
+    gallery = _Gallery(table, codes, 1.0)
+    triplets = gallery.draw(codes, 2000, np.random.RandomState(0))
+    drawn = set(
+        zip(
+            triplets.query.tolist(),
+            triplets.positive.tolist(),
+            triplets.negative.tolist(),
+            strict=True,
+        )
+    )
+    n = range(len(SETS))
+    allowed = {
+        (i, j, k) for i in n for j in n for k in n if SETS[i] & SETS[j] and not SETS[i] & SETS[k]
+    }
+    assert drawn == allowed
+
+
+def test_margins_are_those_of_a_loop():
+    table, codes = encode_labels(SETS)
+    gallery = _Gallery(table, codes, 2.5)
+    triplets = gallery.draw(codes, 20, np.random.RandomState(0))
+    distances = np.random.default_rng(0).random(len(triplets.query))
+    margins = gallery.margins(triplets, distances)
+    for j, k, distance, margin in zip(
+        triplets.positive, triplets.negative, distances, margins, strict=True
+    ):
+        shared = len(SETS[j] & SETS[k])
+        cosine = shared / np.sqrt(len(SETS[j]) * len(SETS[k])) if shared else 0.0
+        assert margin == pytest.approx((1 - cosine) * distance / 5)
+
+
+@pytest.mark.parametrize("widths", [(8,), (8, 6), (8, 6, 5)], ids=["one", "two", "three"])
+def test_cmolrs_ranks_planted_classes_of_held_out_rows_by_the_inner_product(widths):
+    views, y = planted(200, widths)
+    model = CMOLRS(2, random_state=0).fit(views[:120], y[:120])
+    assert model.losses_[-1] < 0.5 * model.losses_[0]
+    directions = "cross" if len(widths) > 1 else "within"
+    table = evaluate_retrieval(
+        model.transform(views[120:]), y[120:], metrics="map", metric="inner", directions=directions
+    )
+    assert min(row.values["map"] for row in table) > 0.95
+
+
+def test_the_inner_product_of_projections_is_the_bilinear_form():
+    views, y = planted()
+    model = CMOLRS(3, random_state=0).fit(views, y)
+    X, Y = (views[name] - model.means_[name] for name in views.names)
+    W = model.weights_["image"] @ model.weights_["text"].T
+    assert np.linalg.matrix_rank(W) <= 3
+    scores = model.transform(views)
+    np.testing.assert_allclose(scores["image"] @ scores["text"].T, X @ W @ Y.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1e6, 1e-6])
+def test_rescaling_a_view_changes_no_score_of_cmolrs(factor):
+    views, y = planted()
+    scaled = views.replace({**dict(views.items()), "text": views["text"] * factor})
+    model = CMOLRS(random_state=0)
+    expected = model.fit_transform(views, y)
+    for name, scores in model.fit_transform(scaled, y).items():
+        np.testing.assert_allclose(np.abs(scores), np.abs(expected[name]), atol=1e-8)
+
+
+def test_cmolrs_learns_from_unpaired_views_of_different_heights():
+    views, y = planted(200)
+    blocks = {"image": views["image"][:150], "text": views["text"][60:]}
+    model = CMOLRS(2, random_state=0).fit(blocks, {"image": y[:150], "text": y[60:]})
+    assert model.losses_[-1] < 0.5 * model.losses_[0]
+
+
+def test_labels_that_cmolrs_cannot_tell_apart_or_together_are_refused():
+    views, y = planted()
+    with pytest.raises(ValueError, match=r"CMOLRS needs classes.*got real-valued label vectors"):
+        CMOLRS().fit(views, y * 0.5)
+    with pytest.raises(ValueError, match="nothing in common"):
+        CMOLRS().fit([block for _, block in views.items()], [y, y + 10])

@@ -1,0 +1,106 @@
+"""One process never works on more threads than it may use, and their number changes no digit."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from mvcca import Views
+from mvcca._threads import each
+from mvcca.datasets import make_multilabel_views
+from mvcca.labels import encode_labels
+from mvcca.similarity import LabelGram
+from mvcca.statistics import LabelSums, Moments
+
+BLOCKS = [slice(i, i + 1) for i in range(40)]
+
+
+def blas_threads():
+    return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+
+
+class Busy:
+    """Counts those who are at work at once, and the threads that BLAS may use meanwhile."""
+
+    def __init__(self):
+        self.now, self.most, self.blas = 0, 0, 0
+        self.lock = threading.Lock()
+
+    def __call__(self, block):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.blas = max(self.blas, blas_threads())
+        time.sleep(0.002)
+        with self.lock:
+            self.now -= 1
+        return block.start
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_work_and_blas_together_use_the_threads_that_blas_may_use(threads):
+    busy = Busy()
+    with threadpool_limits(threads, user_api="blas"):
+        allowed = blas_threads()
+        assert each(busy, BLOCKS) == list(range(40))
+        assert busy.most <= allowed
+        assert busy.most * busy.blas <= max(allowed, busy.most)
+        assert blas_threads() == allowed
+
+
+def test_work_within_work_takes_no_more_threads():
+    inner, outer = Busy(), Busy()
+
+    def nested(block):
+        each(inner, BLOCKS[:4])
+        return outer(block)
+
+    with threadpool_limits(2, user_api="blas"):
+        each(nested, BLOCKS[:6])
+        assert inner.most <= blas_threads()
+
+
+def test_two_fits_at_once_share_the_threads():
+    busy = Busy()
+    with threadpool_limits(2, user_api="blas"):
+        callers = [threading.Thread(target=each, args=(busy, BLOCKS)) for _ in range(2)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert busy.most <= blas_threads() + 1  # the second caller works in its own thread
+        assert busy.blas <= 2
+
+
+def test_an_error_in_a_block_is_raised_and_blas_gets_its_threads_back():
+    def fail(block):
+        if block.start == 7:
+            raise ValueError("block 7")
+
+    with threadpool_limits(2, user_api="blas"):
+        allowed = blas_threads()
+        with pytest.raises(ValueError, match="block 7"):
+            each(fail, BLOCKS)
+        assert blas_threads() == allowed
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_number_of_threads_changes_no_bit_of_a_statistic(dtype):
+    data = make_multilabel_views(
+        6000, n_features=(120, 90), n_classes=12, paired=1.0, random_state=0
+    )
+    views = Views({name: block.astype(dtype) for name, block in data.views.items()})
+    table, of_objects = encode_labels(data.labels)
+    codes = dict.fromkeys(views.names, of_objects)
+    results = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads, user_api="blas"):
+            sums = LabelSums.of(views, table, codes)
+            results.append((Moments.of(views).scatter, sums.covariance(LabelGram(table))))
+    for scatter, psi in results[1:]:
+        np.testing.assert_array_equal(scatter, results[0][0])
+        np.testing.assert_allclose(psi, results[0][1], rtol=1e-6 if dtype == np.float32 else 1e-12)
