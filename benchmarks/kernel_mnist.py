@@ -43,8 +43,7 @@ def with_ridge(model, reg):
     return other
 
 
-def measure(data, method, rank, seed):
-    ridges = RIDGES[method]
+def measure(data, method, rank, seed, ridges):
     model = KCCA(
         50,
         gamma="median",
@@ -73,6 +72,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--methods", nargs="+", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--ranks", nargs="+", type=int, default=[500, 1000, 2000])
+    parser.add_argument("--ridges", nargs="+", type=float, help="to choose from")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     data = fetch_mnist_halves()
@@ -81,7 +81,7 @@ def main():
     print("|---|---|---|---|---|---|---|---|")
     for method in options.methods:
         for rank in options.ranks:
-            measure(data, method, rank, options.seed)
+            measure(data, method, rank, options.seed, options.ridges or RIDGES[method])
 
 
 if __name__ == "__main__":

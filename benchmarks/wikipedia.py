@@ -59,9 +59,9 @@ class Method:
     published: str = ""
 
 
-K = [3, 5, 7, 9]
-RIDGES = [1e-2, 1e-1, 1.0, 10.0]
-KERNEL = {"n_components": [5, 7, 9], "reg": [1e-1, 1.0, 10.0]}
+K = [5, 7, 9]
+RIDGES = [1e-3, 1e-2, 1e-1, 1.0]
+KERNEL = {"n_components": [7, 9], "reg": [1e-2, 1e-1, 1.0]}
 SMOOTH = {"reg": [3e-3, 1e-2, 3e-2], "smoothness": [0.0, 1.0], "n_neighbors": [30, 100]}
 METHODS = {
     "CCA": Method(CCA(), {"n_components": K, "reg": [0.0, *RIDGES]}, published=".298 / .273"),
@@ -72,7 +72,7 @@ METHODS = {
     "NKCCA": Method(KCCA(approximation="nystroem", n_landmarks=500, random_state=0), KERNEL),
     "NCCA": Method(
         NCCA(reducer=PCA(0.8)),
-        {"n_components": [5, 7, 9], "n_neighbors": [20, 50], "bandwidth": [0.25, 0.5, 1.0]},
+        {"n_components": [7, 9], "n_neighbors": [20, 50], "bandwidth": [0.5, 1.0]},
     ),
     "cluster-CCA": Method(MLCCA(similarity="equal"), {"n_components": K, "reg": RIDGES}),
     'MVMLCCA, within="sample"': Method(

@@ -73,9 +73,7 @@ def in_one_place(blocks: Sequence[Any]) -> list[Any] | None:
     like = next((block for block in blocks if is_device_array(block)), None)
     if like is None:
         return None
-    return [
-        block if _is_beside(block, like) else beside(at_home(block), like) for block in blocks
-    ]
+    return [block if _is_beside(block, like) else beside(at_home(block), like) for block in blocks]
 
 
 def _is_beside(block: Any, like: Any) -> bool:
@@ -87,7 +85,7 @@ def _is_beside(block: Any, like: Any) -> bool:
 
 
 def rows_of(block: Any, rows: slice | np.ndarray) -> Any:
-    """Rows of a device block: those of a slice are not copied, where the library has such slices."""
+    """Rows of a device block; those of a slice are not copied, unless it runs backwards."""
     if isinstance(rows, slice):
         start, stop, step = rows.indices(block.shape[0])
         if step > 0:

@@ -1,13 +1,14 @@
 """Devices by name, and how rows in host memory get there.
 
-Torch and CuPy are reached through array-api-compat and only where a device of theirs is named. What
-is computed on a device is no business of this module.
+Torch and CuPy are imported only where a device of theirs is named. What is computed on a device is
+no business of this module.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -49,33 +50,41 @@ def mover(name: str) -> Mover:
 
     To be made by the thread that does that work.
     """
-    library, xp, number = _find(name)
+    library, module, number = _find(name)
     if name == "torch:cpu":
-        return lambda rows: xp.asarray(writable(rows))
-    return _to_cupy(xp, number) if library == "CuPy" else _to_torch(xp, number)
+        return lambda rows: module.asarray(writable(rows))
+    return _to_cupy(module, number) if library == "CuPy" else _to_torch(module, number)
 
 
-def _to_torch(xp: Any, number: int) -> Mover:
-    device = xp.device("cuda", number)
+def working_on(name: str | None) -> AbstractContextManager[Any]:
+    """Around work on a named device: CuPy computes with arrays of the GPU that is current."""
+    if name is None or _find(name)[0] != "CuPy":
+        return nullcontext()
+    _, module, number = _find(name)
+    return module.cuda.Device(number)
+
+
+def _to_torch(module: Any, number: int) -> Mover:
+    device = module.device("cuda", number)
     # On a stream of its own a copy does not wait for the products of the block before.
-    copying, working = xp.cuda.Stream(device), xp.cuda.current_stream(device)
+    copying, working = module.cuda.Stream(device), module.cuda.current_stream(device)
 
     def move(rows: np.ndarray) -> Any:
-        with xp.cuda.stream(copying):
-            moved = xp.asarray(writable(rows)).to(device)  # returns when all is there
+        with module.cuda.stream(copying):
+            moved = module.asarray(writable(rows)).to(device)  # returns when all is there
         moved.record_stream(working)  # its memory is not given away before that work is done
         return moved
 
     return move
 
 
-def _to_cupy(xp: Any, number: int) -> Mover:
-    with xp.cuda.Device(number):
-        copying = xp.cuda.Stream(non_blocking=True)
+def _to_cupy(module: Any, number: int) -> Mover:
+    with module.cuda.Device(number):
+        copying = module.cuda.Stream(non_blocking=True)
 
     def move(rows: np.ndarray) -> Any:
-        with xp.cuda.Device(number), copying:
-            moved = xp.asarray(rows)
+        with module.cuda.Device(number), copying:
+            moved = module.asarray(rows)
             copying.synchronize()
         return moved
 
@@ -91,7 +100,7 @@ class _Missing(Exception):
 
 @cache
 def _find(name: str) -> tuple[str, Any, int]:
-    """The library, its namespace and the number of the GPU."""
+    """A library's name, the library, and the number of the GPU."""
     if name == "torch:cpu":
         return "torch", _imported("torch"), 0
     match = _NAMES.fullmatch(name)
@@ -119,23 +128,23 @@ def _find(name: str) -> tuple[str, Any, int]:
 
 def _imported(library: str) -> Any:
     try:
-        return import_module(f"array_api_compat.{library.lower()}")
+        return import_module(library.lower())
     except ImportError as error:
         raise ImportError(
             f"{library} cannot be imported ({error}). pip install 'mvcca[{_EXTRAS[library]}]'"
         ) from error
 
 
-def _with_gpu(library: str, xp: Any, number: int) -> Any:
-    """The namespace again, if the library finds that GPU."""
+def _with_gpu(library: str, module: Any, number: int) -> Any:
+    """The library again, if the library finds that GPU."""
     try:
-        if library == "CuPy":
-            count = xp.cuda.runtime.getDeviceCount()
-        else:
-            count = xp.cuda.device_count()
+        cuda = module.cuda
+        count = cuda.runtime.getDeviceCount() if library == "CuPy" else cuda.device_count()
     except Exception as error:  # CUDARuntimeError, or a library of CUDA that is missing
         raise _Missing(f"{library} finds no GPU ({error})") from error
+    if library == "torch" and not count and module.version.cuda is None:
+        raise _Missing("torch is installed without CUDA")
     if number >= count:
         found = f"{count} GPU(s), numbered from 0" if count else "no GPU"
         raise _Missing(f"{library} finds {found}")
-    return xp
+    return module

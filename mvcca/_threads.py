@@ -2,7 +2,8 @@
 
 There are as many as BLAS may use (`OMP_NUM_THREADS`, `threadpoolctl.threadpool_limits`), each with
 one BLAS thread to itself. Blocks are the same for any number of threads, and so are results, bit
-for bit.
+for bit. BLAS threads that wait for work spin, and keep a core from those that have some: work of
+many small products is done with BLAS at one thread throughout.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -21,12 +23,17 @@ T = TypeVar("T")
 _turn = Lock()  # the limit of BLAS is the process's
 _asking = Lock()
 _held: list[Any] = []  # one limit, once for each who asked for it
+_lent: ContextVar[int | None] = ContextVar("mvcca_lent_threads", default=None)
 
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
     """The results of `function` for all blocks, in order."""
     blocks = list(blocks)
-    n_threads = min(_n_blas_threads(), len(blocks))
+    allowed = _lent.get() or _n_blas_threads()
+    if len(blocks) == 1 and allowed > _n_blas_threads():  # then BLAS has the cores to itself
+        with _blas().limit(limits=allowed):
+            return [function(blocks[0])]
+    n_threads = min(allowed, len(blocks))
     if n_threads < 2 or not _turn.acquire(blocking=False):  # the cores have work already
         return [function(block) for block in blocks]
     try:
@@ -51,6 +58,17 @@ def one_blas_thread() -> Iterator[None]:
             limit = _held.pop()
             if not _held:
                 limit.restore_original_limits()
+
+
+@contextmanager
+def lent_by_blas() -> Iterator[None]:
+    """BLAS at one thread, and `each` on as many as BLAS might have used."""
+    token = _lent.set(_n_blas_threads())
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _lent.reset(token)
 
 
 @cache

@@ -20,17 +20,19 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._backend import at_home, beside, is_device_array, placed, precision
-from mvcca.config import block_slices
+from mvcca._devices import working_on
+from mvcca.config import block_slices, get_config
 from mvcca.labels import LabelTable
 from mvcca.sources import RowSource, as_source
 from mvcca.statistics import checkpoint_of_fit
 from mvcca.validation import (
     FLOATS,
     CheckedRows,
-    check_device_matrix,
     check_column_names,
+    check_device_matrix,
     column_names,
     encode_views,
+    is_finite,
     is_per_view,
     of_view,
     read_labels,
@@ -64,7 +66,7 @@ def all_or_nothing(fit: Fit) -> Fit:
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = dict(self.__dict__)
         try:
-            with checkpoint_of_fit():
+            with checkpoint_of_fit(), working_on(get_config().device):
                 return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
@@ -118,7 +120,9 @@ class OutputContainerMixin(TransformerMixin):
             return pl.DataFrame(np.asarray(block), schema=list(columns), orient="row")
         import pandas as pd
 
-        return pd.DataFrame(block, columns=columns, index=getattr(came, "index", None))
+        # A tensor's `index` is no row index.
+        index = None if is_device_array(came) else getattr(came, "index", None)
+        return pd.DataFrame(block, columns=columns, index=index)
 
 
 def _is_away(came: Any, block: Any) -> bool:
@@ -309,7 +313,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 return checked if self._computes_on_devices else at_home(checked)
             reject_masks(block)
             reject_strings(block)
-            return check_array(block, accept_sparse="csr", dtype=FLOATS, estimator=self, **options)
+            options |= {"ensure_all_finite": not is_finite(block), "estimator": self}
+            return check_array(block, accept_sparse="csr", dtype=FLOATS, **options)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
 

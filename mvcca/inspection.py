@@ -91,7 +91,7 @@ def pairwise_correlations(scores: Any) -> dict[tuple[str, str], np.ndarray]:
     ValueError
         If no two views have two objects in common.
     """
-    scores = as_views(scores)
+    scores = as_views(scores).in_memory()
     correlations = {}
     for p, q in combinations(scores.names, 2):
         of_p, of_q = _shared_rows(scores, p, q)
@@ -172,7 +172,7 @@ def variable_correlations(
     ValueError
         If `variates` is no view of X, or shares no two objects with some view.
     """
-    found = _correlated(as_views(X), as_views(scores), variates)
+    found = _correlated(as_views(X).in_memory(), as_views(scores).in_memory(), variates)
     return {name: correlations for name, (correlations, _) in found.items()}
 
 
@@ -305,7 +305,7 @@ def _views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
         return Views({"X": X} if y is None else {"X": X, "y": np.reshape(y, (len(y), -1))})
     if y is not None:
         raise ValueError("y is the second of two lone matrices, but X holds views. Leave y out.")
-    return as_views(X, names)
+    return as_views(X, names).in_memory()
 
 
 def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:

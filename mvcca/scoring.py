@@ -141,10 +141,10 @@ def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Any]:
     if not holds_views(X):
         return _projected_matrices(estimator, X, y)
     if y is None or not is_per_view(X, y):
-        return as_views(estimator.transform(X)), y
+        return as_views(estimator.transform(X)).in_memory(), y
     views = as_views(X, unpaired=True)
     labels = y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
-    return as_views(estimator.transform(views)), labels
+    return as_views(estimator.transform(views)).in_memory(), labels
 
 
 def _projected_matrices(estimator: Any, X: Any, y: Any) -> tuple[Views, Any]:

@@ -17,7 +17,8 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
 from mvcca._backend import at_home, is_device_array, namespace
-from mvcca.config import block_size
+from mvcca._threads import each
+from mvcca.config import block_size, block_slices
 from mvcca.labels import LabelTable, encode_labels, in_one_table
 from mvcca.sources import RowSource, as_source
 from mvcca.views import Views, in_memory
@@ -75,6 +76,20 @@ def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1)
             raise ValueError("Input contains NaN.")
         raise ValueError("Input contains infinity or a value too large for its precision.")
     return block
+
+
+def is_finite(block: Any) -> bool:
+    """Whether a large dense block of floats is seen to be finite, by all threads at once.
+
+    Of others, and where it is not, False: `check_array` looks again, and says what is wrong.
+    """
+    if not isinstance(block, np.ndarray) or block.dtype not in FLOATS or block.ndim != 2:
+        return False
+    slices = list(block_slices(len(block), block.itemsize * block.shape[1]))
+    if len(slices) < 2:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(each(lambda rows: block[rows].sum(), slices)).all())
 
 
 def of_view(name: str, error: ValueError | TypeError) -> ValueError | TypeError:

@@ -16,6 +16,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, random_array
 
+import mvcca
 from mvcca import (
     CCA,
     KCCA,
@@ -165,6 +166,19 @@ def test_label_sums_made_on_workers_are_those_of_a_loop_over_rows(tmp_path):
         assert_allclose(pickle.loads(pickle.dumps(sums)).sums, expected, rtol=1e-12)
         assert_allclose(sums.averaged().sums, expected / sums.counts[:, [0]], rtol=1e-12)
         assert_allclose((sums + sums).sums, 2 * expected, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("client")
+def test_batches_on_a_cluster_go_on_at_home_and_from_a_file(tmp_path):
+    views, labels = planted(), label_sets()
+    expected = MVMLCCA(3, reg=0.1).fit(views, labels)
+    lazy = as_dask(views)
+    model = MVMLCCA(3, reg=0.1).partial_fit({n: x[:350] for n, x in lazy.items()}, labels[:350])
+    mvcca.save(model, tmp_path / "model.mvcca")
+    model = mvcca.load(tmp_path / "model.mvcca")
+    same_model(
+        model.partial_fit({n: x[350:] for n, x in views.items()}, labels[350:]), expected, 1e-9
+    )
 
 
 @pytest.mark.usefixtures("client")

@@ -350,3 +350,13 @@ def test_progress_is_shown_on_standard_error_when_asked_for(blocks, tmp_path, ca
     out, err = capsys.readouterr()
     assert out == ""
     assert re.search(r"100%.*1.00k/1.00k .*rows/s", err)
+
+
+def test_features_drawn_anew_do_not_go_on_from_others(blocks, tmp_path, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
+    opened = saved(tmp_path, blocks, "npy")
+    model = KCCA(2, approximation="fourier", n_landmarks=20, random_state=None)
+    with config_context(block_rows=100, checkpoint=tmp_path / "kept"):
+        interrupt(lambda: model.fit(opened), 9)
+        with pytest.raises(ValueError, match="random_state=None has drawn anew"):
+            model.fit(opened)

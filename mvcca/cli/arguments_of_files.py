@@ -91,7 +91,7 @@ def add_to_fit(fit: ArgumentParser) -> None:
     where.add_argument(
         "--device",
         metavar="NAME",
-        help="or compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs mvcca[gpu] or torch)",
+        help="or compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs CuPy or torch)",
     )
     _add_block_rows(fit)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 from mvcca import __version__
@@ -58,7 +59,7 @@ def _check_labels(method: Method, labels: Labels | None) -> None:
         raise UsageError(f"--method {method.name} learns from labels; give --labels")
 
 
-def _asked(options: Namespace, model: Any, views: Views, label_files: list[Any]) -> dict[str, Any]:
+def _asked(options: Namespace, model: Any, views: Views, label_files: list[Path]) -> dict[str, Any]:
     """All that decides what is added up, by the words of the command line."""
     files = dict(options.views)
     return {
@@ -69,13 +70,13 @@ def _asked(options: Namespace, model: Any, views: Views, label_files: list[Any])
         **{
             f"--view {name}": block.fingerprint()
             if isinstance(block, RowSource)
-            else _stamp(path_of(files[name]))
+            else [Path(files[name]).name, *_stamp(path_of(files[name]))]  # with the key, if any
             for name, block in views.items()
         },
         "--labels": [_stamp(path) for path in label_files],
     }
 
 
-def _stamp(path: Any) -> list[Any]:
+def _stamp(path: Path) -> list[Any]:
     status = path.stat()
     return [str(path.resolve()), status.st_size, status.st_mtime_ns]

@@ -87,7 +87,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
             self._check_matrix(X, reset=True)
             self.view_names_: tuple[str, ...] = ()
             return self
-        views = self._paired(as_views(X))
+        views = self._paired(as_views(X).in_memory())
         if self.how != "concat" and len(set(views.widths.values())) > 1:
             found = ", ".join(f"{name}: {width}" for name, width in views.widths.items())
             raise ValueError(
@@ -129,7 +129,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
             return self._frame(matrix, self.get_feature_names_out(), X)
         if not self.view_names_:
             raise ValueError("JoinViews was fitted on one matrix, got a container of views.")
-        views = self._paired(as_views(X, self.view_names_))
+        views = self._paired(as_views(X, self.view_names_).in_memory())
         self._check_fitted_to(views)
         views = views.select(self.view_names_)
         joined = self._join([self._check_view(name, block) for name, block in views.items()])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import OutputContainerMixin
 from mvcca.validation import is_per_view, labels_by_view, of_view, reject_masks
-from mvcca.views import Views, as_views, holds_views, in_same_container
+from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
 
 
 class PerView(OutputContainerMixin, BaseEstimator):
@@ -125,7 +125,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
                 )
             block = self._checked(X, reset=False)
             return self.transformers_["X"].transform(block)
-        views = as_views(X, names, unpaired=True)
+        views = as_views(X, names, unpaired=True).in_memory()
         for name in views.names:
             if name not in names:
                 raise ValueError(
@@ -212,7 +212,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
             self.transformers_ = transformers
             return done
         per_view = y is not None and is_per_view(X, y)
-        views = as_views(X, unpaired=per_view)
+        views = as_views(X, unpaired=per_view).in_memory()
         labels = labels_by_view(views, y, per_view)
         transformers = self._clones(views.names)
         done = {
@@ -242,7 +242,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """A lone matrix with its values as they are."""
         reject_masks(X)
-        block = Views({"X": X})["X"]
+        block = in_memory(Views({"X": X})["X"])
         return validate_data(self, block, reset=reset, skip_check_array=True)
 
     def _sk_visual_block_(self) -> Any:

@@ -322,10 +322,12 @@ class KCCA(MVCCA):
 
     def _project(self, name: str, block: Any) -> Any:
         features = self.feature_maps_[name]
-        slices = list(block_slices(block.shape[0], 8 * features.n_features)) or [slice(0, 0)]
+        slices = block_slices(block.shape[0], 8 * features.n_features)
         if is_device_array(block):
             project = partial(super()._project, name)
             parts = [project(features.basis(take_rows(block, rows))) for rows in slices]
+            if not parts:
+                return project(features.basis(block))
             return namespace(block).concat(parts, axis=0)
         scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
         for rows in slices:

@@ -171,7 +171,7 @@ def _sample(rows: LabelledViews, seed: int) -> LabelledViews:
     codes = {name: rows.codes[name][own] for name, own in chosen.items()}
     views = Views.unpaired({name: take_rows(rows.views[name], own) for name, own in chosen.items()})
     weights = np.concatenate([rows.weights_of(name)[own] for name, own in chosen.items()])
-    return LabelledViews(views, *used_lines(rows.table, codes), weights)
+    return LabelledViews(views.in_memory(), *used_lines(rows.table, codes), weights)
 
 
 def _relative_error(near: np.ndarray, exact: np.ndarray, widths: dict[str, int]) -> float:

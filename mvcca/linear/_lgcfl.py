@@ -177,7 +177,7 @@ class LGCFL(LinearEstimator):
         reg = positive_reg(self._reg_of_views(batch[0].names, None))
         statistic = self._with_earlier(_Statistic.of(*batch, with_moments=True))
         self._solve(statistic, reg, {})
-        self._statistic = statistic
+        self._statistic = statistic.at_home()
         return self
 
     def _solve(

@@ -66,6 +66,10 @@ class _Statistic(Generic[Sums]):
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
         return _Statistic(self.sums + other.sums, moments)
 
+    def at_home(self) -> _Statistic[Sums]:
+        """The same to be kept: a cluster may be gone when the next batch comes."""
+        return _Statistic(self.sums.at_home(), self.moments)
+
 
 class MVMLCCA(LabelWeightedEstimator):
     """Multi-view multi-label canonical correlation analysis.
@@ -264,7 +268,7 @@ class MVMLCCA(LabelWeightedEstimator):
         statistic = self._with_earlier(batch)
         self._solve(statistic, reg, {}, input_precision(rows.views))
         self._learn_labels(statistic.sums, drawn)
-        self._statistic = statistic
+        self._statistic = statistic.at_home()
         return self
 
     def _statistic_of(

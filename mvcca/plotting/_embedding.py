@@ -48,7 +48,7 @@ class EmbeddingDisplay:
     figure_: Figure
 
     def __init__(self, points: Any, groups: Sequence[str] | None = None) -> None:
-        self.points = as_views(points)
+        self.points = as_views(points).in_memory()
         self.groups = groups
 
     @classmethod
@@ -114,7 +114,7 @@ class EmbeddingDisplay:
         ValueError
             If there are fewer than two components, or an option is unknown.
         """
-        scores = as_views(scores)
+        scores = as_views(scores).in_memory()
         blocks = {name: np.asarray(block, dtype=float) for name, block in scores.items()}
         if metric not in ("cosine", "euclidean"):
             raise ValueError(f"metric must be 'cosine' or 'euclidean', got {metric!r}.")

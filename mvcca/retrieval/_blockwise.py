@@ -17,6 +17,7 @@ from mvcca import measures
 from mvcca._threads import each
 from mvcca.config import block_slices, get_config
 from mvcca.measures import NoRelevant, Normalizer, Ties
+from mvcca.retrieval._on_device import lists_on_device
 from mvcca.retrieval.metrics import Gallery, padded
 from mvcca.retrieval.relevance import Relevance
 
@@ -30,6 +31,8 @@ def search(
     """`top_k` for prepared queries."""
     n_items = _n_items(queries, gallery, exclude_self)
     checked_k(k, n_items)
+    if gallery.place is not None:
+        return _search_on_device(gallery, queries, k, exclude_self)
     if _ROWS_SHARE * k > n_items:
         blocks, best = [*row_blocks(queries, gallery, 8)], _best_of_rows
     else:
@@ -37,15 +40,36 @@ def search(
 
     def find(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         products, items = best(gallery, queries, rows, k, exclude_self)
-        scores = gallery.reported(queries[rows], products, items)
-        order = np.lexsort((items, -scores), axis=1)
-        return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
+        return _ordered(gallery.reported(queries[rows], products, items), items)
 
-    found = each(find, blocks)
+    return _joined(each(find, blocks), gallery, k)
+
+
+def _search_on_device(
+    gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    found = []
+    for rows, scores, items in lists_on_device(gallery, queries, k, exclude_self):
+        if gallery.metric == "euclidean":  # whose products only order, up to rounding
+            scores = gallery.reported(queries[rows], scores, items)
+            scores, items = _ordered(scores, items)
+        found.append((scores, items))
+    return _joined(found, gallery, k)
+
+
+def _joined(
+    found: list[tuple[np.ndarray, np.ndarray]], gallery: Gallery, k: int
+) -> tuple[np.ndarray, np.ndarray]:
     if not found:
         return np.empty((0, k), gallery.factor.dtype), np.empty((0, k), np.int64)
     scores, items = zip(*found, strict=True)
     return np.concatenate(scores), np.concatenate(items)
+
+
+def _ordered(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lists by falling score, equals by index."""
+    order = np.lexsort((items, -scores), axis=1)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
 
 
 def checked_k(k: int, n_items: int) -> None:

@@ -46,7 +46,7 @@ class Collection:
         per_view = isinstance(labels, Mapping) and not issparse(labels)
         objects = None if per_view else _grouped_rows(scores)
         if objects is None:
-            views = as_views(scores, unpaired=per_view)
+            views = as_views(scores, unpaired=per_view).in_memory()
             objects = {name: views.objects(name) for name in views.names}
             blocks = dict(views.items())
         else:

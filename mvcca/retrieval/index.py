@@ -172,7 +172,7 @@ class RetrievalIndex:
                 "Expected Views, a mapping or a list of matrices; name the view of a lone matrix, "
                 f"as in {{'text': X}}. Got {type(X).__name__}."
             )
-        return as_views(self.estimator.transform(X))
+        return as_views(self.estimator.transform(X)).in_memory()
 
     def _shelf(self, target: str | None) -> _Shelf:
         """One view's gallery, or all views' as one; prepared when it is first searched."""

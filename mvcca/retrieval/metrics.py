@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca._backend import at_home, is_device_array
 from mvcca.measures import unit_rows
 
 Metric = Literal["cosine", "euclidean", "inner"]
@@ -24,7 +25,7 @@ class Gallery:
     Parameters
     ----------
     rows : array-like, shape (n_gallery, n_components)
-        float32 is kept and everything else becomes float64.
+        float32 is kept and everything else becomes float64. Rows on a device are searched there.
     metric : {"cosine", "euclidean", "inner"}, default="cosine"
         A cosine with a zero row is 0.
 
@@ -33,6 +34,8 @@ class Gallery:
     factor : ndarray, shape (at least n_gallery, n_components or n_components + 1)
         Its product with prepared queries orders each query's gallery; padded with zero rows, see
         `padded`.
+    place : device block or None, shape (0, n_components)
+        An array without rows on the device where the rows came from.
 
     Raises
     ------
@@ -43,7 +46,8 @@ class Gallery:
     def __init__(self, rows: Any, metric: Metric = "cosine") -> None:
         if metric not in METRICS:
             raise ValueError(f"Expected metric to be one of {list(METRICS)}, got {metric!r}.")
-        rows = checked_rows(rows, "gallery")
+        came, rows = rows, checked_rows(rows, "gallery")
+        self.place = came[:0, :] if is_device_array(came) else None
         if not len(rows):
             raise ValueError("The gallery is empty; at least one row to search is needed.")
         self.metric = metric
@@ -102,10 +106,10 @@ def padded(rows: np.ndarray) -> np.ndarray:
 
 
 def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None) -> np.ndarray:
-    """Finite numbers in a C-contiguous matrix of float32 or float64."""
+    """Finite numbers in a C-contiguous matrix of float32 or float64, at home."""
     if issparse(rows):
         raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
-    values = np.asarray(rows)
+    values = np.asarray(at_home(rows))
     if values.ndim != 2:
         raise ValueError(
             f"Expected {name} of shape (n_rows, n_components), got {values.shape}. "

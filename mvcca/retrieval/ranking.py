@@ -34,7 +34,8 @@ def top_k(
     queries : array-like, shape (n_queries, n_components)
         Projected rows.
     gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to search; their precision is the precision of the scores.
+        Projected rows to search; their precision is the precision of the scores. A gallery on a
+        device (a torch tensor, a CuPy array) is searched there.
     k : int
         How many to find.
     metric : {"cosine", "euclidean", "inner"}, default="cosine"
@@ -45,7 +46,8 @@ def top_k(
     Returns
     -------
     scores : ndarray, shape (n_queries, k)
-        Falling; distances of the metric "euclidean" are negative, so that larger is better.
+        NumPy, wherever the rows are. Falling; distances of the metric "euclidean" are negative, so
+        that larger is better.
     indices : ndarray of int, shape (n_queries, k)
         Rows of the gallery; of equal scores the lowest index comes first.
 

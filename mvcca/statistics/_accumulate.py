@@ -19,6 +19,7 @@ import numpy as np
 
 from mvcca._backend import at_home, is_device_array, precision
 from mvcca._devices import mover
+from mvcca._threads import lent_by_blas
 from mvcca.config import block_size, block_slices, get_config
 from mvcca.sources import RowSource
 from mvcca.statistics._checkpoint import checkpointed
@@ -61,6 +62,7 @@ def fold(
     """
     return _gone_over(
         lambda state, block: step(state, *block),
+        step,
         start,
         views,
         along,
@@ -109,11 +111,12 @@ def accumulate(
         load = Workload(rows, 2 * block_bytes, 3 * bytes_of(start))  # with what of(block) needs
         yield from cluster.map(of, views, along, todo, load)
 
-    return _gone_over(operator.add, start, views, along, slices, terms)
+    return _gone_over(operator.add, of, start, views, along, slices, terms)
 
 
 def _gone_over(
     add: Callable[[S, Any], S],
+    made_by: Callable[..., Any],
     start: S,
     views: Views,
     along: Along,
@@ -121,11 +124,11 @@ def _gone_over(
     terms: Callable[[list[slice]], Generator[Any]],
 ) -> S:
     """Add to `start` the terms of all blocks that no checkpoint holds already."""
-    with checkpointed(start, views, along, slices) as (state, done, keep):
+    with checkpointed(made_by, start, views, along, slices) as (state, done, keep):
         todo = slices[done:]
         if not todo:
             return state
-        with closing(terms(todo)) as values:
+        with lent_by_blas(), closing(terms(todo)) as values:
             for value in watched(values, views, todo):
                 state = add(state, value)
                 del value  # before the next is there
@@ -140,6 +143,8 @@ def row_blocks(views: Views, at_least: int = 1, row_bytes: int | None = None) ->
         return iter([slice(0, 0)])
     if row_bytes is None:
         row_bytes = _row_bytes(views)
+    if views.is_lazy:  # one block is read while another is worked on
+        row_bytes *= 2
     chunks = _chunks(views)
     if chunks is None:
         return block_slices(len(views), row_bytes, at_least)
@@ -190,9 +195,7 @@ def _read(
     views: Views, along: Along, slices: list[slice], on_device: bool
 ) -> Generator[tuple[Any, ...]]:
     """Every block in memory with its part of `along`; the next is read while one is worked on."""
-    place, is_copied = at_home, False
-    if on_device:
-        place, is_copied = _placing(views)
+    place, is_copied = _placing(views) if on_device else (at_home, False)
 
     def read(rows: slice) -> tuple[Any, ...]:
         block = views[rows].in_memory()
@@ -218,7 +221,6 @@ def _placing(views: Views) -> tuple[Callable[[Any], Any], bool]:
     if device is None:
         return lambda matrix: matrix, False
     move = mover(device)
-    stay = {name for name, block in views.items() if is_device_array(block)}
-    return (lambda matrix: move(matrix) if isinstance(matrix, np.ndarray) else matrix), len(
-        stay
-    ) < len(views.names)
+    is_copied = not all(is_device_array(block) for _, block in views.items())
+    # What is sparse stays at home, and what is on another device stays there.
+    return lambda matrix: move(matrix) if isinstance(matrix, np.ndarray) else matrix, is_copied

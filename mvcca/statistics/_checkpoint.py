@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from scipy.sparse import issparse
 
@@ -66,23 +67,50 @@ def checkpoint_of_fit() -> Iterator[None]:
     folder.discard()
 
 
+def file_of_next_pass() -> Path | None:
+    """For what a fit adds up in a way of its own: the file to keep it in, if there is to be one."""
+    folder = _folder.get()
+    return None if folder is None else folder.next_file()
+
+
+@contextmanager
+def not_kept() -> Iterator[None]:
+    """Around passes that add up what rows alone do not decide, and a fingerprint cannot tell."""
+    token = _folder.set(None)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
 @contextmanager
 def checkpointed(
-    start: Any, views: Views, along: tuple[np.ndarray | None, ...], slices: list[slice]
+    made_by: Callable[..., Any],
+    start: Any,
+    views: Views,
+    along: tuple[np.ndarray | None, ...],
+    slices: list[slice],
 ) -> Iterator[tuple[Any, int, Callable[[Any, int], None]]]:
     """State to start a pass from, blocks that are in it already, and what keeps a later one.
 
     Raises
     ------
     ValueError
-        If the checkpoint is of other data, blocks or weights.
+        If the checkpoint is of other data, blocks or weights, or made by another function of them.
     """
     folder = _folder.get()
     if folder is None:
-        yield start, 0, lambda state, done: None
+        yield start, 0, _forget
         return
-    keeper = _Keeper(folder.next_file(), _fingerprint(start, views, along, slices), len(slices))
+    # Of a function joblib sees the features that it has drawn, too.
+    what = (type(start).__name__, joblib.hash(made_by), _shapes(start), slices)
+    fingerprint = fingerprint_of(views, repr(what), *along)
+    keeper = _Keeper(folder.next_file(), fingerprint, len(slices))
     yield *keeper.load(start), keeper.keep
+
+
+def _forget(state: Any, done: int) -> None:
+    pass
 
 
 @dataclass
@@ -102,8 +130,8 @@ class _Keeper:
         if content["fingerprint"] != self.fingerprint:
             raise ValueError(
                 f"The checkpoint {self.file} is of a fit of other data, parameters or block_rows, "
-                "or the files have changed since. Give the same, or remove the checkpoint to start "
-                "over."
+                "or the files have changed since, or random_state=None has drawn anew. Give the "
+                "same, or remove the checkpoint to start over."
             )
         return _restored(start, arrays), content["blocks"]
 
@@ -131,13 +159,14 @@ def _restored(start: Any, arrays: dict[str, np.ndarray]) -> Any:
     return start
 
 
-def _fingerprint(
-    start: Any, views: Views, along: tuple[np.ndarray | None, ...], slices: list[slice]
-) -> str:
-    """A digest of all that decides the outcome: files by name, size and time, arrays by a probe."""
+def _shapes(state: Any) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in _arrays(state).items()}
+
+
+def fingerprint_of(views: Views, described: str, *along: np.ndarray | None) -> str:
+    """A digest of rows (a file's size and time, a probe of an array) and of what is done."""
     digest = hashlib.sha256()
-    shapes = {name: array.shape for name, array in _arrays(start).items()}
-    digest.update(repr((type(start).__name__, shapes, views.widths, slices)).encode())
+    digest.update(repr((described, views.widths)).encode())
     digest.update(np.packbits(views.seen).tobytes())
     for name, block in views.items():
         digest.update(name.encode())

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +25,7 @@ from mvcca.sources import RowSource
 from mvcca.views import Views
 
 _BASE_BYTES = 150 * 10**6  # of a worker that has imported what it needs and holds nothing
+_SMALL_BYTES = 64 * 2**10
 _TASKS_PER_THREAD = 2  # one at work and one to go on with
 
 
@@ -48,13 +48,11 @@ class Workload:
 class Cluster:
     """The workers behind the active client of `dask.distributed`.
 
-    Blocks are dealt out to them in turns, so that a worker reads all chunks of its block itself;
-    it hands on what it is too slow or too dead for. Where rows are on workers already (persisted
-    Dask arrays), tasks go to them.
+    Which worker does what is left to the scheduler: a task that asks for a worker, though it would
+    take another, waits for ever where all workers died at once.
     """
 
     client: Any
-    holds_rows: bool = False
 
     @classmethod
     def for_rows_of(cls, views: Views) -> Cluster | None:
@@ -71,11 +69,7 @@ class Cluster:
             client = distributed.default_client()
         except ValueError:
             return None
-        if client.status != "running" or client.asynchronous:
-            return None
-        sources = (block for _, block in views.items() if isinstance(block, RowSource))
-        arrays = [deferred[0] for source in sources if (deferred := source.deferred()) is not None]
-        return cls(client, bool(distributed.futures_of(arrays)))
+        return cls(client) if client.status == "running" and not client.asynchronous else None
 
     def map(
         self,
@@ -87,8 +81,8 @@ class Cluster:
     ) -> Generator[Any]:
         """of(block, *parts of along) for every block of rows, in order; blocks are in memory."""
         self.check(load)
-        shared = self.keep(of)
-        tasks = (row_task(_of_memory, views, along, rows, shared) for rows in slices)
+        function = self.shared(of)
+        tasks = (row_task(_of_memory, views, along, rows, function) for rows in slices)
         for task in self.in_order(tasks, slices, load):
             yield task.result()
 
@@ -104,9 +98,7 @@ class Cluster:
         """
         from distributed.scheduler import KilledWorker
 
-        turns = [name for name, n in self.client.nthreads().items() for _ in range(n)]
-        window = _TASKS_PER_THREAD * max(1, len(turns))
-        whose = cycle([None] if self.holds_rows or not turns else turns)
+        window = _TASKS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
         under_way: deque[tuple[slice, Any]] = deque()
 
         def oldest() -> Any:
@@ -128,7 +120,7 @@ class Cluster:
 
         try:
             for rows, task in zip(slices, tasks, strict=True):
-                under_way.append((rows, self.submit(task, 0, next(whose))))
+                under_way.append((rows, self.submit(task, priority=0)))
                 if len(under_way) >= window:
                     yield oldest()
             while under_way:
@@ -137,18 +129,24 @@ class Cluster:
             if under_way:
                 self.client.cancel([future for _, future in under_way], force=True)
 
-    def submit(self, task: Any, priority: int = 1, worker: str | None = None) -> Any:
+    def submit(self, task: Any, priority: int = 1) -> Any:
         """The future of a delayed task, which goes before those on blocks of rows."""
         import dask
 
-        near = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         # A task may hold rows that are in memory: its size is no mistake.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-            return self.client.compute(task, optimize_graph=False, priority=priority, **near)
+            return self.client.compute(task, optimize_graph=False, priority=priority)
 
-    def keep(self, value: Any) -> Any:
-        """The future of a value: made by a task, so that it outlives the workers that hold it."""
-        return self.submit(_delayed(_itself, value))
+    def shared(self, value: Any) -> Any:
+        """What many tasks need: the value if it is small, else a future.
+
+        A task makes the future, so that it outlives the workers that hold it. Where a future is,
+        tasks go first, and wait there until others take them: the small are better sent along.
+        """
+        from distributed.protocol.pickle import dumps
+
+        small = len(dumps(value)) < _SMALL_BYTES
+        return value if small else self.submit(_delayed(_itself, value))
 
     def check(self, load: Workload) -> None:
         """Refuse what does not fit into the workers' memory before anything is read.
@@ -181,10 +179,12 @@ def row_task(
 ) -> Any:
     """A delayed function(block, parts of along, *arguments), to be run with BLAS at one thread.
 
-    A block holds sources, which the worker reads, and in place of Dask arrays their chunks.
+    A block holds sources, which the worker reads, and in place of Dask arrays their chunks; or, of
+    chunks that no other block has a share in, what they are made by.
     """
     block = views[rows]
-    here, chunks = {}, {}
+    here: dict[str, Any] = {}
+    chunks: dict[str, tuple[Any, Any, Any]] = {}
     for name, matrix in block.items():
         if not isinstance(matrix, RowSource):
             here[name] = matrix
@@ -192,6 +192,9 @@ def row_task(
             here[name] = _no_rows(matrix)
         elif (deferred := matrix.deferred()) is None:
             here[name] = matrix
+        elif views.is_paired and _is_unshared_recipe(deferred[0], views[name], rows):
+            array, read = deferred
+            chunks[name] = (_Recipe(array), None, read)
         else:
             array, read = deferred
             chunks[name] = (array.to_delayed().tolist(), list(array.chunks[0]), read)
@@ -254,9 +257,11 @@ def _itself(value: Any) -> Any:
 
 
 def _joined(
-    chunks: list[list[Any]], heights: list[int], read: Callable[[Any, int], Any]
+    chunks: Any, heights: list[int] | None, read: Callable[[Any, int], Any]
 ) -> np.ndarray | csr_array:
     """The rows that stand in chunks, read chunk by chunk, so that errors name the chunk."""
+    if heights is None:
+        return read(chunks.made(), 0)
     starts = np.cumsum([0, *heights]).tolist()
     rows = [
         read(_stacked([side_by_side]), start)
@@ -269,6 +274,32 @@ def _stacked(grid: list[list[Any]]) -> Any:
     if len(grid) == len(grid[0]) == 1:
         return grid[0][0]
     return block_array(grid, format="csr") if issparse(grid[0][0]) else np.block(grid)
+
+
+# ---- Dask arrays -----------------------------------------------------------------------------
+
+
+class _Recipe:
+    """A Dask array that Dask takes for a value: what makes it goes with the task, in one piece.
+
+    As tasks of their own, chunks are often read on one worker and sent to another.
+    """
+
+    def __init__(self, array: Any) -> None:
+        from dask.base import optimize
+
+        [self._array] = optimize(array)
+
+    def made(self) -> Any:
+        return self._array.compute(scheduler="synchronous")
+
+
+def _is_unshared_recipe(array: Any, source: RowSource, rows: slice) -> bool:
+    """Whether a block is whole chunks of a source, none of which is on the cluster already."""
+    from distributed import futures_of
+
+    edges = source.boundaries or ()
+    return rows.start in edges and rows.stop in edges and not futures_of(array)
 
 
 # ---- helpers ---------------------------------------------------------------------------------

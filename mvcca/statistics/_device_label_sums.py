@@ -32,6 +32,8 @@ class DeviceLabelSums(LabelSums):
     A pickle, a copy and a sum with others hold the numbers, as `LabelSums` do.
     """
 
+    _by_view: dict[str, Any]
+
     def __init__(
         self,
         table: LabelTable,
@@ -68,7 +70,7 @@ class DeviceLabelSums(LabelSums):
         return cls(table, views.widths, counts, dtype, by_view)
 
     @cached_property
-    def sums(self) -> np.ndarray:  # type: ignore[override]
+    def sums(self) -> np.ndarray:
         """Sums of features per label vector, (U, D), brought home."""
         return np.concatenate([at_home(sums) for sums in self._by_view.values()], axis=1)
 
@@ -127,9 +129,7 @@ def fits_on_device(views: Views) -> bool:
     return get_config().device is not None and is_dense
 
 
-def _added(
-    sums: Any, views: Views, codes: np.ndarray, weights: np.ndarray, n_lines: int
-) -> Any:
+def _added(sums: Any, views: Views, codes: np.ndarray, weights: np.ndarray, n_lines: int) -> Any:
     """Sums per label vector (none so far is None) and those of more rows of a view, (U, d)."""
     ((_, block),) = views.items()
     lines, added = sums_by_code(block, codes, weights)

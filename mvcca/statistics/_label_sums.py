@@ -114,6 +114,10 @@ class LabelSums:
             np.promote_types(self.dtype, other.dtype),
         )
 
+    def at_home(self) -> LabelSums:
+        """The same with sums in this process."""
+        return self
+
     def mean(self) -> dict[str, np.ndarray]:
         """The plain mean of every view's rows."""
         totals = self.counts.sum(axis=0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import at_home, in_one_place, is_device_array, namespace
+from mvcca._backend import at_home, in_one_place, namespace
 from mvcca._threads import each
 from mvcca.statistics._accumulate import accumulate, uses_device
 from mvcca.statistics._device_scatter import device_scatter
@@ -77,9 +77,7 @@ class Moments:
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
         if uses_device(views):  # from where (D, D) scatter has a long way home
             least *= _DEVICE_BLOCKS
-        return accumulate(
-            _moments_of_block, start, views, weights, at_least=least, on_device=True
-        )
+        return accumulate(_moments_of_block, start, views, weights, at_least=least, on_device=True)
 
     @classmethod
     def of_features(
@@ -305,7 +303,7 @@ def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarra
     if issparse(A) or issparse(B):  # which stay at home
         A, B = at_home(A), at_home(B)
     elif (blocks := in_one_place([A, B])) is not None:
-        return device_scatter(*blocks, weights)
+        return device_scatter(blocks[0], blocks[1], weights)
     mean_a, mean_b = _mean(A, weights), _mean(B, weights)
     total = A.shape[0] if weights is None else weights.sum()
     if issparse(A) and issparse(B):

@@ -86,6 +86,10 @@ class SpreadLabelSums(LabelSums):
     def __reduce__(self) -> tuple[type[LabelSums], tuple[Any, ...]]:
         return LabelSums, (self.table, self.widths, self.counts, self.sums, self.dtype)
 
+    def at_home(self) -> LabelSums:
+        """The same with sums in this process."""
+        return LabelSums(self.table, self.widths, self.counts, self.sums, self.dtype)
+
     def mean(self) -> dict[str, np.ndarray]:
         """The plain mean of every view's rows."""
         totals = [
@@ -124,8 +128,8 @@ class SpreadLabelSums(LabelSums):
         deviations = cluster.submit(
             at_one_thread(_deviations, by_view, self.counts, means, self.widths, self.dtype)
         )
-        kept = cluster.keep(gram)
-        tasks = (at_one_thread(LabelGram.stripe, kept, deviations, rows) for rows in stripes)
+        shared = cluster.shared(gram)
+        tasks = (at_one_thread(LabelGram.stripe, shared, deviations, rows) for rows in stripes)
         half = np.zeros((n_features, n_features))
         with closing(cluster.in_order(tasks, stripes, load)) as parts:
             for part in parts:
