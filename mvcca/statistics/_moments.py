@@ -20,8 +20,8 @@ from mvcca.views import Views, take_rows
 # A centred column this small against its mean is rounding, not variation.
 _ROUNDING = 32 * np.finfo(np.float64).eps
 
-# A mean is taken anew where rounding of the first made more than this share of the squares.
-_SHIFTED = 1e-3
+_STEP = 16  # every so many rows of a piece tell about where its mean is
+_SHIFTED = 0.1  # share of the squares about that place above which the true mean is taken instead
 
 _DEVICE_BLOCKS = 32  # of the least size, together
 
@@ -241,24 +241,28 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
 
     def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
-        share, centred = _share(w[rows]), np.empty((rows.stop - rows.start, width), dtype)
+        centred = np.empty((rows.stop - rows.start, width + 1), dtype)
         end = 0
         for block in blocks:
             start, end = end, end + block.shape[1]
             np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
-        # The mean of centred rows is what the precision of the data could not hold of the mean.
-        residue = share @ centred
+        centred[:, -1] = 1
         if weights is not None:
             centred *= np.sqrt(w[rows])[:, None]
-        return shifts, residue, centred.T @ centred
+        product = centred.T @ centred
+        # The mean of centred rows: what the sample, and the precision of the data, told wrongly.
+        residue = product[-1, :-1] / (product[-1, -1] or 1)
+        return shifts, residue, product[:-1, :-1]
 
     def piece(rows: slice) -> tuple[np.ndarray, ...]:
-        share = _share(w[rows])
-        result = multiplied(rows, np.concatenate([share @ block[rows] for block in blocks]))
+        # However rows are ordered, a sample's mean is within √_STEP deviations of that of all.
+        some = slice(rows.start, rows.stop, _STEP)
+        share = _share(w[some])
+        result = multiplied(rows, np.concatenate([share @ block[some] for block in blocks]))
         shifts, residue, product = result
         shifted, squares = w[rows].sum() * residue**2, np.diag(product)
         varies = squares - shifted > 32 * np.finfo(dtype).eps * shifted
-        if np.any(varies & (shifted > _SHIFTED * squares)):  # float32 rows far from zero
+        if np.any(varies & (shifted > _SHIFTED * squares)):
             return multiplied(rows, shifts + residue)
         return result
 

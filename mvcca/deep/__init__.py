@@ -1,0 +1,24 @@
+"""Deep CCA: networks × objectives × one trainer, and linear CCA of what comes out.
+
+Everything here needs torch, which ``pip install 'mvcca[deep]'`` brings. The estimators are used as
+all others are. What they are made of can be used without them: functions of scores (`functional`),
+`objectives`, `layers`, `encoders`, `samplers`, `callbacks` and the `trainer`.
+"""
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"mvcca.deep needs torch, which cannot be imported ({error}): pip install mvcca[deep]"
+    ) from error
+
+from mvcca.deep._corrnet import CorrNet
+from mvcca.deep._dcca import DCCA
+from mvcca.deep._dccae import DCCAE
+from mvcca.deep._ds_dcca import DSDCCA
+from mvcca.deep._encoder_cca import EncoderCCA
+from mvcca.deep._l0_cca import L0CCA
+from mvcca.deep._soft_cca import SoftCCA
+from mvcca.deep._soft_hgr import SoftHGR
+
+__all__ = ["DCCA", "DCCAE", "DSDCCA", "L0CCA", "CorrNet", "EncoderCCA", "SoftCCA", "SoftHGR"]

@@ -1,0 +1,75 @@
+"""States of training: trees of tensors and plain values, copied, and kept in a file.
+
+The file is that of `mvcca._archive`: arrays and JSON, checked and never pickled.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mvcca._archive import read_archive, write_archive
+
+
+def copied(tree: Any) -> Any:
+    """The tree with tensors of its own, where they are."""
+    if isinstance(tree, Tensor):
+        return tree.detach().clone()
+    if isinstance(tree, dict):
+        return {name: copied(part) for name, part in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [copied(part) for part in tree]
+    return tree
+
+
+def write(path: Path, tree: Any, fingerprint: str) -> None:
+    """Keep a state, whole or not at all."""
+    arrays: dict[str, np.ndarray] = {}
+    write_archive(path, arrays, {"fingerprint": fingerprint, "state": _encoded(tree, arrays)})
+
+
+def read(path: Path, fingerprint: str) -> Any:
+    """A state that was kept.
+
+    Raises
+    ------
+    ValueError
+        If it is of other data or parameters.
+    """
+    arrays, content = read_archive(path)
+    if content["fingerprint"] != fingerprint:
+        raise ValueError(
+            f"The checkpoint {path} is of a fit of other data or parameters, or the files have "
+            "changed since. Give the same, or remove the checkpoint to start over."
+        )
+    return _decoded(content["state"], arrays)
+
+
+def _encoded(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(tree, Tensor):
+        name = str(len(arrays))
+        arrays[name] = tree.detach().cpu().numpy()
+        return {"tensor": name}
+    if isinstance(tree, dict):  # JSON makes strings of keys, and the optimiser's are numbers
+        return {"items": [[key, _encoded(part, arrays)] for key, part in tree.items()]}
+    if isinstance(tree, list | tuple):
+        return [_encoded(part, arrays) for part in tree]
+    if isinstance(tree, float) and not np.isfinite(tree):
+        return {"float": str(tree)}
+    return tree
+
+
+def _decoded(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(node, list):
+        return [_decoded(part, arrays) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if "tensor" in node:
+        return torch.from_numpy(np.array(arrays[node["tensor"]]))
+    if "float" in node:
+        return float(node["float"])
+    return {key: _decoded(part, arrays) for key, part in node["items"]}

@@ -1,0 +1,185 @@
+"""The objective of deep CCA: the sum of the canonical correlations of a batch, and its gradient.
+
+The gradient is written out, which is faster than to differentiate through factorisations and stays
+finite where singular values meet. A twin that leaves it to autograd is what tests compare with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_JITTER = 1e-12  # of the mean variance, at first, where a covariance is singular
+_NEWTON_STEPS = 30
+
+
+def trace_norm(F: Tensor, G: Tensor, reg: float | tuple[float, float] = 1e-4) -> Tensor:
+    """Sum of the canonical correlations of two batches of scores.
+
+    With F̄ and Ḡ centred by the means of the batch and Σ_fg = F̄ᵀḠ / (n-1) [1]_,
+
+        Σ_i s_i(T),   T = L_f⁻¹ Σ_fg L_g⁻ᵀ,   L_f L_fᵀ = Σ_ff + r_f I,   L_g L_gᵀ = Σ_gg + r_g I.
+
+    With the polar factor Q = UVᵀ of T = U diag(s) Vᵀ the gradient is
+
+        (2 F̄ Δ_ff + Ḡ Δ_fgᵀ) / (n-1),   Δ_fg = L_f⁻ᵀ Q L_g⁻¹,   Δ_ff = -½ L_f⁻ᵀ T Qᵀ L_f⁻¹,
+
+    and likewise for G. All of it is computed in float64, whatever the scores are in: covariances in
+    float32 would have lost the digits already.
+
+    Parameters
+    ----------
+    F : Tensor, shape (n_rows, k_f)
+        Scores of the first view.
+    G : Tensor, shape (n_rows, k_g)
+        Scores of the second view, row by row of the same objects.
+    reg : float or pair of float, default=1e-4
+        Ridges r_f and r_g, in units of the scores' variance.
+
+    Returns
+    -------
+    Tensor, scalar
+        At most min(k_f, k_g). To be maximised: a loss is its negative. It can be differentiated
+        once.
+
+    Raises
+    ------
+    ValueError
+        If there are not more rows than scores, so that all correlations are 1 whatever they say.
+
+    References
+    ----------
+    .. [1] Andrew, Arora, Bilmes and Livescu, "Deep Canonical Correlation Analysis", ICML 2013,
+       eqs. (10) to (13).
+    """
+    check_rows(F, G)
+    reg_f, reg_g = reg if isinstance(reg, tuple) else (reg, reg)
+    return _TraceNorm.apply(F, G, reg_f, reg_g).to(F.dtype)
+
+
+def trace_norm_by_autograd(F: Tensor, G: Tensor, reg: float = 1e-4) -> Tensor:
+    """The same, differentiated by autograd: the twin that `trace_norm` is tested against."""
+    F, G = _centred(F), _centred(G)
+    L_f, L_g = (torch.linalg.cholesky(_with_ridge(_product(H, H), reg)) for H in (F, G))
+    return torch.linalg.svdvals(_whitened(L_f, _product(F, G), L_g)).sum()
+
+
+def check_rows(F: Tensor, G: Tensor) -> None:
+    """A batch with no more rows than scores correlates perfectly, and teaches nothing."""
+    if len(F) != len(G):
+        raise ValueError(f"Expected as many rows in both views, got {len(F)} and {len(G)}.")
+    widest = max(F.shape[1], G.shape[1])
+    if len(F) <= widest:
+        raise ValueError(
+            f"A batch of {len(F)} rows says nothing about the correlations of {widest} scores: "
+            "those of a batch are all 1. Give larger batches (8 rows per score or more), or ask "
+            "for fewer components."
+        )
+
+
+class _TraceNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, F: Tensor, G: Tensor, reg_f: float, reg_g: float) -> Tensor:
+        centred_f, centred_g = _centred(F), _centred(G)
+        L_f = _cholesky(_with_ridge(_product(centred_f, centred_f), reg_f))
+        L_g = _cholesky(_with_ridge(_product(centred_g, centred_g), reg_g))
+        T = _whitened(L_f, _product(centred_f, centred_g), L_g)
+        Q, total = _polar(T)
+        if any(ctx.needs_input_grad[:2]):
+            between = _unwhitened(L_f, Q, L_g)
+            within_f = _unwhitened(L_f, T @ Q.T, L_f)
+            within_g = _unwhitened(L_g, T.T @ Q, L_g)
+            freedom = len(F) - 1
+            grad_f = (centred_g @ between.T - centred_f @ within_f) / freedom
+            grad_g = (centred_f @ between - centred_g @ within_g) / freedom
+            ctx.save_for_backward(grad_f.to(F), grad_g.to(G))
+        return total.to(F.device)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        grad_f, grad_g = ctx.saved_tensors
+        return gradient.to(grad_f.dtype) * grad_f, gradient.to(grad_g.dtype) * grad_g, None, None
+
+
+def _centred(F: Tensor) -> Tensor:
+    """In float64; Apple's GPUs have none, and hand over to the CPU."""
+    F = (F.cpu() if F.device.type == "mps" else F).double()
+    return F - F.mean(dim=0)
+
+
+def _product(F: Tensor, G: Tensor) -> Tensor:
+    return F.T @ G / (len(F) - 1)
+
+
+def _with_ridge(S: Tensor, reg: float) -> Tensor:
+    return S + reg * torch.eye(len(S), dtype=S.dtype, device=S.device)
+
+
+def _whitened(L_f: Tensor, S: Tensor, L_g: Tensor) -> Tensor:
+    """L_f⁻¹ S L_g⁻ᵀ."""
+    left = torch.linalg.solve_triangular(L_f, S, upper=False)
+    return torch.linalg.solve_triangular(L_g.T, left, upper=True, left=False)
+
+
+def _unwhitened(L_f: Tensor, D: Tensor, L_g: Tensor) -> Tensor:
+    """L_f⁻ᵀ D L_g⁻¹."""
+    left = torch.linalg.solve_triangular(L_f.T, D, upper=True)
+    return torch.linalg.solve_triangular(L_g, left, upper=False, left=False)
+
+
+def _cholesky(S: Tensor) -> Tensor:
+    """The lower factor; of a singular matrix, with as little on its diagonal as that takes.
+
+    Scores on a GPU are not asked whether they were singular, for the host would wait for the
+    answer: the factor with the largest jitter replaces one that failed, and what fails even so is
+    not a number and is found out with the loss.
+    """
+    L, failed = torch.linalg.cholesky_ex(S)
+    if S.is_cuda:
+        spare, _ = torch.linalg.cholesky_ex(_with_jitter(S, 1e5 * _JITTER))
+        return torch.where(failed > 0, spare, L)
+    jitter = _JITTER
+    for _ in range(5):
+        if not failed:
+            break
+        jitter *= 10
+        L, failed = torch.linalg.cholesky_ex(_with_jitter(S, jitter))
+    return L if not failed else torch.full_like(L, torch.nan)
+
+
+def _with_jitter(S: Tensor, share: float) -> Tensor:
+    return S + share * S.diagonal().mean() * torch.eye(len(S), dtype=S.dtype, device=S.device)
+
+
+def _polar(T: Tensor) -> tuple[Tensor, Tensor]:
+    """The polar factor UVᵀ of T, and the sum of its singular values.
+
+    LAPACK decomposes small matrices fast; on a GPU that is slow and makes the host wait, and a
+    dozen products of small matrices are neither.
+    """
+    if T.is_cuda:
+        Q = polar_by_products(T)
+        return Q, (Q * T).sum()
+    if not T.isfinite().all():
+        return torch.full_like(T, torch.nan), T.sum()
+    U, s, Vh = torch.linalg.svd(T, full_matrices=False)
+    return U @ Vh, s.sum()
+
+
+def polar_by_products(T: Tensor) -> Tensor:
+    """The polar factor of a matrix with singular values of at most 1, by Newton and Schulz.
+
+    Q ← Q (15 I - 10 QᵀQ + 3 (QᵀQ)²) / 8 takes singular values to 1, those near 0 by 15/8 a
+    step. What has not arrived in the end are values between 0 and 1 where T has next to none,
+    which is a subgradient of the trace norm as good as any.
+    """
+    Q = T
+    eye = torch.eye(T.shape[1], dtype=T.dtype, device=T.device)
+    for _ in range(_NEWTON_STEPS):
+        square = Q.T @ Q
+        Q = Q @ (15 * eye - square @ (10 * eye - 3 * square)) / 8
+    return Q

@@ -1,0 +1,96 @@
+"""Networks from the features of one view to scores, and back.
+
+Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) may stand in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from mvcca.deep.layers import linear
+
+__all__ = ["Encoders", "mlp"]
+
+
+def mlp(
+    n_features: int,
+    hidden_layer_sizes: tuple[int, ...],
+    n_components: int,
+    *,
+    batch_norm: bool = True,
+    affine: bool = False,
+    normalize_output: bool = True,
+    activation: Callable[[], nn.Module] = nn.ReLU,
+    last: Callable[[int, int], nn.Module] | None = None,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """The fully connected network of deep CCA's comparisons [1]_.
+
+    [linear → batch norm → ReLU] for every hidden layer, then linear → batch norm. Without hidden
+    layers it is linear.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+        Width of the input and of the output.
+    hidden_layer_sizes : tuple of int
+        Widths in between.
+    batch_norm : bool, default=True
+        Normalise hidden layers over the batch.
+    affine : bool, default=False
+        Let batch norm learn a scale and an offset.
+    normalize_output : bool, default=True
+        Normalise the output over the batch, so that scores have variance 1.
+    activation : callable, default=nn.ReLU
+        Makes the activation after each hidden layer.
+    last : callable, optional
+        Makes the last linear layer of its widths; a plain one, if None.
+    generator : torch.Generator, optional
+        Of the initial weights; torch's own, if None.
+
+    Returns
+    -------
+    nn.Sequential
+
+    References
+    ----------
+    .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022,
+       section 4.
+    """
+    layers: list[nn.Module] = []
+    width = n_features
+    for size in hidden_layer_sizes:
+        layers.append(linear(width, size, generator))
+        if batch_norm:
+            layers.append(nn.BatchNorm1d(size, affine=affine))
+        layers.append(activation())
+        width = size
+    layers.append(last(width, n_components) if last else linear(width, n_components, generator))
+    if normalize_output:
+        layers.append(nn.BatchNorm1d(n_components, affine=affine))
+    return nn.Sequential(*layers)
+
+
+class Encoders(nn.Module):
+    """One network per view, by name: views in, scores out.
+
+    Parameters
+    ----------
+    encoders : mapping of str to Module
+        Names of views may be any strings, which torch's own containers do not allow.
+    """
+
+    def __init__(self, encoders: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.names = tuple(encoders)
+        self.modules_of_views = nn.ModuleList(encoders.values())
+
+    def __getitem__(self, name: str) -> nn.Module:
+        return self.modules_of_views[self.names.index(name)]
+
+    def forward(self, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Scores of the views that are there."""
+        return {name: self[name](X) for name, X in views.items()}

@@ -1,0 +1,152 @@
+"""Objectives of deep multi-view learning, as plain functions of scores.
+
+They take tensors and give tensors, so that they fit into any training loop. What remembers
+something from one batch to the next is in `mvcca.deep.layers`; what joins functions to the loss of
+a method, in `mvcca.deep.objectives`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mvcca.deep._trace_norm import trace_norm, trace_norm_by_autograd
+
+__all__ = [
+    "coordinate_correlation",
+    "covariance",
+    "expected_open_gates",
+    "off_diagonal",
+    "reconstruction_error",
+    "soft_hgr",
+    "squared_distance",
+    "trace_norm",
+    "trace_norm_by_autograd",
+]
+
+
+def covariance(F: Tensor, G: Tensor | None = None) -> Tensor:
+    """Covariance F̄ᵀḠ / (n-1) of two batches of scores, or of one with itself.
+
+    Parameters
+    ----------
+    F : Tensor, shape (n_rows, k_f)
+    G : Tensor, shape (n_rows, k_g), optional
+
+    Returns
+    -------
+    Tensor, shape (k_f, k_g)
+    """
+    F = F - F.mean(dim=0)
+    G = F if G is None else G - G.mean(dim=0)
+    return F.T @ G / (len(F) - 1)
+
+
+def soft_hgr(F: Tensor, G: Tensor) -> Tensor:
+    """Soft-HGR: E f̄ᵀḡ - ½ tr(cov(f) cov(g)) of a batch [1]_, to be maximised.
+
+    There is nothing to invert, so that batches may be small. Its largest value over all functions
+    of given views is half the sum of the squares of their maximal correlations.
+
+    Parameters
+    ----------
+    F, G : Tensor, shape (n_rows, k)
+        Scores of two views, row by row of the same objects.
+
+    Returns
+    -------
+    Tensor, scalar
+
+    References
+    ----------
+    .. [1] Wang et al., "An Efficient Approach to Informative Feature Extraction from Multimodal
+       Data", AAAI 2019.
+    """
+    return covariance(F, G).trace() - (covariance(F) * covariance(G)).sum() / 2
+
+
+def squared_distance(F: Tensor, G: Tensor) -> Tensor:
+    """Half the mean squared distance of the scores of an object: ½ mean_i ‖f_i - g_i‖²."""
+    return (F - G).square().sum(dim=1).mean() / 2
+
+
+def off_diagonal(C: Tensor, reduction: str = "sum") -> Tensor:
+    """Sum (or mean) of the absolute values off the diagonal of a covariance, Σ_{i≠j} |C_ij|.
+
+    With the covariance of `mvcca.deep.layers.RunningCovariance` this is the stochastic
+    decorrelation loss [1]_. Codes differ in its normaliser; with the sum, published weights of 1 to
+    20 make sense.
+
+    Parameters
+    ----------
+    C : Tensor, shape (k, k)
+    reduction : {"sum", "mean"}, default="sum"
+
+    Returns
+    -------
+    Tensor, scalar
+
+    References
+    ----------
+    .. [1] Chang, Xiang and Hospedales, "Scalable and Effective Deep CCA via Soft Decorrelation",
+       CVPR 2018.
+    """
+    k = len(C)
+    total = C.abs().sum() - C.diagonal().abs().sum()
+    return total if reduction == "sum" or k < 2 else total / (k * (k - 1))
+
+
+def expected_open_gates(means: Tensor, sigma: float, reduction: str = "mean") -> Tensor:
+    """Expected number (or share) of open gates, Σ_i P(μ_i + ε_i > 0) for ε_i ~ N(0, σ²) [1]_.
+
+    P is ½ (1 - erf(-μ / √2σ)).
+
+    Parameters
+    ----------
+    means : Tensor, shape (n_features,)
+        μ.
+    sigma : float
+        σ.
+    reduction : {"mean", "sum"}, default="mean"
+        The paper prints the sum. Its weights in later work only make sense with the mean.
+
+    Returns
+    -------
+    Tensor, scalar
+
+    References
+    ----------
+    .. [1] Lindenbaum, Salhov, Averbuch and Kluger, "ℓ0-Sparse Canonical Correlation Analysis",
+       ICLR 2022.
+    """
+    open_ = (1 - torch.erf(-means / (math.sqrt(2) * sigma))) / 2
+    return open_.sum() if reduction == "sum" else open_.mean()
+
+
+def reconstruction_error(X: Tensor, reconstructed: Tensor) -> Tensor:
+    """Squared error of rows, averaged over rows: mean_i ‖x_i - x̂_i‖²."""
+    return (X - reconstructed).square().sum(dim=1).mean()
+
+
+def coordinate_correlation(F: Tensor, G: Tensor) -> Tensor:
+    """Sum of the correlations of every score with its counterpart, Σ_j corr(f_j, g_j) [1]_.
+
+    Parameters
+    ----------
+    F, G : Tensor, shape (n_rows, k)
+        Scores of two views, row by row of the same objects.
+
+    Returns
+    -------
+    Tensor, scalar
+
+    References
+    ----------
+    .. [1] Chandar, Khapra, Larochelle and Ravindran, "Correlational Neural Networks", Neural
+       Computation 2016, eq. (3).
+    """
+    F, G = F - F.mean(dim=0), G - G.mean(dim=0)
+    squares = F.square().sum(dim=0) * G.square().sum(dim=0)
+    return ((F * G).sum(dim=0) / torch.sqrt(squares + 1e-8)).sum()

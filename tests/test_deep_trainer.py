@@ -1,0 +1,495 @@
+"""The trainer: what an epoch is, what ends a training, and what it survives."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+torch = pytest.importorskip("torch")
+
+from sklearn.exceptions import ConvergenceWarning  # noqa: E402
+from torch import nn  # noqa: E402
+
+from mvcca import Views, config_context  # noqa: E402
+from mvcca.deep import DCCA, DSDCCA, L0CCA, EncoderCCA, SoftCCA  # noqa: E402
+from mvcca.deep.callbacks import Callback, EarlyStopping, Refinement, TotalCorrelation  # noqa: E402
+from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
+from mvcca.deep.layers import StochasticGates  # noqa: E402
+from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
+from mvcca.deep.trainer import Trainer, parameter_groups  # noqa: E402
+
+N = 120
+
+
+def views(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, 2))
+    blocks = {
+        name: np.tanh(Z @ rng.standard_normal((2, d))) + 0.3 * rng.standard_normal((n, d))
+        for name, d in (("image", 6), ("text", 5))
+    }
+    return Views({name: X.astype(np.float32) for name, X in blocks.items()})
+
+
+def distance(scores, batch=None):  # noqa: ARG001, the signature of objectives
+    F, G = scores.values()
+    return (F - G).square().mean()
+
+
+def new_trainer(objective=distance, callbacks=(), lr=1e-2, seed=0, torch_seed=None, **layers):
+    generator = torch.Generator().manual_seed(seed)
+    encoders = Encoders(
+        {
+            name: mlp(d, (4,), 2, generator=generator, **layers)
+            for name, d in views(2).widths.items()
+        }
+    )
+    return Trainer(
+        encoders,
+        objective,
+        partial(torch.optim.RMSprop, lr=lr),
+        sampler=ShuffledBatches(40),
+        callbacks=callbacks,
+        seed=seed,
+        torch_seed=torch_seed,
+    )
+
+
+def weights_of(trainer):
+    return [p.detach().clone() for module in trainer.modules for p in module.parameters()]
+
+
+def assert_equal_weights(one, other):
+    for a, b in zip(one, other, strict=True):
+        assert torch.equal(a, b)
+
+
+class Script(Callback):
+    """Does something at the end of an epoch, or says what the validation loss was."""
+
+    def __init__(self, at_end):
+        self.at_end = at_end
+
+    def on_epoch_end(self, trainer):
+        self.at_end(trainer)
+
+
+class Interrupt(Callback):
+    """Ctrl-C in the middle of an epoch."""
+
+    def __init__(self, epoch, steps=2):
+        self.epoch, self.steps = epoch, steps
+
+    def on_batch_end(self, trainer):
+        if trainer.epoch == self.epoch:
+            self.steps -= 1
+            if not self.steps:
+                raise KeyboardInterrupt
+
+
+# ---- epochs --------------------------------------------------------------------------------------
+
+
+def test_an_objective_sees_epochs_from_one_and_the_rows_of_each_batch():
+    seen = []
+
+    def objective(scores, batch):
+        if torch.is_grad_enabled():
+            X = batch.views["image"].numpy()
+            np.testing.assert_array_equal(X, views()["image"][batch.rows])
+            seen.append((batch.epoch, batch.rows))
+        return distance(scores, batch)
+
+    new_trainer(objective).train(views(), 3)
+    assert [epoch for epoch, _ in seen] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    first = np.concatenate([rows for epoch, rows in seen if epoch == 1])
+    assert sorted(first.tolist()) == list(range(N))
+
+
+def test_a_bare_torch_loop_takes_the_same_steps():
+    trainer = new_trainer()
+    encoders = copy.deepcopy(trainer.encoders)
+    trainer.train(views(), 2)
+    optimizer = torch.optim.RMSprop(encoders.parameters(), lr=1e-2)
+    rng, data = np.random.default_rng(0), views()
+    for _ in range(2):
+        for rows in ShuffledBatches(40)(N, rng):
+            batch = {name: torch.from_numpy(X[rows]) for name, X in data.items()}
+            optimizer.zero_grad()
+            distance(encoders(batch)).backward()
+            optimizer.step()
+    assert_equal_weights(encoders.parameters(), trainer.encoders.parameters())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X.astype(np.float64),
+        csr_array,
+        lambda X: np.asfortranarray(X),
+        lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    ],
+    ids=["float64", "sparse", "Fortran", "read-only"],
+)
+def test_the_form_of_rows_does_not_change_the_steps(change):
+    plain, other = new_trainer(), new_trainer()
+    plain.train(views(), 2)
+    other.train(Views({name: change(X) for name, X in views().items()}), 2)
+    assert_equal_weights(weights_of(plain), weights_of(other))
+
+
+def test_rows_on_disk_give_the_same_steps(tmp_path):
+    blocks = {}
+    for name, X in views().items():
+        np.save(tmp_path / f"{name}.npy", X)
+        blocks[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    plain, other = new_trainer(), new_trainer()
+    plain.train(views(), 2, views(30, seed=1))
+    lazy = Views(blocks)
+    assert lazy.is_lazy
+    other.train(lazy, 2, views(30, seed=1))
+    assert_equal_weights(weights_of(plain), weights_of(other))
+
+
+def test_validation_loss_is_of_all_rows_at_once_in_evaluation():
+    class OneBatch(nn.Module):
+        def forward(self, scores, batch):
+            if not self.training:
+                assert len(batch.rows) == 77
+                sizes.append(len(scores["image"]))
+            return distance(scores, batch)
+
+    sizes = []
+    trainer = new_trainer(OneBatch())
+    trainer.train(views(), 2, views(77, seed=1))
+    assert sizes == [77, 77]
+    scores = trainer.scores(views(77, seed=1))
+    expected = distance({name: torch.from_numpy(F) for name, F in scores.items()})
+    best = trainer.history[trainer.best_epoch - 1]["valid_loss"]
+    assert best == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_history_has_the_same_columns_for_every_epoch():
+    trainer = new_trainer(callbacks=[TotalCorrelation(2)])
+    trainer.train(views(), 3, views(50, seed=1))
+    columns = ["epoch", "loss", "valid_loss", "valid_total_correlation", "learning_rate",
+               "skipped", "seconds"]  # fmt: skip
+    assert [list(figures) for figures in trainer.history] == [columns] * 3
+
+
+def test_total_correlation_is_that_of_linear_cca_of_the_scores():
+    from mvcca import MVCCA
+    from mvcca.measures import total_correlation
+
+    valid, found = views(50, seed=1), []
+
+    def check(trainer):
+        model = MVCCA(2, reg=1e-4).fit(trainer.scores(views()))
+        scores = model.transform(trainer.scores(valid))
+        found.append(total_correlation(scores["image"], scores["text"]))
+
+    trainer = new_trainer(callbacks=[TotalCorrelation(2), Script(check)])
+    trainer.train(views(), 2, valid)
+    assert [f["valid_total_correlation"] for f in trainer.history] == pytest.approx(found)
+
+
+def test_weight_decay_spares_the_gates():
+    gates = StochasticGates(3)
+    plain, spared = parameter_groups([nn.Sequential(gates, nn.Linear(3, 2))])
+    assert spared["weight_decay"] == 0
+    assert [id(p) for p in spared["params"]] == [id(gates.means)]
+    assert len(plain["params"]) == 2
+
+
+# ---- the best weights ----------------------------------------------------------------------------
+
+
+class Scripted(nn.Module):
+    """Validation losses by epoch, whatever the scores are."""
+
+    def __init__(self, valid):
+        super().__init__()
+        self.valid = valid
+
+    def forward(self, scores, batch):
+        if self.training:
+            return distance(scores, batch)
+        return torch.tensor(float(self.valid[batch.epoch - 1]))
+
+
+def test_the_weights_of_the_best_epoch_stay():
+    kept = []
+    trainer = new_trainer(
+        Scripted([3, 1, 2, 5]), callbacks=[Script(lambda t: kept.append(weights_of(t)))]
+    )
+    trainer.train(views(), 4, views(50, seed=1))
+    assert trainer.best_epoch == 2
+    assert_equal_weights(weights_of(trainer), kept[1])
+
+
+def test_without_validation_the_last_weights_stay():
+    kept = []
+    trainer = new_trainer(callbacks=[Script(lambda t: kept.append(weights_of(t)))])
+    trainer.train(views(), 3)
+    assert trainer.best_epoch == 3
+    assert_equal_weights(weights_of(trainer), kept[2])
+
+
+def test_early_stopping_ends_after_so_many_epochs_without_a_better_one():
+    trainer = new_trainer(Scripted([5, 3, 4, 4, 1, 9, 9, 9]), callbacks=[EarlyStopping(3)])
+    trainer.train(views(), 8, views(50, seed=1))
+    assert (trainer.epoch, trainer.best_epoch) == (8, 5)
+    trainer = new_trainer(Scripted([5, 3, 4, 4, 4, 1, 1, 1]), callbacks=[EarlyStopping(3)])
+    trainer.train(views(), 8, views(50, seed=1))
+    assert (trainer.epoch, trainer.best_epoch) == (5, 2)
+
+
+def test_refinement_goes_back_three_times_with_a_tenth_of_the_rate_and_then_stops():
+    weights, states = [], []
+
+    def note(trainer):
+        weights.append(weights_of(trainer))
+        states.append(copy.deepcopy(trainer.optimizer.state_dict()["state"]))
+
+    trainer = new_trainer(
+        Scripted([2, 1] + [3] * 30),
+        lr=1.0,
+        callbacks=[Script(note), Refinement(3, 2, 3), Script(note)],
+    )
+    trainer.train(views(), 30, views(50, seed=1))
+    # Best is 2; back after 5, 7 and 9; the end after 11.
+    assert trainer.epoch == 11
+    rates = [figures["learning_rate"] for figures in trainer.history]
+    assert rates == pytest.approx([1.0] * 5 + [0.1] * 2 + [1e-2] * 2 + [1e-3] * 2)
+    best = weights[2]
+    for epoch in (5, 7, 9):
+        before, after = weights[2 * epoch - 2], weights[2 * epoch - 1]
+        assert not torch.equal(before[0], after[0])
+        assert_equal_weights(after, best)
+        assert torch.equal(states[2 * epoch - 1][0]["square_avg"], states[2][0]["square_avg"])
+    assert_equal_weights(weights_of(trainer), best)
+
+
+# ---- interruption --------------------------------------------------------------------------------
+
+RESUMABLE = [
+    DCCA(2, reg=1e-2),
+    SoftCCA(2),
+    L0CCA(2, reg=1e-2),
+    DSDCCA(2, reg=1e-2, warm_up=3, scaling_layer_sizes=(4,)),
+    EncoderCCA(
+        2,
+        objective=distance,
+        encoders={
+            "image": nn.Sequential(nn.Dropout(0.3), nn.Linear(6, 2)),
+            "text": nn.Sequential(nn.Dropout(0.3), nn.Linear(5, 2)),
+        },
+    ),
+]
+SMALL = {"batch_size": 40, "max_epochs": 8, "random_state": 0, "device": "cpu"}
+
+
+def small(estimator, **more):
+    hidden = {} if estimator.encoders else {"hidden_layer_sizes": (4,)}
+    return copy.deepcopy(estimator).set_params(**SMALL, **hidden, **more)
+
+
+@pytest.mark.parametrize("epoch", [1, 3, 6])
+@pytest.mark.parametrize("estimator", RESUMABLE, ids=lambda e: type(e).__name__)
+def test_an_interrupted_fit_goes_on_bit_for_bit(estimator, epoch, tmp_path):
+    valid = views(60, seed=1)
+    whole = small(estimator).fit(views(), X_val=valid)
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            small(estimator, callbacks=[Interrupt(epoch)]).fit(views(), X_val=valid)
+        assert any(tmp_path.iterdir())
+        calls = []
+        resumed = small(estimator, callbacks=[Script(lambda t: calls.append(t.epoch))])
+        resumed.fit(views(), X_val=valid)
+    assert calls == list(range(epoch, 9))
+    assert not any(tmp_path.iterdir())
+    for name in ("epoch", "loss", "valid_loss"):
+        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
+    for name, scores in whole.transform(valid).items():
+        np.testing.assert_array_equal(resumed.transform(valid)[name], scores)
+
+
+def test_refinement_goes_on_where_it_was_interrupted(tmp_path):
+    objective = Scripted([2, 1] + [3] * 30)
+    estimator = EncoderCCA(
+        2, objective=objective, hidden_layer_sizes=(4,), callbacks=[Refinement(3, 2, 3)]
+    ).set_params(**{**SMALL, "max_epochs": 30})
+    whole = copy.deepcopy(estimator).fit(views(), X_val=views(50, seed=1))
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            copy.deepcopy(estimator).set_params(callbacks=[Refinement(3, 2, 3), Interrupt(8)]).fit(
+                views(), X_val=views(50, seed=1)
+            )
+        resumed = copy.deepcopy(estimator).set_params(callbacks=[Refinement(3, 2, 3), Callback()])
+        resumed.fit(views(), X_val=views(50, seed=1))
+    np.testing.assert_array_equal(
+        resumed.history_["learning_rate"], whole.history_["learning_rate"]
+    )
+
+
+@pytest.mark.parametrize("change", [{"learning_rate": 0.5}, {"batch_size": 60}, {"reg": 0.5}])
+def test_a_checkpoint_of_other_parameters_or_data_is_refused(change, tmp_path):
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            small(RESUMABLE[0], callbacks=[Interrupt(3)]).fit(views())
+        with pytest.raises(ValueError, match="other data or parameters"):
+            small(RESUMABLE[0]).set_params(**change).fit(views())
+        with pytest.raises(ValueError, match="other data or parameters"):
+            small(RESUMABLE[0]).fit(views(seed=4))
+
+
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was():
+    model = small(RESUMABLE[0]).fit(views())
+    before, scores = dict(vars(model)), model.transform(views())
+    model.set_params(callbacks=[Interrupt(2)])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(views(seed=3))
+    model.set_params(callbacks=())
+    assert vars(model) == before
+    for name, expected in scores.items():
+        np.testing.assert_array_equal(model.transform(views())[name], expected)
+
+
+# ---- random numbers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", RESUMABLE, ids=lambda e: type(e).__name__)
+def test_a_seed_decides_everything_and_global_generators_are_left_alone(estimator):
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    one = small(estimator).fit(views())
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+    torch.manual_seed(123)
+    np.random.seed(123)  # noqa: NPY002
+    two = small(estimator).fit(views())
+    np.testing.assert_array_equal(one.history_["loss"], two.history_["loss"])
+    other = small(estimator).set_params(random_state=1).fit(views())
+    assert not np.array_equal(one.history_["loss"], other.history_["loss"])
+
+
+# ---- what is not finite --------------------------------------------------------------------------
+
+
+def test_steps_that_are_not_finite_are_skipped_and_counted():
+    calls = []
+
+    def objective(scores, batch):
+        calls.append(None)
+        return distance(scores, batch) * (float("nan") if len(calls) in (2, 5) else 1)
+
+    trainer = new_trainer(objective)
+    trainer.train(views(), 3)
+    assert [figures["skipped"] for figures in trainer.history] == [1, 1, 0]
+    assert all(w.isfinite().all() for w in weights_of(trainer))
+    assert all(np.isfinite(figures["loss"]) for figures in trainer.history)
+
+
+def test_gradients_that_are_not_finite_are_skipped_where_the_loss_is():
+    def objective(scores, batch):
+        F = scores["image"]
+        nothing = (F - F).square().sum()
+        return distance(scores, batch) + (nothing.sqrt() if len(trainer.history) == 0 else 0)
+
+    trainer = new_trainer(objective)
+    with pytest.raises(ValueError, match="not finite from the first epoch"):
+        trainer.train(views(), 3)
+    assert all(w.isfinite().all() for w in weights_of(trainer))
+
+
+def test_an_epoch_without_a_finite_step_is_done_again_at_half_the_rate():
+    calls = []
+
+    def objective(scores, batch):
+        calls.append(None)
+        return distance(scores, batch) * (float("inf") if 3 < len(calls) <= 6 else 1)
+
+    trainer = new_trainer(objective, lr=0.1)
+    trainer.train(views(), 3)
+    assert [figures["epoch"] for figures in trainer.history] == [1, 2, 3]
+    assert [figures["learning_rate"] for figures in trainer.history] == [0.1, 0.05, 0.05]
+
+
+def test_a_loss_that_stays_infinite_ends_the_training_with_the_last_good_weights():
+    kept = []
+
+    def objective(scores, batch):
+        return distance(scores, batch) * (float("nan") if batch.epoch > 2 else 1)
+
+    trainer = new_trainer(objective, callbacks=[Script(lambda t: kept.append(weights_of(t)))])
+    with pytest.warns(ConvergenceWarning, match="stopped being finite after epoch 2"):
+        trainer.train(views(), 9)
+    assert trainer.epoch == 2
+    assert_equal_weights(weights_of(trainer), kept[1])
+
+
+def test_values_beyond_float32_are_refused_by_name():
+    blocks = {name: X.astype(float) for name, X in views().items()}
+    blocks["text"] *= 1e60
+    with pytest.raises(ValueError, match="View 'text' has values beyond the largest float32"):
+        small(RESUMABLE[0]).fit(blocks)
+
+
+# ---- parameters that come in later ---------------------------------------------------------------
+
+
+def test_scaling_networks_start_after_the_warm_up_with_an_optimiser_state_of_their_own():
+    seen = {}
+
+    def note(trainer):
+        layer = next(m for m in trainer.encoders.modules() if hasattr(m, "scaled"))
+        state = trainer.optimizer.state.get(layer.last.weight, {})
+        main = trainer.optimizer.state[layer.linear.weight]
+        seen[trainer.epoch] = (
+            layer.scaled,
+            int(state.get("step", 0)),
+            int(main["step"]),
+            layer.last.weight.detach().clone(),
+        )
+
+    model = small(RESUMABLE[3], callbacks=[Script(note)]).set_params(max_epochs=5).fit(views())
+    assert [seen[epoch][:3] for epoch in range(1, 6)] == [
+        (False, 0, 3),
+        (False, 0, 6),
+        (False, 0, 9),
+        (True, 3, 12),
+        (True, 6, 15),
+    ]
+    assert torch.equal(seen[1][3], seen[3][3])
+    assert not torch.equal(seen[3][3], seen[4][3])
+    assert model.best_epoch_ == 5
+
+
+def test_during_the_warm_up_scaled_and_plain_deep_cca_are_the_same():
+    scaled = small(RESUMABLE[3]).set_params(warm_up=8)
+    plain = DCCA(2, reg=1e-2, hidden_layer_sizes=(4,)).set_params(**SMALL)
+
+    class SameStart(DCCA):
+        def _new_encoders(self, views, generator):
+            return scaled._new_encoders(views, generator)
+
+    same = SameStart(**plain.get_params())
+    np.testing.assert_array_equal(
+        scaled.fit(views()).history_["loss"], same.fit(views()).history_["loss"]
+    )
+
+
+def test_the_best_epoch_of_the_warm_up_comes_back_without_scaling():
+    model = small(RESUMABLE[3])
+
+    class Early(DSDCCA):
+        def _objective(self, encoders, widths, generator):
+            return Scripted([5, 1, 3, 9, 9, 9, 9, 9])
+
+    early = Early(**model.get_params()).fit(views(), X_val=views(60, seed=1))
+    assert early.best_epoch_ == 2
+    layer = next(m for m in early.encoders_["image"] if hasattr(m, "scaled"))
+    assert not layer.scaled
