@@ -44,10 +44,10 @@ html_sidebars = {"changelog": []}
 html_show_sourcelink = False
 
 
-def skip_what_scikit_learn_documents(_app, _what, _name, obj, _skip, _options):
-    """Leave inherited scikit-learn methods out: their text links to scikit-learn's own pages."""
+def skip_what_others_document(_app, _what, _name, obj, _skip, _options):
+    """Leave inherited methods of libraries out: their text links to those libraries' own pages."""
     home = getattr(getattr(obj, "fget", obj), "__module__", None) or ""
-    return True if home.partition(".")[0] == "sklearn" else None
+    return True if home.partition(".")[0] in ("sklearn", "torch") else None
 
 
 def escape_names_in_shapes(_app, _what, _name, _obj, _options, lines):
@@ -59,5 +59,5 @@ def escape_names_in_shapes(_app, _what, _name, _obj, _options, lines):
 
 
 def setup(app):
-    app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)
+    app.connect("autodoc-skip-member", skip_what_others_document)
     app.connect("autodoc-process-docstring", escape_names_in_shapes, priority=400)  # numpydoc: 500

@@ -23,8 +23,10 @@ _OF_OTHERS = ("hidden_layer_sizes", "encoders")
 class CorrNet(DeepEstimator):
     """Correlational neural network of two views: an autoencoder with one hidden layer of both [1]_.
 
-        min Σ_{h ∈ {h(x,0), h(0,y), h(x,y)}} mean_i ‖x - x̂(h)‖² + ‖y - ŷ(h)‖²
-            - λ Σ_j corr(h_j(x,0), h_j(0,y)),
+        min Σ_h (mean_i ‖x - x̂(h)‖² + ‖y - ŷ(h)‖²) - λ Σ_j corr(h_j(x,0), h_j(0,y)),
+
+    the first sum over h(x,0), h(0,y) and h(x,y), with
+
         h(x, y) = σ(W_x x + W_y y + b),   x̂(h) = a(W_xᵀ h + b_x),   ŷ(h) = a(W_yᵀ h + b_y).
 
     Each hidden unit correlates with its counterpart, but units are not uncorrelated among

@@ -21,7 +21,7 @@ from mvcca.kernel._parameters import by_view
 class SoftCCA(DeepEstimator):
     """Deep CCA by stochastic decorrelation in place of whitening: Soft-CCA [1]_.
 
-        min Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} |C̃_p,ij|
+        min Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} abs(C̃_p,ij)
 
     with running covariances Ĉ_t = α Ĉ_{t-1} + C_t of the outputs, C̃_t = Ĉ_t / Σ_s α^s. Batch norm
     keeps the variances at 1. A step costs no decomposition, but it takes many: with λ too small

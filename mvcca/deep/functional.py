@@ -73,7 +73,7 @@ def squared_distance(F: Tensor, G: Tensor) -> Tensor:
 
 
 def off_diagonal(C: Tensor, reduction: str = "sum") -> Tensor:
-    """Sum (or mean) of the absolute values off the diagonal of a covariance, Σ_{i≠j} |C_ij|.
+    """Sum (or mean) of the absolute values off the diagonal of a covariance, Σ_{i≠j} abs(C_ij).
 
     With the covariance of `mvcca.deep.layers.RunningCovariance` this is the stochastic
     decorrelation loss [1]_. Codes differ in its normaliser; with the sum, published weights of 1 to

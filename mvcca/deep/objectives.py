@@ -96,7 +96,7 @@ class SoftHGRLoss(nn.Module):
 class SoftCCALoss(nn.Module):
     """Distance of the views of an object, and decorrelation in place of whitening [1]_.
 
-        Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} |C̃_p,ij|
+        Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} abs(C̃_p,ij)
 
     with the running covariances C̃ of `mvcca.deep.layers.RunningCovariance`.
 
