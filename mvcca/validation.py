@@ -139,11 +139,6 @@ class CheckedRows(RowSource):
         for start, stop in runs:
             yield self.checked(self.source.read(start, stop), start)
 
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes in memory once read and checked, on average."""
-        return self.source.row_bytes * self.dtype.itemsize // self.source.dtype.itemsize
-
     def _identity(self) -> tuple[Any, ...]:
         return (self.source.fingerprint(),)
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca._backend import at_home, placed, precision
 from mvcca.base import MultiViewEstimator
 from mvcca.config import block_slices
-from mvcca.labels import indicator_matrices
+from mvcca.labels import LabelTable, indicator_matrices
 from mvcca.linalg import Rotation, Solution, Whitener, with_fixed_signs
 from mvcca.linear._shrinkage import ledoit_wolf_ridge
 from mvcca.measures import average_precision, column_correlations, unit_rows
@@ -211,13 +211,18 @@ def own_moments(views: Views, weights: np.ndarray | None) -> dict[str, Moments]:
     }
 
 
-def check_label_vectors(sums: LabelSums) -> None:
-    """Labels that are all the same teach nothing; rows without labels deserve a word."""
-    if len(sums.table) < 2:
+def check_distinct(table: LabelTable) -> None:
+    """Labels that are all the same are an error."""
+    if len(table) < 2:
         raise ValueError(
             "All rows have the same labels, so that labels tell nothing apart. Expected at least "
             "two distinct classes or label sets in y."
         )
+
+
+def check_label_vectors(sums: LabelSums) -> None:
+    """Labels that are all the same teach nothing; rows without labels deserve a word."""
+    check_distinct(sums.table)
     empty = np.diff(sums.table.vectors.indptr) == 0 if sums.table.is_binary else np.zeros(0, bool)
     if empty.any():
         warnings.warn(

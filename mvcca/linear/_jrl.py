@@ -20,8 +20,7 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation
 from mvcca.linear._estimator import LinearEstimator
 from mvcca.linear._group_sparse import GroupSparse, positive_reg
-from mvcca.linear._mlcca import _cross
-from mvcca.linear._rows import check_labels, mean_and_variance
+from mvcca.linear._rows import check_labels, mean_and_variance, weighted_cross
 from mvcca.views import Views
 
 
@@ -60,7 +59,7 @@ class _Rows:
     def gram(self, F: Any) -> np.ndarray:
         """Z̄ᵀ F Z̄ over as many of the rows as F has, centred by the labelled ones."""
         rows = self.all[: F.shape[0]]  # the labelled ones, or all
-        return _cross(rows, F, rows, self.mean, self.mean)
+        return weighted_cross(rows, F, rows, self.mean, self.mean)
 
 
 class JRL(LinearEstimator):
@@ -303,7 +302,7 @@ class JRL(LinearEstimator):
             M[p, p] += share * rows[p].gram(pairs @ pairs.T)
             M[q, q] += share * rows[q].gram(pairs.T @ pairs)
             A, B = rows[p].labelled, rows[q].labelled
-            M[p, q] = -share * _cross(A, pairs, B, rows[p].mean, rows[q].mean)
+            M[p, q] = -share * weighted_cross(A, pairs, B, rows[p].mean, rows[q].mean)
             M[q, p] = M[p, q].T
         B, constant = [], 0.0
         for name, view in rows.items():

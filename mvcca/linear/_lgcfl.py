@@ -20,7 +20,7 @@ from mvcca.linear._estimator import (
     variances_within,
 )
 from mvcca.linear._group_sparse import GroupSparse, positive_reg
-from mvcca.linear._mvmlcca import _Statistic
+from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.statistics import LabelSums
 from mvcca.statistics._moments import column_slices
 
@@ -147,7 +147,9 @@ class LGCFL(LinearEstimator):
         views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
         reg = positive_reg(self._reg_of_views(views.names, views))
         rows, rotations = in_row_space(views, weights, reg)
-        self._solve(_Statistic.of(rows, table, codes, weights, with_moments=True), reg, rotations)
+        self._solve(
+            LabelStatistic.of(rows, table, codes, weights, with_moments=True), reg, rotations
+        )
         self._statistic = None
         return self
 
@@ -175,14 +177,14 @@ class LGCFL(LinearEstimator):
         first = self._is_first_batch()
         batch = self._open_supervised_fit(X, y, sample_weight, reset=first)
         reg = positive_reg(self._reg_of_views(batch[0].names, None))
-        statistic = self._with_earlier(_Statistic.of(*batch, with_moments=True))
+        statistic = self._with_earlier(LabelStatistic.of(*batch, with_moments=True))
         self._solve(statistic, reg, {})
         self._statistic = statistic.at_home()
         return self
 
     def _solve(
         self,
-        statistic: _Statistic,
+        statistic: LabelStatistic,
         reg: Mapping[str, float],
         rotations: Mapping[str, Rotation],
     ) -> None:

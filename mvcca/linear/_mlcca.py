@@ -10,11 +10,10 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca._backend import at_home, precision
+from mvcca._backend import precision
 from mvcca.base import all_or_nothing
 from mvcca.linalg import canonical_directions
 from mvcca.linear._estimator import (
@@ -32,6 +31,7 @@ from mvcca.linear._label_weighted import (
     LabelWeightedEstimator,
 )
 from mvcca.linear._neighbors import nearest_label_pairs
+from mvcca.linear._rows import weighted_cross
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.statistics._moments import _ROUNDING, column_slices
@@ -335,7 +335,7 @@ class MLCCA(LabelWeightedEstimator):
             )
             wp, wq = data.weights_of(p), data.weights_of(q)
             F = F.multiply(wp[:, None]).multiply(wq[None, :]).tocsr() / F.nnz
-            between[p, q] = _cross(views[p], F, views[q], mean[p], mean[q])
+            between[p, q] = weighted_cross(views[p], F, views[q], mean[p], mean[q])
             share = max(1, len(names) - 1)
             row_weights[p] += F.sum(axis=1) / share
             if p != q:
@@ -408,21 +408,3 @@ def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
     rounding = max(_ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean
     shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved
     return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)
-
-
-def _cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
-    """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
-    X, Y = at_home(X), at_home(Y)
-    if not issparse(X):
-        X, mean_x = X - mean_x, np.zeros_like(mean_x)
-    if not issparse(Y):
-        Y, mean_y = Y - mean_y, np.zeros_like(mean_y)
-    product = (F.T @ X).T @ Y if X.shape[1] <= Y.shape[1] else X.T @ (F @ Y)
-    product = product.toarray() if hasattr(product, "toarray") else np.asarray(product)
-    from_x, from_y = X.T @ F.sum(axis=1), Y.T @ F.sum(axis=0)
-    return (
-        product
-        - np.outer(from_x, mean_y)
-        - np.outer(mean_x, from_y)
-        + F.sum() * np.outer(mean_x, mean_y)
-    )

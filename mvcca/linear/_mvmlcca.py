@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import all_or_nothing
-from mvcca.labels import LabelTable
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._estimator import (
     blocks_between,
@@ -19,56 +17,18 @@ from mvcca.linear._estimator import (
     check_label_vectors,
     in_row_space,
     input_precision,
-    own_moments,
     variances_within,
     whiten,
     with_ridge,
 )
+from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
     LabelledViews,
     LabelWeightedEstimator,
 )
 from mvcca.similarity import Similarity
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
-from mvcca.views import Views
-
-Sums = TypeVar("Sums", LabelSums, LabelFeatureSums)
-
-
-@dataclass(frozen=True, eq=False)
-class _Statistic(Generic[Sums]):
-    """Label sums of all views and, for the ordinary constraint, the moments of each."""
-
-    sums: Sums
-    moments: Mapping[str, Moments]
-
-    @classmethod
-    def of(
-        cls,
-        views: Views,
-        table: LabelTable,
-        codes: Mapping[str, np.ndarray],
-        weights: np.ndarray | None,
-        with_moments: bool,
-    ) -> _Statistic[LabelSums]:
-        moments = own_moments(views, weights) if with_moments else {}
-        return _Statistic(LabelSums.of(views, table, codes, weights), moments)
-
-    @classmethod
-    def by_features(
-        cls, drawn: DrawnLabelFeatures, rows: LabelledViews, with_moments: bool
-    ) -> _Statistic[LabelFeatureSums]:
-        moments = own_moments(rows.views, rows.weights) if with_moments else {}
-        return _Statistic(drawn.sums(rows), moments)
-
-    def __add__(self, other: _Statistic[Sums]) -> _Statistic[Sums]:
-        moments = {name: own + other.moments[name] for name, own in self.moments.items()}
-        return _Statistic(self.sums + other.sums, moments)
-
-    def at_home(self) -> _Statistic[Sums]:
-        """The same to be kept: a cluster may be gone when the next batch comes."""
-        return _Statistic(self.sums.at_home(), self.moments)
+from mvcca.statistics import LabelFeatureSums, LabelSums
 
 
 class MVMLCCA(LabelWeightedEstimator):
@@ -273,15 +233,15 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def _statistic_of(
         self, rows: LabelledViews, drawn: DrawnLabelFeatures | None
-    ) -> _Statistic[LabelSums] | _Statistic[LabelFeatureSums]:
+    ) -> LabelStatistic[LabelSums] | LabelStatistic[LabelFeatureSums]:
         with_moments = self.within == "sample"
         if drawn is not None:
-            return _Statistic.by_features(drawn, rows, with_moments)
-        return _Statistic.of(rows.views, rows.table, rows.codes, rows.weights, with_moments)
+            return LabelStatistic.by_features(drawn, rows, with_moments)
+        return LabelStatistic.of(rows.views, rows.table, rows.codes, rows.weights, with_moments)
 
     def _solve(
         self,
-        statistic: _Statistic[LabelSums] | _Statistic[LabelFeatureSums],
+        statistic: LabelStatistic[LabelSums] | LabelStatistic[LabelFeatureSums],
         reg: Mapping[str, float],
         rotations: Mapping[str, Rotation],
         precision: float,

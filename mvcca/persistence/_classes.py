@@ -29,7 +29,7 @@ from sklearn.preprocessing import (
 from mvcca import compose, kernel, linear
 from mvcca.kernel import _features, _kernels, _ncca
 from mvcca.labels import LabelTable
-from mvcca.linear import _label_weighted, _mlcca, _mvmlcca
+from mvcca.linear import _label_statistic, _label_weighted, _mlcca
 from mvcca.persistence._values import ClassOf, NotStorable
 from mvcca.retrieval import RetrievalIndex
 from mvcca.similarity import FourierLabelFeatures, LandmarkLabelFeatures
@@ -178,7 +178,7 @@ CLASSES: Mapping[str, ClassOf] = {
     "LabelFeatureSums": _of_fields(LabelFeatureSums),
     "Moments": _of_fields(Moments),
     "LabelledRows": replace(_of_fields(_mlcca._LabelledRows), make=_make_labelled_rows),
-    "MVMLCCAStatistic": _of_fields(_mvmlcca._Statistic),
+    "MVMLCCAStatistic": _of_fields(_label_statistic.LabelStatistic),
     "DrawnLabelFeatures": _of_fields(_label_weighted.DrawnLabelFeatures),
     "FourierLabelFeatures": _of_fields(FourierLabelFeatures),
     "LandmarkLabelFeatures": _of_fields(LandmarkLabelFeatures),

@@ -107,7 +107,7 @@ def accumulate(
                 del block  # before the next is there
             return
         rows = max(part.stop - part.start for part in slices)
-        block_bytes = rows * (_row_bytes(views) if row_bytes is None else row_bytes)
+        block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
         load = Workload(rows, 2 * block_bytes, 3 * bytes_of(start))  # with what of(block) needs
         yield from cluster.map(of, views, along, todo, load)
 
@@ -142,7 +142,7 @@ def row_blocks(views: Views, at_least: int = 1, row_bytes: int | None = None) ->
     if not len(views):  # of a view that none of a batch's objects is seen in
         return iter([slice(0, 0)])
     if row_bytes is None:
-        row_bytes = _row_bytes(views)
+        row_bytes = row_bytes_of(views)
     if views.is_lazy:  # one block is read while another is worked on
         row_bytes *= 2
     chunks = _chunks(views)
@@ -170,7 +170,8 @@ def uses_device(views: Views) -> bool:
     return bool(get_config().device) or any(is_device_array(block) for _, block in views.items())
 
 
-def _row_bytes(views: Views) -> int:
+def row_bytes_of(views: Views) -> int:
+    """What the numbers of an object take in memory, all views together."""
     return sum(precision(block).itemsize * block.shape[1] for _, block in views.items())
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import precision
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelFeatures
-from mvcca.statistics._accumulate import accumulate
+from mvcca.statistics._accumulate import accumulate, row_bytes_of
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
@@ -86,7 +85,7 @@ class LabelFeatureSums:
             lines[views.seen[:, v], v] = codes[name]
 
         m, n_views = features.n_features, len(views.names)
-        row_bytes = sum(precision(block).itemsize * block.shape[1] for _, block in views.items())
+        row_bytes = row_bytes_of(views)
         row_bytes += 8 * n_views * (m + table.vectors.shape[1])
         start = cls.of_nothing(views.widths, m)
         return accumulate(
