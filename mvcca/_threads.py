@@ -28,20 +28,27 @@ _lent: ContextVar[int | None] = ContextVar("mvcca_lent_threads", default=None)
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
     """The results of `function` for all blocks, in order."""
+    return list(one_by_one(function, blocks))
+
+
+def one_by_one(function: Callable[[slice], T], blocks: Iterable[slice]) -> Iterator[T]:
+    """The same, each as soon as it is there: those that are done with need not be held."""
     blocks = list(blocks)
     allowed = _lent.get() or _n_blas_threads()
     if len(blocks) == 1 and allowed > _n_blas_threads():  # then BLAS has the cores to itself
         with _blas().limit(limits=allowed):
-            return [function(blocks[0])]
+            yield function(blocks[0])
+        return
     n_threads = min(allowed, len(blocks))
     if n_threads < 2 or not _turn.acquire(blocking=False):  # the cores have work already
-        return [function(block) for block in blocks]
+        yield from map(function, blocks)
+        return
     try:
         with _blas().limit(limits=1):
             if _n_blas_threads() > 1:  # another thread holds the limit: BLAS uses the cores
                 n_threads = 1
             with ThreadPoolExecutor(n_threads) as pool:
-                return list(pool.map(function, blocks))
+                yield from pool.map(function, blocks)
     finally:
         _turn.release()
 

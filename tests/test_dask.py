@@ -100,7 +100,10 @@ def same_model(model, expected, tolerance):
     for name, weights in expected.weights_.items():
         scale = np.abs(weights).max()
         assert np.abs(model.weights_[name] - weights).max() <= tolerance * scale
-        assert_allclose(model.means_[name], expected.means_[name], rtol=tolerance)
+        largest = np.abs(expected.means_[name]).max()
+        assert_allclose(
+            model.means_[name], expected.means_[name], rtol=tolerance, atol=tolerance * largest
+        )
 
 
 def same_bits(model, expected):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
+from functools import partial
+from threading import local
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._backend import at_home, in_one_place, namespace
-from mvcca._threads import each
+from mvcca._threads import one_by_one
 from mvcca.statistics._accumulate import accumulate, uses_device
 from mvcca.statistics._device_scatter import device_scatter
 from mvcca.views import Views, take_rows
@@ -21,11 +21,12 @@ from mvcca.views import Views, take_rows
 _ROUNDING = 32 * np.finfo(np.float64).eps
 
 _STEP = 16  # every so many rows of a piece tell about where its mean is
-_SHIFTED = 0.1  # share of the squares about that place above which the true mean is taken instead
+_SHIFTED = 0.5  # share of the squares about that place above which the true mean is taken instead
 
 _DEVICE_BLOCKS = 32  # of the least size, together
+_MEMORY_BLOCKS = 32
 
-_PIECE_BYTES = 4 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
+_PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
 _PIECE_ROWS = 2**14  # added up in float32 before float64 takes over
 
 
@@ -77,6 +78,8 @@ class Moments:
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
         if uses_device(views):  # from where (D, D) scatter has a long way home
             least *= _DEVICE_BLOCKS
+        elif not views.is_lazy and _are_dense_pairs(views):  # which are cut into pieces anyway
+            least *= _MEMORY_BLOCKS
         return accumulate(_moments_of_block, start, views, weights, at_least=least, on_device=True)
 
     @classmethod
@@ -203,7 +206,7 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
     means = np.zeros((len(columns), n_features))
     scatter = np.zeros((n_features, n_features))
-    if views.is_paired and not any(issparse(block) for _, block in views.items()):
+    if _are_dense_pairs(views):
         means[:], scatter = _paired_scatter(views, weights)
     else:
         for p, q, A, B, w in _shared_rows(views, weights):
@@ -216,6 +219,10 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
     relative = [_ROUNDING if issparse(block) else _ROUNDING**2 for _, block in views.items()]
     _clear_rounding(scatter, own, np.repeat(np.diag(counts), widths), np.repeat(relative, widths))
     return Moments(views.widths, counts, means, scatter)
+
+
+def _are_dense_pairs(views: Views) -> bool:
+    return views.is_paired and not any(issparse(block) for _, block in views.items())
 
 
 def _paired_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -233,15 +240,18 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     blocks = list(dict(views.items()).values())
     dtype = np.result_type(*blocks)
     width = views.shape[1]
-    n_rows = min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS)
-    n_rows = max(n_rows, _least_rows(views.widths), 1)
+    # Of few rows the product itself costs less than what is added to the sum of all.
+    n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
     starts = range(0, len(views), n_rows) or [0]
     pieces = [slice(start, min(start + n_rows, len(views))) for start in starts]
     w = np.ones(len(views), dtype=dtype) if weights is None else weights.astype(dtype)
     totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
+    buffers = local()  # one of each thread, for all its pieces
 
     def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
-        centred = np.empty((rows.stop - rows.start, width + 1), dtype)
+        if not hasattr(buffers, "piece"):
+            buffers.piece = np.empty((min(n_rows, len(views)), width + 1), dtype)
+        centred = buffers.piece[: rows.stop - rows.start]
         end = 0
         for block in blocks:
             start, end = end, end + block.shape[1]
@@ -266,11 +276,14 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
             return multiplied(rows, shifts + residue)
         return result
 
-    shifts, residues, products = zip(*each(piece, pieces), strict=True)
+    scatter, shifts, residues = np.zeros((width, width)), [], []
+    for shift, left, product in one_by_one(piece, pieces):
+        shifts.append(shift)
+        residues.append(left)
+        scatter += product
     residue = np.array(residues, dtype=np.float64)
     means = np.array(shifts, dtype=np.float64) + residue
     mean = _share(totals) @ means
-    scatter = reduce(add, products[1:], products[0].astype(np.float64, copy=False))
     apart = means - mean
     if len(pieces) > 1:
         scatter += (totals[:, None] * apart).T @ apart
