@@ -318,7 +318,7 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(estimator, epoch, tmp_path):
         np.testing.assert_array_equal(resumed.transform(valid)[name], scores)
 
 
-def test_refinement_goes_on_where_it_was_interrupted(tmp_path):
+def test_refinement_goes_on_where_it_was_interrupted_among_other_callbacks(tmp_path):
     objective = Scripted([2, 1] + [3] * 30)
     estimator = EncoderCCA(
         2, objective=objective, hidden_layer_sizes=(4,), callbacks=[Refinement(3, 2, 3)]
@@ -329,8 +329,9 @@ def test_refinement_goes_on_where_it_was_interrupted(tmp_path):
             copy.deepcopy(estimator).set_params(callbacks=[Refinement(3, 2, 3), Interrupt(8)]).fit(
                 views(), X_val=views(50, seed=1)
             )
-        resumed = copy.deepcopy(estimator).set_params(callbacks=[Refinement(3, 2, 3), Callback()])
-        resumed.fit(views(), X_val=views(50, seed=1))
+        resumed = copy.deepcopy(estimator).set_params(callbacks=[Callback(), Refinement(3, 2, 3)])
+        with config_context(progress=True):  # a callback more
+            resumed.fit(views(), X_val=views(50, seed=1))
     np.testing.assert_array_equal(
         resumed.history_["learning_rate"], whole.history_["learning_rate"]
     )

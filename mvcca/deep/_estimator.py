@@ -5,6 +5,7 @@ What is trained is each estimator's own business: `_encoder`, `_objective`, `_ow
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
@@ -21,6 +22,7 @@ from torch import nn
 from mvcca.base import all_or_nothing
 from mvcca.config import get_config
 from mvcca.deep._host import device_named
+from mvcca.deep._training_state import TrainingState
 from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.samplers import ShuffledBatches
@@ -66,6 +68,7 @@ class DeepEstimator(MVCCA):
     encoders_: dict[str, nn.Module]
     history_: dict[str, np.ndarray]
     best_epoch_: int
+    _statistic: TrainingState  # what partial_fit goes on from
 
     def __init__(
         self,
@@ -143,7 +146,9 @@ class DeepEstimator(MVCCA):
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Train for one epoch more, with the optimiser as it was left, also by `fit`.
 
-        The linear CCA at the end is that of these rows: those of earlier calls are gone.
+        The linear CCA at the end is that of these rows: those of earlier calls are gone. Parameters
+        that were changed in between take effect, but for those that shape networks or optimiser.
+        A model that was saved with ``statistic=False`` starts over, with a warning.
 
         Parameters
         ----------
@@ -157,17 +162,18 @@ class DeepEstimator(MVCCA):
         Raises
         ------
         ValueError
-            As in `fit`; also for other views than before.
+            As in `fit`; also for other views than before, or if parameters ask for other networks
+            or another optimiser than there are.
         """
         self._validate_params()
-        first = not hasattr(self, "_trainer")
+        first = self._is_first_batch()
         views = self._open_pairs(X, y, reset=first)
         if first:
             seeds = check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
             trainer = self._new_trainer(views, seeds[:3])
         else:
-            trainer = deepcopy(self._trainer)  # the one that is kept if this is interrupted
-            trainer.move_to(device_named(self.device))
+            trainer = self._new_trainer(views, [0, 0, 0])  # what is drawn is replaced
+            self._statistic.resume(trainer, self._decisive_params())
         trainer.train(views, 1)
         return self._finish(trainer, views)
 
@@ -210,6 +216,18 @@ class DeepEstimator(MVCCA):
         """Attributes that say something of the networks."""
 
     # ---- the parts of fit ------------------------------------------------------------------------
+
+    def _is_first_batch(self) -> bool:
+        if hasattr(self, "_statistic"):
+            return False
+        if hasattr(self, "weights_"):
+            warnings.warn(
+                "partial_fit starts over, with new networks: the model was saved without the state "
+                "of its training (statistic=False).",
+                UserWarning,
+                stacklevel=4,
+            )
+        return True
 
     def _open_pairs(self, X: Any, y: Any, *, reset: bool) -> Views:
         views = self._open_fit(X, y, None, reset=reset)[0]
@@ -305,9 +323,12 @@ class DeepEstimator(MVCCA):
 
     def _fingerprint(self, views: Views) -> str:
         """Of all that decides how a training goes on, but for how long."""
-        free = {"max_epochs", "callbacks", "encoders", "device", "random_state"}
-        params = {n: v for n, v in self.get_params(deep=False).items() if n not in free}
+        params = {n: v for n, v in self._decisive_params().items() if n != "encoders"}
         return fingerprint_of(views, f"{type(self).__name__} {sorted(params.items())!r}")
+
+    def _decisive_params(self) -> dict[str, Any]:
+        free = {"max_epochs", "callbacks", "device", "random_state"}
+        return {n: v for n, v in self.get_params(deep=False).items() if n not in free}
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         """Linear CCA of what the networks make of all rows, and the attributes."""
@@ -320,7 +341,7 @@ class DeepEstimator(MVCCA):
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
         self._solve(Problem.of(moments, reg, {}), _SINGLE)
-        self._trainer = trainer
+        self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         columns = {name: None for figures in trainer.history for name in figures}
         self.history_ = {

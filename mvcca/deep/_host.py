@@ -76,7 +76,7 @@ class Draws:
                 torch.manual_seed(self._seed)
             else:
                 torch.set_rng_state(self.states[0].cpu())
-                for state, where in zip(self.states[1:], cuda, strict=True):
+                for state, where in zip(self.states[1:], cuda, strict=False):  # it may have moved
                     torch.cuda.set_rng_state(state.cpu(), where)
             try:
                 yield

@@ -1,6 +1,7 @@
-"""States of training: trees of tensors and plain values, copied, and kept in a file.
+"""States of training: trees of tensors and plain values, copied, and as JSON with arrays beside it.
 
-The file is that of `mvcca._archive`: arrays and JSON, checked and never pickled.
+Checkpoints are such a tree in a file of `mvcca._archive`, checked and never pickled. What a trainer
+takes up of it is the business of `mvcca.deep._training_state`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def copied(tree: Any) -> Any:
 
 def write(path: Path, tree: Any, fingerprint: str) -> None:
     """Keep a state, whole or not at all."""
-    arrays: dict[str, np.ndarray] = {}
-    write_archive(path, arrays, {"fingerprint": fingerprint, "state": _encoded(tree, arrays)})
+    state, arrays = taken_apart(tree)
+    write_archive(path, arrays, {"fingerprint": fingerprint, "state": state})
 
 
 def read(path: Path, fingerprint: str) -> Any:
@@ -46,7 +47,26 @@ def read(path: Path, fingerprint: str) -> Any:
             f"The checkpoint {path} is of a fit of other data or parameters, or the files have "
             "changed since. Give the same, or remove the checkpoint to start over."
         )
-    return _decoded(content["state"], arrays)
+    return put_together(content["state"], arrays)
+
+
+def taken_apart(tree: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    """What JSON can hold of a tree, and the arrays that this names."""
+    arrays: dict[str, np.ndarray] = {}
+    return _encoded(tree, arrays), arrays
+
+
+def put_together(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The tree again, with tensors of its own."""
+    if isinstance(node, list):
+        return [put_together(part, arrays) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if "tensor" in node:
+        return torch.tensor(arrays[node["tensor"]])
+    if "float" in node:
+        return float(node["float"])
+    return {key: put_together(part, arrays) for key, part in node["items"]}
 
 
 def _encoded(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -61,15 +81,3 @@ def _encoded(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(tree, float) and not np.isfinite(tree):
         return {"float": str(tree)}
     return tree
-
-
-def _decoded(node: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if isinstance(node, list):
-        return [_decoded(part, arrays) for part in node]
-    if not isinstance(node, dict):
-        return node
-    if "tensor" in node:
-        return torch.from_numpy(np.array(arrays[node["tensor"]]))
-    if "float" in node:
-        return float(node["float"])
-    return {key: _decoded(part, arrays) for key, part in node["items"]}

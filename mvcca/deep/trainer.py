@@ -299,7 +299,7 @@ class Trainer:
             "history": [dict(figures) for figures in self.history],
             "sampler": self.rng.bit_generator.state,
             "draws": self.draws.states,
-            "callbacks": [callback.state_dict() for callback in self.callbacks],
+            "callbacks": [[type(c).__name__, c.state_dict()] for c in self.callbacks],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -310,8 +310,12 @@ class Trainer:
         self.history = [dict(figures) for figures in state["history"]]
         self.rng.bit_generator.state = state["sampler"]
         self.draws.states = state["draws"]
-        for callback, its_state in zip(self.callbacks, state["callbacks"], strict=True):
-            callback.load_state_dict(its_state)
+        memories = list(state["callbacks"])
+        for callback in self.callbacks:  # of each class in order; others start afresh
+            names = [name for name, _ in memories]
+            if type(callback).__name__ in names:
+                memory = memories.pop(names.index(type(callback).__name__))[1]
+                callback.load_state_dict(_state.copied(memory))
 
     def move_to(self, device: torch.device) -> None:
         """Networks, objective and the optimiser's state to a device."""

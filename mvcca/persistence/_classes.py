@@ -1,7 +1,8 @@
 """The table of classes that a model file may name, and how each is taken apart and made again.
 
-Estimators are their parameters and attributes, so that a new one in `mvcca.linear`, `mvcca.kernel`
-or `mvcca.compose` is here by being public there. Other things that they hold have a line each.
+Estimators are their parameters and attributes, so that a new one in `mvcca.linear`, `mvcca.kernel`,
+`mvcca.deep` or `mvcca.compose` is here by being public there. Other things that they hold have a
+line each; those of deep models have theirs in `mvcca.deep._storage`, and are here on demand.
 """
 
 from __future__ import annotations
@@ -150,12 +151,13 @@ def _make_index(parts: dict[str, Any]) -> RetrievalIndex:
 
 # ---- the table -----------------------------------------------------------------------------------
 
-_OURS = [
-    public
-    for module in (compose, kernel, linear)
-    for public in (getattr(module, name) for name in module.__all__)
-    if isclass(public) and issubclass(public, BaseEstimator)
-]
+
+def _estimators_of(*modules: Any) -> list[type[BaseEstimator]]:
+    public = [getattr(module, name) for module in modules for name in module.__all__]
+    return [thing for thing in public if isclass(thing) and issubclass(thing, BaseEstimator)]
+
+
+_OURS = _estimators_of(compose, kernel, linear)
 _THEIRS = [
     FunctionTransformer,
     MaxAbsScaler,
@@ -188,9 +190,22 @@ CLASSES: Mapping[str, ClassOf] = {
     "Smoother": _of_fields(_ncca.Smoother),
     "NearestNeighbors": ClassOf(NearestNeighbors, _parts_of_search, _make_search),
 }
-MODELS = {*_OURS, Pipeline, RetrievalIndex}
 
 
-def name_of(cls: type) -> str:
-    """What a class is called in files."""
-    return next((name for name, known in CLASSES.items() if known.type is cls), cls.__qualname__)
+def with_deep() -> dict[str, ClassOf]:
+    """The table with deep models, which need torch."""
+    from mvcca import deep
+    from mvcca.deep._storage import STORED
+
+    estimators = {cls.__name__: _estimator(cls) for cls in _estimators_of(deep)}
+    return {**CLASSES, **estimators, **{name: ClassOf(*row) for name, row in STORED.items()}}
+
+
+def models_in(classes: Mapping[str, ClassOf]) -> dict[type, str]:
+    """What `save` takes, and what it is called in files."""
+    return {
+        known.type: name
+        for name, known in classes.items()
+        if known.type in (Pipeline, RetrievalIndex)
+        or (issubclass(known.type, BaseEstimator) and _is_ours(known.type))
+    }

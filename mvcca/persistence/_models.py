@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.metadata import version
 from typing import Any
 
 from mvcca._archive import ModelFileError, not_ours, read_archive, write_archive
-from mvcca.persistence._classes import CLASSES, MODELS, name_of
+from mvcca.persistence._classes import CLASSES, models_in, with_deep
 from mvcca.persistence._values import NotStorable, Reader, Writer
 
 _KIND = "model"  # other archives are checkpoints
@@ -23,21 +24,23 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     Parameters
     ----------
     model : estimator, step, pipeline or index
-        An estimator of `mvcca`, a step of `mvcca.compose`, a `RetrievalIndex`, or a pipeline of
-        scikit-learn made of these and of `PCA`, `TruncatedSVD`, `TfidfTransformer`, `Normalizer`
-        and the scalers.
+        An estimator of `mvcca` or `mvcca.deep`, a step of `mvcca.compose`, a `RetrievalIndex`, or a
+        pipeline of scikit-learn made of these and of `PCA`, `TruncatedSVD`, `TfidfTransformer`,
+        `Normalizer` and the scalers.
     path : path
         The file, which is replaced if it exists.
     statistic : bool, default=True
         Keep what `partial_fit` has added up, so that it goes on after loading. It is as large as
-        the covariance of all features, for `MLCCA` as the rows themselves; without it
-        `partial_fit` starts over, and transforming is the same.
+        the covariance of all features, for `MLCCA` as the rows themselves, for deep models two or
+        three times the networks; without it `partial_fit` starts over, and transforming is the
+        same.
 
     Raises
     ------
     TypeError
-        If the model holds what a file cannot: a function (a kernel or similarity of your own), the
-        state of a random generator, an object of another library. The message says where.
+        If the model holds what a file cannot: a function (a kernel or similarity of your own), a
+        layer of your own, the state of a random generator, an object of another library. The
+        message says where.
     OSError
         If the file cannot be written.
 
@@ -57,19 +60,23 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     >>> mvcca.load(path).canonical_correlations_.round(3)
     array([0.796, 0.201])
     """
-    if type(model) not in MODELS:
+    classes = with_deep() if "mvcca.deep" in sys.modules else CLASSES
+    models = models_in(classes)
+    if type(model) not in models:
         raise NotStorable(
-            f"save takes a model: one of {', '.join(sorted(map(name_of, MODELS)))}; got "
+            f"save takes a model: one of {', '.join(sorted(models.values()))}; got "
             f"{type(model).__module__}.{type(model).__qualname__}."
         )
-    writer = Writer(CLASSES, skipped=() if statistic else ("_statistic",))
+    writer = Writer(classes, skipped=() if statistic else ("_statistic",))
     try:
-        root = writer.encode(model, name_of(type(model)))
+        root = writer.encode(model, models[type(model)])
     except NotStorable as error:
         if "._statistic" in str(error):
             error.add_note("Or save without it: save(model, path, statistic=False).")
         raise
-    write_archive(path, writer.arrays, {"kind": _KIND, "written by": _versions(), "model": root})
+    deep = not writer.kinds <= CLASSES.keys()
+    content = {"kind": _KIND, "written by": _versions(deep), "deep": deep, "model": root}
+    write_archive(path, writer.arrays, content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -92,6 +99,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If the file is damaged, holds no model, or was written by a later version of mvcca.
+    ImportError
+        If it holds a deep model, and torch is not installed.
     OSError
         If it cannot be opened.
 
@@ -102,18 +111,32 @@ def load(path: str | os.PathLike[str]) -> Any:
     arrays, content = read_archive(path)
     if content.get("kind") != _KIND or "model" not in content:
         not_ours(path, "was written by mvcca but holds no model (a checkpoint holds none)")
+    deep = bool(content.get("deep"))
     try:
-        model = Reader(CLASSES, arrays).decode(content["model"])
-    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        classes = with_deep() if deep else CLASSES
+    except ImportError as error:
+        raise ImportError(f"{os.fspath(path)} holds a deep model, and {error}") from error
+    try:
+        model = Reader(classes, arrays).decode(content["model"])
+    except (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ModelFileError(
             f"{os.fspath(path)} holds a model that cannot be put together here: {error}. It was "
-            f"written by {content.get('written by')}, and this is {_versions()}. Update what is "
-            "older; if nothing is, take another copy or fit and save again."
+            f"written by {content.get('written by')}, and this is {_versions(deep)}. Update what "
+            "is older; if nothing is, take another copy or fit and save again."
         ) from error
-    if type(model) not in MODELS:
+    if type(model) not in models_in(classes):
         not_ours(path, f"holds {type(model).__name__}, which is no model")
     return model
 
 
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("mvcca", "scikit-learn", "numpy")}
+def _versions(deep: bool) -> dict[str, str]:
+    libraries = ("mvcca", "scikit-learn", "numpy", *(["torch"] if deep else []))
+    return {name: version(name) for name in libraries}

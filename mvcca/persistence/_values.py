@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
-from sklearn.base import BaseEstimator
 
 from mvcca._archive import csr_of, csr_parts
 
@@ -36,12 +35,17 @@ class ClassOf:
 
 
 class Writer:
-    """Makes trees; `arrays` fills with what they refer to, under the names of where it stands."""
+    """Makes trees; `arrays` fills with what they refer to, under the names of where it stands.
+
+    An object that is there twice is stored once and stays one; `kinds` are those that are there.
+    """
 
     def __init__(self, classes: Mapping[str, ClassOf], skipped: Collection[str] = ()) -> None:
         self.arrays: dict[str, np.ndarray] = {}
+        self.kinds: set[str] = set()
         self._names: dict[int, str] = {}
-        self._kinds = {known.type: (name, known.parts) for name, known in classes.items()}
+        self._numbers: dict[int, tuple[int, Any]] = {}  # objects are held: their ids stay theirs
+        self._table = {known.type: (name, known.parts) for name, known in classes.items()}
         self._skipped = skipped
 
     def encode(self, value: Any, where: str) -> Any:
@@ -65,12 +69,25 @@ class Writer:
         if issparse(value) and type(value).__name__ in _CSR:
             names = {n: self._add(a, f"{where}.{n}") for n, a in csr_parts(value).items()}
             return {"is": type(value).__name__, "shape": list(value.shape), "arrays": names}
-        if type(value) in self._kinds:
-            kind, parts = self._kinds[type(value)]
-            kept = {n: part for n, part in parts(value).items() if n not in self._skipped}
-            named = {name: self.encode(part, f"{where}.{name}") for name, part in kept.items()}
-            return {"is": kind, "parts": named}
+        if id(value) in self._numbers:
+            return {"is": "again", "object": self._numbers[id(value)][0]}
+        if type(value) in self._table:
+            return self._object(value, where)
         raise NotStorable(f"{where} is {_described(value)}")
+
+    def _object(self, value: Any, where: str) -> dict[str, Any]:
+        kind, parts_of = self._table[type(value)]
+        try:
+            parts = parts_of(value)
+        except NotStorable:
+            raise
+        except TypeError as error:
+            raise NotStorable(f"{where} has no place in a file: {error}.") from error
+        kept = {name: part for name, part in parts.items() if name not in self._skipped}
+        named = {name: self.encode(part, f"{where}.{name}") for name, part in kept.items()}
+        self.kinds.add(kind)
+        self._numbers[id(value)] = len(self._numbers), value  # in the order they are made again
+        return {"is": kind, "parts": named}
 
     def _items(self, values: Any, where: str) -> list[Any]:
         return [self.encode(value, f"{where}[{i}]") for i, value in enumerate(values)]
@@ -108,6 +125,7 @@ class Reader:
     def __init__(self, classes: Mapping[str, ClassOf], arrays: Mapping[str, np.ndarray]) -> None:
         self._classes = classes
         self._arrays = arrays
+        self._made: list[Any] = []
 
     def decode(self, node: Any) -> Any:
         """The value of a tree."""
@@ -139,10 +157,13 @@ class Reader:
             case "csr_array" | "csr_matrix":
                 parts = {part: self._arrays[name] for part, name in node["arrays"].items()}
                 return csr_of(parts, tuple(node["shape"]), _CSR[kind])
+            case "again":
+                return self._made[node["object"]]
         if kind not in self._classes:
             raise ValueError(f"no class {kind!r} is known")
         parts = {name: self.decode(part) for name, part in node["parts"].items()}
-        return self._classes[kind].make(parts)
+        self._made.append(self._classes[kind].make(parts))
+        return self._made[-1]
 
 
 def _number_type(name: Any) -> np.dtype:
@@ -152,20 +173,27 @@ def _number_type(name: Any) -> np.dtype:
     return dtype
 
 
+_INTEGER = "whose state a file does not hold. Give an integer: model.set_params(random_state=0)"
+_ADVICE = {  # by a class that it is of, by name: torch need not be there
+    "numpy.random.mtrand.RandomState": _INTEGER,
+    "numpy.random._generator.Generator": _INTEGER,
+    "sklearn.base.BaseEstimator": "and files hold only estimators that are arrays and plain "
+    "parameters: those of mvcca, and PCA, TruncatedSVD, TfidfTransformer, Normalizer and the "
+    "scalers. Save its part on its own, by the means of its library",
+    "torch.nn.modules.module.Module": "and files hold no code: networks are stored if they are "
+    "torch.nn.Sequential of the usual layers of torch.nn and of those of mvcca.deep. Build it of "
+    "these, or keep model.encoders_[name].state_dict() by the means of torch",
+    "mvcca.deep.callbacks.Callback": "and files hold no code. Save without it: "
+    "model.set_params(callbacks=())",
+}
+
+
 def _described(value: Any) -> str:
     """What a value is, why that is not stored, and what to do."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, np.random.RandomState | np.random.Generator):
-        return (
-            f"a {kind}, whose state a file does not hold. Give an integer: "
-            "model.set_params(random_state=0)."
-        )
-    if isinstance(value, BaseEstimator):
-        return (
-            f"a {kind}, and files hold only estimators that are arrays and plain parameters: "
-            "those of mvcca, and PCA, TruncatedSVD, TfidfTransformer, Normalizer and the scalers. "
-            "Save its part on its own, by the means of its library."
-        )
+    for cls in type(value).__mro__:
+        if advice := _ADVICE.get(f"{cls.__module__}.{cls.__qualname__}"):
+            return f"a {kind}, {advice}."
     if callable(value):
         return (
             f"a function ({getattr(value, '__qualname__', kind)}), and files hold no code. Choose "
