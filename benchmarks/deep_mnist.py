@@ -7,15 +7,21 @@ The first prints a row per method, as RESULTS.md keeps it, with the published fi
 beside it; with --every also the figures of the epochs on the way, from a linear CCA fitted to what
 the networks make of all training images then. The weights are those of the lowest loss on the
 10,000 validation images. The second times an epoch of DCCA beside a bare torch loop that takes the
-same steps. Needs mnist.npz in the folder that MVCCA_DATA names.
+same steps, and beside cca-zoo's DCCA where `python benchmarks/peers --install` has installed it.
+Needs mnist.npz in the folder that MVCCA_DATA names.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,6 +33,9 @@ from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, CorrNet, SoftCCA, SoftHGR
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.functional import trace_norm
 from mvcca.measures import total_correlation
+
+PEERS = Path(__file__).with_name("peers")
+sys.path.append(str(PEERS))
 
 # With the settings that were chosen for MNIST in Friedlander and Wolf (2022), supplement, or, where
 # those fall short here, those of our own measurements.
@@ -123,23 +132,48 @@ def bare_epoch(views, n_components, device):
     return loss.item()
 
 
+@contextmanager
+def peer_epochs(views, n_epochs) -> Iterator[Callable[[], float] | None]:
+    """An epoch of cca-zoo's DCCA, which gives its CPU seconds; None where it is not installed."""
+    from environments import interpreter
+
+    python = interpreter("cca-zoo")
+    if python is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/views.npz", **dict(views.items()))
+        command = [python, PEERS / "deep_epoch.py", f"{folder}/views.npz", str(n_epochs)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, **pipes, stderr=subprocess.DEVNULL) as peer:
+
+            def epoch():
+                peer.stdin.write("\n")
+                peer.stdin.flush()
+                return float(peer.stdout.readline())
+
+            yield epoch
+
+
 def compare(data, options):
     views = data.train.views
-    model = DCCA(options.components, device=options.device, random_state=0)
-    model.partial_fit(views[:2000])
-    trainer = model._trainer
-    trainer.move_to(torch.device(options.device))
-
-    timings = in_turns(
-        {
-            "trainer": lambda: trainer.train(views, 1),
-            "bare torch loop": lambda: bare_epoch(views, options.components, options.device),
-        },
-        options.rounds,
-    )
+    trainer = DCCA(options.components, device=options.device)._new_trainer(views, [0, 1, 2])
+    contestants = {
+        "trainer": lambda: trainer.train(views, 1),
+        "bare torch loop": lambda: bare_epoch(views, options.components, options.device),
+    }
+    with peer_epochs(views, options.rounds + 1) as epoch:
+        used = []
+        if epoch is not None:
+            epoch()  # which starts everything
+            contestants["cca-zoo's DCCA"] = lambda: used.append(epoch())
+        timings = in_turns(contestants, options.rounds)
     for name, timing in timings.items():
+        timing.cpu = used if name.startswith("cca-zoo") else timing.cpu
         print(f"{name:16} {timing}")
-    print(f"trainer / bare: {ratio(*timings.values())}")
+    ours = timings.pop("trainer")
+    for name, timing in timings.items():
+        print(f"trainer / {name}: {ratio(ours, timing)}")
 
 
 def main():

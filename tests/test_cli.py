@@ -23,7 +23,7 @@ from mvcca import CCA, Views, evaluate_retrieval
 from mvcca.cli import main
 from mvcca.cli.case import Case, split
 from mvcca.cli.labels import Labels
-from mvcca.cli.methods import METHODS
+from mvcca.cli.methods import GROUPS, METHODS
 from mvcca.cli.progress import Progress
 from mvcca.cli.run import Settings, run_case
 
@@ -103,6 +103,36 @@ def test_python_m_mvcca_prints_the_version():
     assert answer.stdout == f"mvcca {mvcca.__version__}\n"
 
 
+WITHOUT_TORCH = """
+import sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'")
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare", "--methods", "cca,dcca"],
+        ["fit", "--method", "dcca", "-o", "model.mvcca"],
+    ],
+    ids=["compare", "fit"],
+)
+def test_without_torch_a_method_with_networks_is_one_line_that_names_the_extra(command):
+    arguments = [*command, "--view", "image=image.npy", "--view", "text=text.npy"]
+    program = f"{WITHOUT_TORCH}\nfrom mvcca.cli import main\nsys.exit(main({arguments}))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith("mvcca: error: dcca: ")
+    assert answer.stderr.endswith(": pip install mvcca[deep]\n")
+    assert answer.stderr.count("\n") == 1
+
+
 def test_help_lists_every_method_and_every_data_set(capsys):
     from mvcca.cli.demo import _LOADERS
 
@@ -139,10 +169,11 @@ def test_random_scores_retrieve_as_often_as_chance(capsys):
     assert float(figures(out)["random scores"][0]) == pytest.approx(0.25, abs=0.05)
 
 
-def test_every_method_of_the_table_runs(capsys):
+def test_every_method_without_networks_runs(capsys):
     code, out, _ = compare(capsys, "--methods", "all", "--n-components", "3")
     assert code == 0
-    assert figures(out).keys() == {method.title for method in METHODS.values()} | {"random scores"}
+    titles = {METHODS[name].title for name in GROUPS["all"]}
+    assert figures(out).keys() == titles | {"random scores"}
 
 
 def test_two_view_mvcca_prints_what_cca_prints(capsys):
@@ -499,6 +530,12 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
         (["--test-size", "1.5"], "expected a share below 1"),
         (["--methods", "cca", "--sigma", "2"], "--sigma is a parameter of none of cca"),
         (["--methods", "cluster-cca", "--similarity", "exp"], "--similarity is a parameter"),
+        (["--methods", "cca", "--epochs", "2"], "--epochs is a parameter of none of cca"),
+        (["--methods", "cca", "--hidden", "8"], "--hidden is a parameter of none of cca"),
+        (["--methods", "cca", "--device", "cpu"], "--device is a parameter of none of cca"),
+        (["--hidden", "8,x"], "at least 1, got 'x'"),
+        (["--validation-fraction", "1"], "expected a share below 1"),
+        (["--methods", "cca", "--deep"], "not allowed with argument --methods"),
         (["--view", "image=more.npy"], "--view names 'image' twice"),
         (["--view", "more.npy"], "expected NAME=FILE, got 'more.npy'"),
         (["--view=more=", ""], "expected NAME=FILE"),

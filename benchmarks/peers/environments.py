@@ -14,7 +14,7 @@ ENVIRONMENTS = ROOT / ".bench"
 # matplotlib that mvlearn asks for has no wheel for a Python as new as ours.
 OLD = ["numpy==1.26.4", "scipy==1.11.4"]
 REQUIREMENTS: dict[str, list[str]] = {
-    "cca-zoo": ["cca-zoo==4.0.1", f"--constraint={ROOT / 'tests/constraints.txt'}"],
+    "cca-zoo": ["cca-zoo[deep]==4.0.1", f"--constraint={ROOT / 'tests/constraints.txt'}"],
     "mvlearn": [*OLD, "scikit-learn==1.4.2", "matplotlib==3.8.4", "seaborn==0.13.2", "pandas<3"],
     "pyrcca": ["pyrcca==0.2", *OLD],
     "statsmodels": ["statsmodels==0.15.0", f"--constraint={ROOT / 'tests/constraints.txt'}"],

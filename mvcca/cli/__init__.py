@@ -2,12 +2,13 @@
 
 What stands here is what any Unix tool does: one-line errors, exit codes, interrupts and broken
 pipes. The commands are in `parser`, a file of its name each, and what they may be told in
-`arguments_of_comparisons`, `arguments_of_files` and `words`.
+`arguments_of_comparisons`, `arguments_of_files`, `arguments_of_networks` and `words`.
 
 `demo` and `compare` make cases, which `run` fits methods to, and `table` and `report` show what
 came of it. `fit`, `transform`, `search` and `info` go from files to files: `inputs`, `files` and
-`labels` read, `output` and `writing` write, `running` and `checkpoint` see to long work. Everything
-that does the work is imported when there is work to do.
+`labels` read, `output` and `writing` write, `running` and `checkpoint` see to long work. How deep
+methods are trained, in all of them, is in `networks`. Everything that does the work is imported
+when there is work to do.
 """
 
 from __future__ import annotations

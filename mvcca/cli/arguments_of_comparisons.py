@@ -9,7 +9,8 @@ from argparse import ArgumentParser
 
 from mvcca.cli import words
 from mvcca.cli.arguments_of_files import add_views_and_labels
-from mvcca.cli.methods import DEFAULT, listing
+from mvcca.cli.arguments_of_networks import add_networks
+from mvcca.cli.methods import DEFAULT, DEFAULT_DEEP, listing
 
 __all__ = ["DATA", "DEMO_NOTE", "add_to_compare", "add_to_demo"]
 
@@ -26,7 +27,8 @@ DATA = {
 }
 
 _METHODS_HELP = (
-    f"methods to compare [what they learn from], separated by commas, or 'all':\n{listing()}"
+    "methods to compare [what they learn from], separated by commas; 'all' are those without\n"
+    f"networks, 'deep' those with:\n{listing()}"
 )
 _DATA_HELP = "\n".join(f"  {name:15s}{text}" for name, text in DATA.items())
 
@@ -50,7 +52,8 @@ def add_to_demo(demo: ArgumentParser) -> None:
     demo.add_argument(
         "--parts",
         choices=("halves", "quadrants"),
-        help="views of the digits: two halves or four quadrants (default: each in turn)",
+        help="views of the digits: two halves or four quadrants (default: each in turn; of\n"
+        "networks the halves)",
     )
     demo.add_argument(
         "--labels",
@@ -79,12 +82,21 @@ def add_to_compare(compare: ArgumentParser) -> None:
 
 
 def _add_common(command: ArgumentParser, n_components: int | None, report: str | None) -> None:
-    command.add_argument(
+    which = command.add_mutually_exclusive_group()
+    which.add_argument(
         "--methods",
         type=words.methods,
         default=DEFAULT,
         metavar="NAME,...",
         help=f"{_METHODS_HELP}\n(default: {','.join(DEFAULT)})",
+    )
+    which.add_argument(
+        "--deep",
+        action="store_const",
+        const=DEFAULT_DEEP,
+        dest="methods",
+        help="the methods with networks, with cca and nkcca beside them; of digits this takes\n"
+        "about a minute",
     )
     command.add_argument(
         "--n-components",
@@ -97,10 +109,10 @@ def _add_common(command: ArgumentParser, n_components: int | None, report: str |
         "--reg",
         nargs="+",
         type=words.reg,
-        default=[0.1],
         metavar="REG",
-        help="ridge in units of each view's mean variance, or 'auto' (default: 0.1); of several\n"
-        "each method takes the one that does best on a fifth of the training objects",
+        help="ridge in units of each view's mean variance, or 'auto' (default: 0.1, and of\n"
+        "networks see below); of several each method takes the one that does best on a fifth\n"
+        "of the training objects",
     )
     command.add_argument(
         "--similarity",
@@ -139,3 +151,4 @@ def _add_common(command: ArgumentParser, n_components: int | None, report: str |
         command.add_argument(
             "--no-report", action="store_const", const=None, dest="report", help="write no page"
         )
+    add_networks(command)

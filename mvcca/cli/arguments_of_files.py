@@ -8,6 +8,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from mvcca.cli import words
+from mvcca.cli.arguments_of_networks import add_networks
 from mvcca.cli.methods import listing
 
 __all__ = [
@@ -67,7 +68,8 @@ def add_to_fit(fit: ArgumentParser) -> None:
         metavar="NAME=VALUE",
         dest="params",
         help="a parameter of the method, such as n_components=64, reg=1e-3 or\n"
-        'reg=\'{"image": 0.1, "text": 0}\'; those not given have the defaults of the library',
+        'reg=\'{"image": 0.1, "text": 0}\'; those not given have the defaults of the library,\n'
+        "but for networks see below",
     )
     _add_output(fit, "MODEL", "model file to write, such as model.mvcca", required=True)
     fit.add_argument(
@@ -91,9 +93,11 @@ def add_to_fit(fit: ArgumentParser) -> None:
     where.add_argument(
         "--device",
         metavar="NAME",
-        help="or compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs CuPy or torch)",
+        help="or compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs CuPy or torch); of\n"
+        "networks, train on auto, cpu, cuda, cuda:1 or mps (default: auto)",
     )
     _add_block_rows(fit)
+    add_networks(fit, device=False)
 
 
 def add_to_transform(transform: ArgumentParser) -> None:

@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
+from mvcca.cli.errors import in_one_line
+
 if TYPE_CHECKING:
     from mvcca.views import Views
 
-__all__ = ["DEFAULT", "METHODS", "Method", "listing"]
+__all__ = ["DEFAULT", "DEFAULT_DEEP", "GROUPS", "METHODS", "Method", "listing"]
+
+_OBJECTS = {"callbacks", "encoders"}  # parameters that no word of a command line can be
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,14 @@ class Method:
     learns_from: Literal["pairs", "labels", "labels as a view"]
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_deep(self) -> bool:
+        """Whether it trains networks, which takes torch and time."""
+        return self.home.startswith("mvcca.deep")
+
     def takes(self) -> set[str]:
         """Names of the parameters that the user can set."""
-        return set(inspect.signature(self._class()).parameters) - set(self.fixed)
+        return set(inspect.signature(self._class()).parameters) - set(self.fixed) - _OBJECTS
 
     def build(self, options: Mapping[str, Any]) -> Any:
         """The estimator, unfitted, with those options that it has parameters for."""
@@ -67,7 +76,8 @@ class Method:
 
     def _class(self) -> Any:
         module, name = self.home.split(":")
-        return getattr(import_module(module), name)
+        with in_one_line(f"{self.name}: "):  # torch may be missing
+            return getattr(import_module(module), name)
 
 
 _CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
@@ -151,14 +161,40 @@ _TABLE = (
     Method("lgcfl", "LGCFL", "regression of labels on few features", _LGCFL, "labels"),
     Method("jrl", "JRL", "the same, tied by pairs and nearest neighbours", _JRL, "labels"),
     Method("cmolrs", "CMOLRS", "low-rank similarity from triplets of rows", _CMOLRS, "labels"),
+    Method("dcca", "DCCA", "networks whose outputs correlate", "mvcca.deep:DCCA", "pairs"),
+    Method(
+        "ds-dcca",
+        "DS-DCCA",
+        "DCCA, the last layer scaled for every row",
+        "mvcca.deep:DSDCCA",
+        "pairs",
+    ),
+    Method("dccae", "DCCAE", "DCCA of autoencoders", "mvcca.deep:DCCAE", "pairs"),
+    Method("soft-cca", "Soft-CCA", "DCCA by decorrelation", "mvcca.deep:SoftCCA", "pairs"),
+    Method("soft-hgr", "Soft-HGR", "DCCA by traces of covariances", "mvcca.deep:SoftHGR", "pairs"),
+    Method("l0-cca", "L0-CCA", "DCCA of few features", "mvcca.deep:L0CCA", "pairs"),
+    Method("corrnet", "CorrNet", "one autoencoder of two views", "mvcca.deep:CorrNet", "pairs"),
 )
 
 METHODS = {method.name: method for method in _TABLE}
+GROUPS = {
+    "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
+    "deep": tuple(name for name, method in METHODS.items() if method.is_deep),
+}
+DEFAULT_DEEP = ("cca", "nkcca", *GROUPS["deep"])
 DEFAULT = ("cca", "mvcca", "three-view-cca", "mlcca", "mvmlcca", "mvmlcca-sample")
 
 
 def listing() -> str:
     """All methods with what they learn from, a line each, for the help."""
+    lines = {
+        name: f"  {name:15s}{method.summary} [{method.learns_from}]"
+        for name, method in METHODS.items()
+    }
     return "\n".join(
-        f"  {name:15s}{method.summary} [{method.learns_from}]" for name, method in METHODS.items()
+        [
+            *(lines[name] for name in GROUPS["all"]),
+            "of networks, which need torch (pip install mvcca[deep]) and time:",
+            *(lines[name] for name in GROUPS["deep"]),
+        ]
     )

@@ -56,6 +56,9 @@ def facts(name: str) -> dict[str, Any]:
     if hasattr(model, "view_names_"):
         found["views"] = {name: model._fitted_width(name) for name in model.view_names_}
         found["n_components"] = model.n_components_
+    if hasattr(model, "best_epoch_"):
+        found["epochs"] = len(model.history_["epoch"])
+        found["best_epoch"] = model.best_epoch_
     for spectrum in _SPECTRA:
         if hasattr(model, spectrum):
             found[spectrum.rstrip("_")] = _plain(getattr(model, spectrum))
@@ -71,6 +74,8 @@ def describe(found: dict[str, Any]) -> str:
         lines["components"] = str(found["n_components"])
     else:
         lines["views"] = "not fitted"
+    if "epochs" in found:
+        lines["epochs"] = f"{found['epochs']}, with the weights after number {found['best_epoch']}"
     spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in found), None)
     if spectrum is not None:
         lines[spectrum.replace("_", " ")] = _numbers(found[spectrum])

@@ -1,7 +1,7 @@
 """The commands, and which function runs each of them.
 
-What a command may be told stands in `arguments_of_comparisons` and `arguments_of_files`. Nothing
-but the standard library is imported before a command runs.
+What a command may be told stands in the modules `arguments_of_*`. Nothing but the standard library
+is imported before a command runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One line on the terminal that says what is being done, and is gone when it is done."""
+"""What is being done, on the terminal: a line that is gone when it is done, or lines that stay."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ class Progress:
         """Replace the line."""
         if self._shown:
             print(f"\r\x1b[K{message} ...", end="", file=sys.stderr, flush=True)
+
+    def keep(self, message: str) -> None:
+        """Put a line in its place that stays."""
+        self.clear()
+        if self._shown:
+            print(message, file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Leave an empty line for what is printed next."""

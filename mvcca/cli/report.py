@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
@@ -172,7 +173,8 @@ def _text(results: Results, item: Item) -> str:
 
 
 def _facts(results: Sequence[Results], settings: Settings, arguments: Sequence[str]) -> str:
-    versions = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    used = [*_LIBRARIES, *(["torch"] if "torch" in sys.modules else [])]
+    versions = ", ".join(f"{name} {version(name)}" for name in used)
     now = datetime.now().astimezone()
     with config_context(print_changed_only=False):
         fitted = [

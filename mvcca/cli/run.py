@@ -8,7 +8,7 @@ business.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.cli import networks
+from mvcca.cli.arguments_of_networks import FLAGS
 from mvcca.cli.case import Case, split
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.labels import Labels
@@ -26,6 +28,7 @@ from mvcca.retrieval.measure import Measure
 from mvcca.views import Views
 
 __all__ = [
+    "REG",
     "Fitted",
     "Outcome",
     "Settings",
@@ -35,6 +38,8 @@ __all__ = [
     "check_settings",
     "run_case",
 ]
+
+REG = 0.1
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class Settings:
     options : dict
         Parameters for all estimators that have them.
     regs : tuple of float or str
-        Ridges. Of several, each method takes the best on a fifth of the training objects.
+        Ridges. Of several, each method takes the best on a fifth of the training objects; without
+        any it is `REG`, and for networks as `mvcca.cli.networks` chooses.
     metrics : tuple of str
         Measures as `mvcca.retrieval.evaluate_retrieval` names them; the first one decides.
     relevance : {"pairs", "labels"} or None
@@ -122,7 +128,8 @@ def check_settings(settings: Settings) -> None:
             raise UsageError(str(error)) from error
     taken: set[str] = set().union(*(METHODS[name].takes() for name in settings.methods))
     for option in settings.options.keys() - taken - {"random_state"}:
-        raise UsageError(f"--{option} is a parameter of none of {', '.join(settings.methods)}")
+        flag = FLAGS.get(option, f"--{option}")
+        raise UsageError(f"{flag} is a parameter of none of {', '.join(settings.methods)}")
 
 
 def run_case(case: Case, settings: Settings, progress: Progress) -> list[Outcome]:
@@ -136,8 +143,9 @@ def run_case(case: Case, settings: Settings, progress: Progress) -> list[Outcome
     _check_relevance(case, settings)
     outcomes = []
     for name, kind in _runs(case, settings):
-        progress.say(f"{case.title}: {METHODS[name].title}")
-        outcomes.append(_run(METHODS[name], kind, case, settings))
+        title = f"{case.title}: {METHODS[name].title}"
+        progress.say(title)
+        outcomes.append(_run(METHODS[name], kind, case, settings, _within(title, progress.say)))
     skipped = [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
     if len(skipped) == len(outcomes):
         reasons = dict.fromkeys(f"{outcome.title}: {outcome.reason}" for outcome in skipped)
@@ -163,7 +171,9 @@ def _runs(case: Case, settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((name, kind) for kind in kinds or [""])
 
 
-def _run(method: Method, kind: str, case: Case, settings: Settings) -> Outcome:
+def _run(
+    method: Method, kind: str, case: Case, settings: Settings, say: Callable[[str], None]
+) -> Outcome:
     if method.learns_from == "pairs" and not case.has_pairs:
         return Skipped(method.title, "needs objects seen in two views; these are unpaired")
     if method.learns_from != "pairs" and not kind:
@@ -173,14 +183,16 @@ def _run(method: Method, kind: str, case: Case, settings: Settings) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            reg = _best_reg(method, case, labels, settings)
-            estimator = method.build({**settings.options, "reg": reg})
-            _warm_up(method, estimator, case.train, y)
+            parameters = _parameters(method, case, labels, settings, say)
+            estimator = method.build(parameters)
+            if not method.is_deep:
+                _warm_up(method, estimator, case.train, y)
             caught.clear()
             start = perf_counter()
-            method.fit(estimator, case.train, y)
+            with networks.told(estimator, say):
+                method.fit(estimator, case.train, y)
             seconds = perf_counter() - start
-        except ValueError as error:  # the estimator's own words for why it cannot
+        except (ValueError, RuntimeError) as error:  # the estimator's own words for why it cannot
             return Skipped(method.title, " ".join(str(error).split()))
         train, test = estimator.transform(case.train), estimator.transform(case.test)
         retrieval = _measure(test, case.test_relevance, settings)
@@ -196,27 +208,41 @@ def _run(method: Method, kind: str, case: Case, settings: Settings) -> Outcome:
     )
 
 
+def _within(title: str, say: Callable[[str], None]) -> Callable[[str], None]:
+    """Says what a method is at, after its title."""
+    return lambda at: say(f"{title}, {at}")
+
+
 def _learns_from(method: Method, kind: str, case: Case) -> str:
     if method.learns_from == "labels as a view" and case.has_pairs:
         return f"pairs, {kind}" if kind else "pairs"
     return "pairs" if method.learns_from == "pairs" else kind
 
 
-def _best_reg(method: Method, case: Case, labels: Labels | None, settings: Settings) -> Any:
-    """The ridge that does best on a fifth of the training objects, where several are given."""
-    if len(settings.regs) == 1:
-        return settings.regs[0]
-    fit, held_out = split(case.train, 0.2, settings.seed)
-    relevance = None if case.train_relevance is None else case.train_relevance[held_out]
-    y = None if labels is None else labels[fit].vectors
+def _parameters(
+    method: Method,
+    case: Case,
+    labels: Labels | None,
+    settings: Settings,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """What the user chose, or what is usual; of several ridges, the one that does best."""
+    usual = networks.usual(method, settings.options, len(case.train))
+    parameters = {"reg": REG, **usual, **settings.options}
+    if len(settings.regs) > 1:
+        fit, held_out = split(case.train, 0.2, settings.seed)
+        relevance = None if case.train_relevance is None else case.train_relevance[held_out]
+        y = None if labels is None else labels[fit].vectors
 
-    def goodness(reg: float | str) -> float:
-        estimator = method.build({**settings.options, "reg": reg})
-        method.fit(estimator, case.train[fit], y)
-        scores = estimator.transform(case.train[held_out])
-        return _goodness(_measure(scores, relevance, settings))
+        def goodness(reg: float | str) -> float:
+            estimator = method.build({**parameters, "reg": reg})
+            with networks.told(estimator, _within(f"reg {reg}", say)):
+                method.fit(estimator, case.train[fit], y)
+            scores = estimator.transform(case.train[held_out])
+            return _goodness(_measure(scores, relevance, settings))
 
-    return max(settings.regs, key=goodness)
+        return {**parameters, "reg": max(settings.regs, key=goodness)}
+    return {**parameters, **({"reg": settings.regs[0]} if settings.regs else {})}
 
 
 def _warm_up(method: Method, estimator: Any, views: Views, y: Any) -> None:

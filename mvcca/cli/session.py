@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from threadpoolctl import threadpool_limits
 
+from mvcca.cli.arguments_of_networks import chosen_for_networks
 from mvcca.cli.case import Case
 from mvcca.cli.errors import CommandError
 from mvcca.cli.output import writable
@@ -67,10 +68,11 @@ def run_cases(cases: Sequence[Case], options: Namespace, n_components: int) -> N
 def _settings(options: Namespace, n_components: int) -> Settings:
     chosen = {"similarity": options.similarity, "sigma": options.sigma}
     given = {name: value for name, value in chosen.items() if value is not None}
+    given |= chosen_for_networks(options)
     return Settings(
         methods=options.methods,
         options={"n_components": n_components, "random_state": options.seed, **given},
-        regs=tuple(options.reg),
+        regs=tuple(options.reg or ()),
         metrics=tuple(name.lower() for name in options.metrics),
         relevance=options.relevance,
         seed=options.seed,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from textwrap import fill
 
 from mvcca.cli.case import Case
-from mvcca.cli.run import Fitted, Outcome, Settings, Skipped, best_of
+from mvcca.cli.run import REG, Fitted, Outcome, Settings, Skipped, best_of
 from mvcca.retrieval import RetrievalTable
 from mvcca.retrieval.measure import Measure
 
@@ -107,7 +107,12 @@ class Results:
             case,
             fitted,
             best,
-            about=[*case.describe(), _right_items(case, settings), _settings(settings)],
+            about=[
+                *case.describe(),
+                _right_items(case, settings),
+                _settings(settings),
+                *_networks(fitted),
+            ],
             header=header,
             lines=[*lines, Line(cells, kind="chance")],
             notes=notes,
@@ -154,9 +159,26 @@ def _right_items(case: Case, settings: Settings) -> str:
 
 def _settings(settings: Settings) -> str:
     """What holds for all methods."""
-    regs = " or ".join(map(str, settings.regs))
+    regs = " or ".join(map(str, settings.regs or (REG,)))
     n_components, seed = settings.options["n_components"], settings.seed
     return f"settings: {n_components} components, reg {regs}, seed {seed}"
+
+
+def _networks(fitted: Sequence[Fitted]) -> list[str]:
+    """How networks were trained: a line for those that were trained alike."""
+    trained: dict[str, list[str]] = {}
+    for outcome in fitted:
+        parameters = outcome.estimator.get_params(deep=False)
+        if "max_epochs" not in parameters:
+            continue
+        sizes = parameters.get("hidden_layer_sizes")
+        hidden = "" if sizes is None else f"hidden layers of {','.join(map(str, sizes))}, "
+        how = (
+            f"{hidden}batches of {parameters['batch_size']}, {parameters['max_epochs']} epochs, "
+            f"reg {parameters['reg']}"
+        )
+        trained.setdefault(how, []).append(outcome.title)
+    return [f"networks of {', '.join(titles)}: {how}" for how, titles in trained.items()]
 
 
 def _meaning(note: str) -> str:

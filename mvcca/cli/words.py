@@ -9,9 +9,10 @@ import json
 import math
 from argparse import ArgumentTypeError
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
-from mvcca.cli.methods import METHODS
+from mvcca.cli.methods import GROUPS, METHODS
 
 __all__ = [
     "method",
@@ -22,6 +23,8 @@ __all__ = [
     "positive",
     "positive_int",
     "reg",
+    "share",
+    "sizes",
     "test_size",
 ]
 
@@ -44,8 +47,22 @@ def method(text: str) -> str:
 
 
 def methods(text: str) -> tuple[str, ...]:
-    """Names in the table of methods, or all of them."""
-    return tuple(METHODS) if text == "all" else tuple(map(method, names(text)))
+    """Names in the table of methods, or of groups of them; each once."""
+    found = [GROUPS[name] if name in GROUPS else (method(name),) for name in names(text)]
+    return tuple(dict.fromkeys(chain(*found)))
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """Whole numbers separated by commas."""
+    return tuple(map(positive_int, text.split(",")))
+
+
+def share(text: str) -> float:
+    """A number above 0 and below 1."""
+    value = positive(text)
+    if value >= 1:
+        raise ArgumentTypeError(f"expected a share below 1, got {text!r}")
+    return value
 
 
 def named_file(text: str) -> tuple[str, str]:

@@ -202,7 +202,7 @@ class DynamicallyScaledLinear(nn.Module):
         if self.scaling == "parameters":
             V, c, offset = W[..., None] * V, W * c, offset * b
         # V is (k, d, H): one product of n x d with d x kH, and then a sum over H for every row.
-        spread = (z @ V.transpose(0, 1).reshape(len(W.T), -1)).view(len(z), len(W), -1)
+        spread = (z @ V.transpose(0, 1).reshape(len(W.T), -1)).view(len(z), *V.shape[::2])
         return torch.bmm(spread, u[:, :, None])[:, :, 0] + z @ c.T + offset
 
     def get_extra_state(self) -> dict[str, bool]:

@@ -1,0 +1,254 @@
+"""How a training went: the loss, and what held-out rows say of it, epoch by epoch.
+
+What is drawn is the table that an estimator keeps as ``history_``, a plain mapping; of networks
+nothing is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.plotting._style import GREY, color, tidy_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+History = Mapping[str, Any]
+
+# A panel for every unit, with the label of its axis and the columns that are measured in it.
+_PANELS = {
+    "loss": ("Loss", ("loss", "valid_loss")),
+    "correlation": ("Total correlation of validation rows", ("valid_total_correlation",)),
+}
+_OF_TRAINING: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "alpha": 0.45}
+_OF_VALIDATION: dict[str, Any] = {"linestyle": "-", "linewidth": 1.8}
+_BEST: dict[str, Any] = {"marker": "o", "markersize": 7, "markeredgecolor": "white"}
+
+
+class LearningCurveDisplay:
+    """Loss and total correlation by epoch, of one training or of several.
+
+    The loss has a panel, and so has the total correlation of the validation rows, where
+    `mvcca.deep.callbacks.TotalCorrelation` measured it. The colour is the model's; the loss of the
+    training rows is faint. A dot marks the epoch with the lowest validation loss, whose weights
+    the model has. Losses of different objectives are in different units, and do not compare; total
+    correlations do.
+
+    Parameters
+    ----------
+    histories : mapping of str to mapping of str to array, shape (n_epochs,)
+        For each model, by its name, the columns epoch and loss, and valid_loss and
+        valid_total_correlation where they were measured. A single model may be named "".
+    best_epochs : mapping of str to int
+        For each model, whose weights it has; marked where there is a validation loss.
+
+    Attributes
+    ----------
+    axes_ : dict of str to matplotlib Axes
+        The panels: "loss", and "correlation" where a model has it.
+    figure_ : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one lacks epoch or loss.
+
+    Examples
+    --------
+    >>> from mvcca.plotting import LearningCurveDisplay
+    >>> history = {"epoch": [1, 2, 3], "loss": [-0.4, -0.8, -0.9], "valid_loss": [-0.5, -0.7, -0.6]}
+    >>> display = LearningCurveDisplay.from_history(history)
+    >>> display.best_epochs
+    {'': 2}
+    """
+
+    axes_: dict[str, Axes]
+    figure_: Figure
+
+    def __init__(self, histories: Mapping[str, History], best_epochs: Mapping[str, int]) -> None:
+        if not histories:
+            raise ValueError("Expected at least one history, got none.")
+        for history in histories.values():
+            _check_columns(history)
+        self.histories = histories
+        self.best_epochs = best_epochs
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw how fitted estimators were trained.
+
+        Parameters
+        ----------
+        estimator : fitted estimator, or mapping of str to fitted estimators
+            Of `mvcca.deep`: one model, or several by name.
+        ax : matplotlib Axes, or sequence of them, optional
+            Where to draw, one for each panel; a new figure by default.
+
+        Returns
+        -------
+        LearningCurveDisplay
+
+        Raises
+        ------
+        TypeError
+            If an estimator keeps no history.
+        """
+        several = isinstance(estimator, Mapping)
+        models = estimator if several else {type(estimator).__name__: estimator}
+        histories = {name: _history_of(model) for name, model in models.items()}
+        best = {name: int(model.best_epoch_) for name, model in models.items()}
+        return cls(histories, best).plot(ax)
+
+    @classmethod
+    def from_history(cls, history: Any, *, ax: Any = None) -> Self:
+        """Draw tables of epochs, such as ``model.history_``.
+
+        Parameters
+        ----------
+        history : mapping of str to array, or mapping of str to such mappings
+            One table, or several by name.
+        ax : matplotlib Axes, or sequence of them, optional
+            Where to draw, one for each panel; a new figure by default.
+
+        Returns
+        -------
+        LearningCurveDisplay
+        """
+        several = all(isinstance(history[name], Mapping) for name in history)
+        histories = history if several else {"": history}
+        return cls(histories, {name: _best_of(of) for name, of in histories.items()}).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or sequence of them, optional
+            Where to draw, one for each panel; a new figure by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are not as many axes as panels.
+        """
+        measured = {column for history in self.histories.values() for column in history}
+        panels = [name for name, (_, columns) in _PANELS.items() if measured & set(columns)]
+        self.axes_ = dict(zip(panels, _axes_for(panels, ax), strict=True))
+        self.figure_ = self.axes_["loss"].figure
+        for panel, axes in self.axes_.items():
+            label, columns = _PANELS[panel]
+            for number, (name, history) in enumerate(self.histories.items()):
+                for column in columns:
+                    if column in history:
+                        self._draw(axes, name, column, color(number))
+            axes.set(xlabel="Epoch", ylabel=label)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        self._explain()
+        return self
+
+    def _draw(self, ax: Axes, name: str, column: str, tone: str) -> None:
+        """One column of one model, and its best epoch on what was measured on held-out rows."""
+        history = self.histories[name]
+        epochs, values = (np.asarray(history[c], dtype=float) for c in ("epoch", column))
+        held_out = column.startswith("valid")
+        style = _OF_VALIDATION if held_out else _OF_TRAINING
+        alone = "o" if len(epochs) == 1 else None  # a point is no line
+        ax.plot(epochs, values, color=tone, marker=alone, **style)
+        if held_out:
+            best = epochs == self.best_epochs[name]
+            ax.plot(epochs[best], values[best], linestyle="", color=tone, zorder=3, **_BEST)
+
+    def _explain(self) -> None:
+        """Legend: which colour is which model, which line is of which rows, what the dot is."""
+        from matplotlib.lines import Line2D
+
+        handles = [
+            Line2D([], [], color=color(number), linewidth=_OF_VALIDATION["linewidth"], label=name)
+            for number, name in enumerate(self.histories)
+            if name
+        ]
+        if any("valid_loss" in history for history in self.histories.values()):
+            handles += [
+                Line2D([], [], color=GREY, label="training rows", **_OF_TRAINING),
+                Line2D([], [], color=GREY, label="validation rows", **_OF_VALIDATION),
+                Line2D([], [], linestyle="", color=GREY, label=self._of_best(), **_BEST),
+            ]
+        if handles:
+            self.axes_["loss"].legend(handles=handles, frameon=False, loc="best")
+
+    def _of_best(self) -> str:
+        if len(self.best_epochs) > 1:
+            return "best epoch"
+        (epoch,) = self.best_epochs.values()
+        return f"best epoch, {epoch}"
+
+
+def plot_learning_curve(estimator: Any, **options: Any) -> dict[str, Axes]:
+    """Draw how fitted estimators were trained; see `LearningCurveDisplay.from_estimator`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, or mapping of str to fitted estimators
+        Of `mvcca.deep`: one model, or several by name.
+    **options
+        As `LearningCurveDisplay.from_estimator` takes them.
+
+    Returns
+    -------
+    dict of str to matplotlib Axes
+        The panels: "loss", and "correlation" where a model has it.
+    """
+    return LearningCurveDisplay.from_estimator(estimator, **options).axes_
+
+
+def _check_columns(history: History) -> None:
+    missing = [column for column in ("epoch", "loss") if column not in history]
+    if missing:
+        raise ValueError(
+            f"A history must have the columns epoch and loss, got {list(history)}. Pass "
+            "model.history_, or a mapping of names to such."
+        )
+
+
+def _history_of(estimator: Any) -> History:
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "history_"):
+        raise TypeError(
+            f"{type(estimator).__name__} keeps no history of its training: learning curves are of "
+            "the estimators of mvcca.deep. Of a pipeline, pass the step: pipeline[-1]."
+        )
+    return estimator.history_
+
+
+def _best_of(history: History) -> int:
+    """The epoch with the lowest validation loss; the last one without validation."""
+    _check_columns(history)
+    epochs, losses = (np.asarray(history.get(c, ())) for c in ("epoch", "valid_loss"))
+    return int(epochs[np.nanargmin(losses)] if losses.size else epochs[-1])
+
+
+def _axes_for(panels: Sequence[str], ax: Any) -> list[Axes]:
+    """Axes side by side: quantities in different units share no axis."""
+    if ax is None:
+        first = tidy_axes()
+        figure, grid = first.figure, first.figure.add_gridspec(1, len(panels))
+        if len(panels) > 1:
+            figure.set_size_inches(4.2 * len(panels), 3.4)
+            first.set_subplotspec(grid[0])
+        ax = [first, *(figure.add_subplot(grid[i]) for i in range(1, len(panels)))]
+    given = list(np.ravel(ax))
+    if len(given) != len(panels):
+        raise ValueError(
+            f"The panels are {list(panels)}: expected as many axes, got {len(given)}. Pass "
+            f"ax=plt.subplots(1, {len(panels)})[1]."
+        )
+    return [tidy_axes(one, grid="y") for one in given]

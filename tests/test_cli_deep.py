@@ -1,0 +1,333 @@
+"""The methods with networks on the command line: what they print and write, interrupted or not.
+
+Judged by the estimators called from Python with the same settings, and by linear CCA, which does
+not see what networks are for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import mvcca  # noqa: E402
+from mvcca import Views, deep, evaluate_retrieval  # noqa: E402
+from mvcca.cli import main  # noqa: E402
+from mvcca.cli.case import split  # noqa: E402
+from mvcca.cli.methods import GROUPS, METHODS  # noqa: E402
+from mvcca.cli.networks import usual  # noqa: E402
+from mvcca.deep.trainer import Trainer  # noqa: E402
+
+N = 80
+VIEWS = ("--view", "image=image.npy", "--view", "text=text.npy")
+OPTIONS = ("--epochs", 2, "--batch-size", 32, "--device", "cpu")
+FIT = ("fit", *VIEWS, "-o", "model.mvcca", "--param", "n_components=2", *OPTIONS)
+DCCA = (*FIT, "--method", "dcca", "--hidden", 16)
+
+SMALL = {"max_epochs": 2, "batch_size": 32, "device": "cpu", "random_state": 0}
+NETS = {**SMALL, "hidden_layer_sizes": (16,)}
+OF_PYTHON = {
+    "dcca": deep.DCCA(2, **NETS),
+    "ds-dcca": deep.DSDCCA(2, warm_up=1, scaling_start="one", **NETS),
+    "dccae": deep.DCCAE(2, **NETS),
+    "soft-cca": deep.SoftCCA(2, decorrelation=1.0, **NETS),
+    "soft-hgr": deep.SoftHGR(2, **NETS),
+    "l0-cca": deep.L0CCA(2, **NETS),
+    "corrnet": deep.CorrNet(2, **SMALL),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The folder that commands run in: two views that share three dimensions."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((N, 3))
+    for name, width in (("image", 6), ("text", 5)):
+        noise = 0.3 * rng.standard_normal((N, width))
+        np.save(f"{name}.npy", np.tanh(shared @ rng.standard_normal((3, width))) + noise)
+    return tmp_path
+
+
+def views():
+    return Views({"image": np.load("image.npy"), "text": np.load("text.npy")})
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    try:
+        code = main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        code = end.code
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def succeed(capsys, *arguments):
+    """Standard output of a command that goes well and says nothing else."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    return out
+
+
+def compare(capsys, *arguments):
+    return succeed(capsys, "compare", *VIEWS, "--n-components", 2, *OPTIONS, *arguments)
+
+
+def figures(out):
+    """Measures by method, as printed, without the seconds."""
+    found = re.finditer(r"^(\S.*?)  +(?:pairs|nothing)((?: +\d+\.\d+)+)", out, re.M)
+    return {match[1].strip(): match[2].split()[:4] for match in found}
+
+
+def assert_same_scores(one, other):
+    for name in ("image", "text"):
+        np.testing.assert_allclose(one[name], other[name], atol=1e-6)
+
+
+# ---- figures and models are those of the library ------------------------------------------------
+
+
+def test_every_method_with_networks_is_judged_below():
+    assert set(OF_PYTHON) == set(GROUPS["deep"])
+
+
+def test_compare_prints_the_figures_of_the_library(capsys):
+    out = compare(capsys, "--methods", "deep", "--hidden", 16)
+    train, test = split(views(), 0.2, seed=0)
+    for name, estimator in OF_PYTHON.items():
+        scores = estimator.fit(views()[train]).transform(views()[test])
+        expected = evaluate_retrieval(scores, metrics=("map@50", "r@1", "r@10", "mrr")).mean()
+        printed = figures(out)[METHODS[name].title]
+        assert printed == [f"{value:.3f}" for value in expected.values()], name
+
+
+@pytest.mark.parametrize("name", OF_PYTHON)
+def test_fit_writes_the_model_of_the_library(capsys, name):
+    hidden = ["--hidden", 16] if name != "corrnet" else []
+    succeed(capsys, *FIT, "--method", name, *hidden)
+    model = mvcca.load("model.mvcca")
+    expected = OF_PYTHON[name].fit(views())
+    assert_same_scores(model.transform(views()), expected.transform(views()))
+    assert not Path("model.mvcca.partial").exists()
+
+
+def test_transform_search_and_info_take_the_model(capsys):
+    out = succeed(capsys, *DCCA)
+    assert re.search(r"^epochs +2, with the weights after number 2$", out, re.M)
+    scores = deep.DCCA(2, **NETS).fit(views()).transform(views())
+    command = ["transform", "model.mvcca", *VIEWS, "-o", "{view}-scores.npy"]
+    succeed(capsys, *command, "--block-rows", 7)
+    for name in ("image", "text"):
+        np.testing.assert_allclose(np.load(f"{name}-scores.npy"), scores[name], atol=1e-6)
+    between = ["--gallery", "image=image.npy", "--query", "text=text.npy"]
+    succeed(capsys, "search", "model.mvcca", *between, "-k", 1, "-o", "hits.npy")
+    unit = {name: X / np.linalg.norm(X, axis=1, keepdims=True) for name, X in scores.items()}
+    best = (unit["text"] @ unit["image"].T).argmax(axis=1)
+    assert (np.load("hits.npy")[:, 0] == best).all()
+    found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
+    assert (found["method"], found["epochs"], found["best_epoch"]) == ("DCCA", 2, 2)
+    assert found["parameters"]["hidden_layer_sizes"] == [16]
+    assert found["views"] == {"image": 6, "text": 5}
+
+
+def test_the_same_seed_prints_the_same_figures_and_another_one_does_not(capsys):
+    first, second, other = (
+        figures(compare(capsys, "--methods", "dcca,l0-cca", "--hidden", 16, "--seed", seed))
+        for seed in (0, 0, 1)
+    )
+    assert first == second != other
+
+
+def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
+    command = [*DCCA, "--patience", 1, "--epochs", 40]
+    succeed(capsys, *command)
+    asked = {**NETS, "max_epochs": 40, "patience": 1, "validation_fraction": 0.1}
+    expected = deep.DCCA(2, **asked).fit(views())
+    found = mvcca.load("model.mvcca")
+    assert found.best_epoch_ == expected.best_epoch_
+    assert len(found.history_["epoch"]) == expected.best_epoch_ + 1 < 40
+    assert_same_scores(found.transform(views()), expected.transform(views()))
+
+
+# ---- what is usual ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GROUPS["deep"])
+def test_for_many_rows_the_usual_settings_are_the_librarys_own(name):
+    method = METHODS[name]
+    usual_ones = method.build(usual(method, {"n_components": 10}, 60_000)).get_params()
+    assert usual_ones == method.build({}).get_params()
+
+
+@pytest.mark.parametrize("n_rows", [100, 60_000])
+def test_batches_have_eight_rows_for_every_component(n_rows):
+    for n_components in (2, 30, 200):
+        chosen = usual(METHODS["dcca"], {"n_components": n_components}, n_rows)
+        assert chosen["batch_size"] >= 8 * n_components
+
+
+def test_with_the_usual_settings_networks_find_what_linear_cca_does_not(capsys):
+    out = succeed(
+        capsys,
+        *("demo", "--methods", "cca,dcca,soft-hgr", "--no-report", "--epochs", 10),
+    )
+    assert "networks of DCCA, Soft-HGR: hidden layers of 256,256, batches of 128, 10 epochs" in out
+    found = {name: list(map(float, values)) for name, values in figures(out).items()}
+    for name in ("DCCA", "Soft-HGR"):
+        assert found[name][0] > found["CCA"][0] + 0.2  # mAP@50
+        assert found[name][3] > found["CCA"][3]  # MRR of the same image
+
+
+def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
+    out = compare(capsys, "--methods", "cca,dcca", "--hidden", 16, "--reg", "0.3")
+    assert "2 epochs, reg 0.3" in out
+    out = compare(capsys, "--methods", "cca,dcca", "--hidden", 16)
+    assert "2 components, reg 0.1, seed 0" in out
+    assert "2 epochs, reg 0.0001" in out
+
+
+# ---- methods that cannot take the data, and arguments that do not go together -------------------
+
+
+def test_more_views_than_a_method_takes_are_a_reason(capsys):
+    out = compare(capsys, "--view", "more=text.npy", "--methods", "dcca,corrnet", "--hidden", 8)
+    assert re.search(r"^CorrNet +skipped: CorrNet takes 2 views, got 3", out, re.M)
+    assert "DCCA" in figures(out)
+
+
+def test_too_few_rows_for_the_components_are_a_reason(capsys):
+    code, out, err = run(
+        capsys, "compare", *VIEWS, "--methods", "dcca", "--n-components", 40, "--batch-size", 20
+    )
+    assert (code, out) == (1, "")
+    assert "no method could be fitted. DCCA: A batch of 20 rows" in err
+
+
+@pytest.mark.parametrize("command", [DCCA, ("compare", *VIEWS, "--methods", "dcca")])
+def test_a_device_that_is_not_there_is_one_line(capsys, command):
+    code, out, err = run(capsys, *command, "--device", "cuda:99")
+    assert (code, out) == (1, "")
+    assert "device='cuda:99' is not there" in err
+    assert err.count("\n") == 1
+    assert not Path("model.mvcca.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "corrnet", "--hidden", 8], "--hidden is no parameter of corrnet"),
+        (["--method", "dcca", "--param", "max_epochs=3"], "--param max_epochs are the same"),
+        (["--method", "dcca", "--param", "layers=3"], "dcca has the parameters batch_size, "),
+        (["--method", "dcca", "--param", "encoders=[1, 2]"], "--param encoders: dcca has the"),
+    ],
+)
+def test_a_fit_that_makes_no_sense_is_a_usage_error(capsys, arguments, message):
+    code, out, err = run(capsys, *FIT, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.splitlines()[-1]
+
+
+def test_workers_have_nothing_to_do_with_networks(capsys):
+    command = ["fit", *VIEWS, "-o", "model.mvcca", "--method", "dcca", "--workers", 2]
+    code, out, err = run(capsys, *command)
+    assert (code, out) == (2, "")
+    assert "in one process; leave them out" in err
+
+
+# ---- interruptions and progress -----------------------------------------------------------------
+
+
+def interrupt(monkeypatch, capsys, *arguments):
+    """The standard error of a fit that is interrupted in its third epoch."""
+    train_epoch = Trainer._train_epoch
+
+    def train_or_stop(self):
+        if self.epoch == 2:
+            raise KeyboardInterrupt
+        return train_epoch(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_train_epoch", train_or_stop)
+        code, out, err = run(capsys, *arguments)
+    assert (code, out) == (130, "")
+    return err
+
+
+def epochs_trained(monkeypatch):
+    """Numbers of the epochs that are trained from now on."""
+    numbers = []
+    train_epoch = Trainer._train_epoch
+
+    def count(self):
+        numbers.append(self.epoch + 1)
+        return train_epoch(self)
+
+    monkeypatch.setattr(Trainer, "_train_epoch", count)
+    return numbers
+
+
+@pytest.mark.parametrize("at_a_terminal", [False, True])
+def test_an_interrupted_training_goes_on_to_the_same_scores(capsys, monkeypatch, at_a_terminal):
+    command = [*DCCA, "--epochs", 5]
+    succeed(capsys, *command)
+    undisturbed = mvcca.load("model.mvcca").transform(views())
+    Path("model.mvcca").unlink()
+
+    with monkeypatch.context() as patch:
+        if at_a_terminal:
+            patch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        err = interrupt(monkeypatch, capsys, *command)
+    assert err.endswith("\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n")
+    numbers = epochs_trained(monkeypatch)
+    succeed(capsys, *command, "--resume")
+    assert numbers == [3, 4, 5]
+    resumed = mvcca.load("model.mvcca").transform(views())
+    for name in ("image", "text"):
+        assert (resumed[name] == undisturbed[name]).all()
+    assert not Path("model.mvcca.partial").exists()
+
+
+def test_only_the_same_training_is_gone_on_with_but_on_any_device(capsys, monkeypatch):
+    command = [*DCCA, "--epochs", 4]
+    interrupt(monkeypatch, capsys, *command)
+    code, _, err = run(capsys, *command, "--batch-size", 40, "--resume")
+    assert code == 1
+    assert "begun with another --param" in err
+    succeed(capsys, *command, "--device", "auto", "--resume")
+
+
+def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
+    succeed(capsys, *DCCA)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    _, _, err = run(capsys, *DCCA)
+    assert re.search(r"epoch 2 of 2, loss -0\.\d+\n$", err)
+    _, _, err = run(capsys, "compare", *VIEWS, "--methods", "dcca", *OPTIONS, "--n-components", 2)
+    assert "image and text: DCCA, epoch 2 of 2, loss -" in err
+    assert err.endswith("\r\x1b[K")
+
+
+# ---- the demo, and the report -------------------------------------------------------------------
+
+
+def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
+    few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report"]
+    out = succeed(capsys, "demo", "--deep", *few)
+    titles = {METHODS[name].title for name in ("cca", "nkcca", *GROUPS["deep"])}
+    assert figures(out).keys() == titles | {"random scores"}
+    assert out.count("handwritten digits, ") == 1
+
+
+def test_the_report_says_how_networks_were_trained(capsys):
+    compare(capsys, "--methods", "ds-dcca", "--hidden", 16, "--report", "out.html")
+    html = Path("out.html").read_text(encoding="utf-8")
+    assert "networks of DS-DCCA: hidden layers of 16, batches of 32, 2 epochs" in html
+    assert re.search(r"DSDCCA\([^<]*max_epochs=2,[^<]*warm_up=1", html)
+    assert f"torch {version('torch')}" in html
