@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
 
-__all__ = ["Rotation", "Solution", "Whitener", "canonical_directions", "with_fixed_signs"]
+__all__ = [
+    "DenseRotation",
+    "Rotation",
+    "RowSpan",
+    "Solution",
+    "Whitener",
+    "canonical_directions",
+    "with_fixed_signs",
+]
 
 # Condition numbers of data (not of its covariance) beyond which the covariance route loses digits.
 ILL_CONDITIONED = 1e6
@@ -212,7 +221,6 @@ def with_fixed_signs(
     return {name: w * signs for name, w in weights.items()}
 
 
-@dataclass(frozen=True, eq=False)
 class Rotation:
     """Rows in another basis: Z = (X - mean) basis and X = mean + Z inverse.
 
@@ -226,19 +234,16 @@ class Rotation:
         Its pseudo-inverse.
     variances : ndarray, shape (d,), or None
         Of the columns of X, where X was looked at.
-    is_orthonormal : bool
-        Whether the columns of `basis` are known to be.
     """
 
     mean: np.ndarray
     basis: np.ndarray
     inverse: np.ndarray
-    variances: np.ndarray | None = None
-    is_orthonormal: bool = False
+    variances: np.ndarray | None
 
-    @classmethod
+    @staticmethod
     def to_row_space(
-        cls, X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
+        X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
     ) -> tuple[Rotation, np.ndarray]:
         """Basis of the span of the centred rows of a wide X (n < d), and the rows in it, (n, r).
 
@@ -247,15 +252,20 @@ class Rotation:
         weights in units of the features are those that a full covariance would give.
         """
         mean, centred, lengths = _centred(X, weights)
-        scale = _reciprocal(lengths) if equilibrate else None
-        if scale is not None:
+        variances = _variances(lengths, len(X), weights)
+        if equilibrate:
+            scale = _reciprocal(lengths)
             centred *= scale
-        basis, rows = _row_basis(centred)
-        return cls._of(mean, basis, scale, lengths, len(X), weights), _unweighted(rows, weights)
+            span, rows = RowSpan.of(centred, mean, variances)
+            basis, inverse = scale[:, None] * span.basis, span.inverse * _reciprocal(scale)
+            span = DenseRotation(mean, basis, inverse, variances)
+        else:
+            span, rows = RowSpan.of(centred, mean, variances)
+        return span, _unweighted(rows, weights)
 
-    @classmethod
+    @staticmethod
     def to_principal_components(
-        cls, X: np.ndarray, weights: np.ndarray | None = None
+        X: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[Rotation, np.ndarray]:
         """Basis in which columns of an ill-conditioned X are uncorrelated, and the rows in it.
 
@@ -267,34 +277,26 @@ class Rotation:
         centred *= scale
         left, sizes, right = linalg.svd(centred, full_matrices=False, check_finite=False)
         real = sizes > _cut(X) * sizes[0]
+        basis, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
+        variances = _variances(lengths, len(X), weights)
         rows = left[:, real] * sizes[real]
-        rotation = cls._of(mean, right[real].T, scale, lengths, len(X), weights)
-        return rotation, _unweighted(rows, weights)
+        return DenseRotation(mean, basis, inverse, variances), _unweighted(rows, weights)
 
-    @classmethod
-    def _of(
-        cls,
-        mean: np.ndarray,
-        vectors: np.ndarray,
-        scale: np.ndarray | None,
-        lengths: np.ndarray,
-        n_rows: int,
-        weights: np.ndarray | None,
-    ) -> Rotation:
-        variances = lengths**2 / ((n_rows if weights is None else weights.sum()) - 1)
-        if scale is None:
-            return cls(mean, vectors, vectors.T, variances, is_orthonormal=True)
-        return cls(mean, scale[:, None] * vectors, vectors.T * _reciprocal(scale), variances)
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        """Weights on X, (d, k), that do what W of shape (r, k) does on Z."""
+        return self.basis @ W
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        """Rows X of Z."""
+        return self.mean + Z @ self.inverse
 
     def then(self, other: Rotation) -> Rotation:
         """This change of basis followed by another."""
         basis, inverse = self.basis @ other.basis, other.inverse @ self.inverse
-        return Rotation(self.mean, basis, inverse, self.variances)
+        return DenseRotation(self.mean, basis, inverse, self.variances)
 
     def ridge(self) -> np.ndarray:
         """The identity of the old basis in the new one, (r, r)."""
-        if self.is_orthonormal:
-            return np.eye(self.basis.shape[1])
         return self.basis.T @ self.basis
 
     def diagonal(self, B: np.ndarray) -> np.ndarray:
@@ -302,6 +304,80 @@ class Rotation:
         product = B @ self.inverse
         product *= self.inverse
         return product.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRotation(Rotation):
+    """A rotation by matrices at hand."""
+
+    mean: np.ndarray
+    basis: np.ndarray
+    inverse: np.ndarray
+    variances: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpan(Rotation):
+    """An orthonormal basis RᵀL⁻ᵀ of the span of rows R with RRᵀ = LLᵀ, formed only if asked for.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (r, d)
+        R.
+    factor : ndarray, shape (r, r)
+        L, lower triangular.
+    """
+
+    mean: np.ndarray
+    rows: np.ndarray
+    factor: np.ndarray
+    variances: np.ndarray | None
+
+    @classmethod
+    def of(
+        cls, centred: np.ndarray, mean: np.ndarray, variances: np.ndarray
+    ) -> tuple[Rotation, np.ndarray]:
+        """Basis of the span of centred rows (n, d), and the rows in it, (n, r)."""
+        # (Weighted) rows that add up to zero span no more than all but the last do.
+        head, last = centred[:-1], centred[-1]
+        gram = head @ head.T
+        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
+        if not failed:
+            norm = np.abs(gram).sum(axis=0).max()
+            inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
+            if inverse_condition > WELL_CONDITIONED**-2:  # four times as fast as QR
+                row = linalg.solve_triangular(factor, head @ last, lower=True, check_finite=False)
+                return cls(mean, head, factor, variances), np.vstack([factor, row])
+        basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
+        # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
+        turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
+        sizes = np.abs(np.diag(pivoted))
+        turn = turn[:, sizes > _cut(centred) * sizes[0]]
+        basis = basis @ turn
+        return DenseRotation(mean, basis, basis.T, variances), triangle.T @ turn
+
+    @cached_property
+    def basis(self) -> np.ndarray:  # type: ignore[override]
+        """As a matrix, which costs as much as it cost to find L."""
+        return linalg.blas.dtrsm(1.0, self.factor, self.rows.T, side=1, lower=1, trans_a=1)
+
+    @property
+    def inverse(self) -> np.ndarray:  # type: ignore[override]
+        """Its transpose."""
+        return self.basis.T
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        """Weights on X of weights on Z, by a solve with L."""
+        solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
+        return self.rows.T @ solved
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        """Rows X of Z, in the same way."""
+        return self.mean + self.lift(Z.T).T
+
+    def ridge(self) -> np.ndarray:
+        """The identity: the basis is orthonormal."""
+        return np.eye(len(self.factor))
 
 
 def _centred(
@@ -321,24 +397,8 @@ def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return rows if weights is None else rows / np.sqrt(weights)[:, None]
 
 
-def _row_basis(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal basis (d, r) of the span of centred rows (n, d), and the rows in it, (n, r)."""
-    # (Weighted) rows that add up to zero span no more than all but the last do.
-    head, last = rows[:-1], rows[-1]
-    gram = head @ head.T
-    factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=0)
-    if not failed:
-        norm = np.abs(gram).sum(axis=0).max()
-        inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
-        if inverse_condition > WELL_CONDITIONED**-2:  # four times as fast as QR
-            basis = linalg.blas.dtrsm(1.0, factor, head.T, side=1, lower=1, trans_a=1)
-            return basis, np.vstack([np.tril(factor), last @ basis])
-    basis, triangle = linalg.qr(rows.T, mode="economic", check_finite=False)
-    # Pivots tell the rank; they are cheaper to look for among n x n numbers than among d x n.
-    turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
-    sizes = np.abs(np.diag(pivoted))
-    turn = turn[:, sizes > _cut(rows) * sizes[0]]
-    return basis @ turn, triangle.T @ turn
+def _variances(lengths: np.ndarray, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
+    return lengths**2 / ((n_rows if weights is None else weights.sum()) - 1)
 
 
 def _reciprocal(lengths: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from mvcca._backend import is_device_array, namespace, placed
 from mvcca.config import block_size
 from mvcca.kernel._kernels import Kernel, columns_of
-from mvcca.linalg import Rotation
+from mvcca.linalg import DenseRotation, Rotation
 from mvcca.sources import RowSource
 from mvcca.views import in_memory
 
@@ -167,7 +167,7 @@ class LandmarkFeatures:
     def rotation(self) -> Rotation:
         """φ = k(x, Z) L⁻ᵀ."""
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
-        return Rotation(np.zeros(self.n_features), inverse.T, self.factor.T)
+        return DenseRotation(np.zeros(self.n_features), inverse.T, self.factor.T)
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
         return np.full(self.n_features, variances.sum() ** 2)  # the same in any order of rows

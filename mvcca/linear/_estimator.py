@@ -155,12 +155,12 @@ class LinearEstimator(MultiViewEstimator):
                 stacklevel=3,
             )
         weights = {
-            name: rotations[name].basis @ w if name in rotations else w
+            name: rotations[name].lift(w) if name in rotations else w
             for name, w in solution.weights.items()
         }
         self.weights_ = with_fixed_signs(weights, variances)
         self.means_ = {  # a rotated view has moved its mean to zero
-            name: means[name] @ rotations[name].inverse + rotations[name].mean
+            name: rotations[name].back(means[name])
             if name in rotations
             else means[name]
             for name in solution.weights
