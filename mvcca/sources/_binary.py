@@ -1,6 +1,7 @@
 """Plain numbers in a file, at any offset and strides: `.npy` files, raw files, parts of either.
 
-Rows that lie in the file one after the other are read straight into a fresh buffer. From any other
+Rows that lie in the file one after the other are read straight into a fresh buffer, of files too
+large for the page cache past it. From any other
 layout they are picked piece by piece: a column at a time where columns lie together (Fortran
 order), else a few rows at a time with what lies between them. Nothing is read through a map, whose
 pages would count as memory of the process, so that this is bounded by the block.
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.sources._file import FileSource
+from mvcca.sources._past_cache import fits_in_cache, open_past_cache, read_past_cache
 from mvcca.sources._row_source import SourceError
 
 __all__ = ["BinaryFile"]
@@ -64,15 +66,34 @@ class BinaryFile(FileSource):
         return self._strides == (width, self._stored.itemsize)
 
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        if (descriptor := self._open_past_cache()) is not None:
+            try:
+                for start, stop in runs:
+                    first, end = self._extent(range(start, stop), range(self.shape[1]))
+                    content = read_past_cache(descriptor, first, end).view(self._stored)
+                    yield self._native(content.reshape(-1, self.shape[1]))
+            finally:
+                os.close(descriptor)
+            return
         # Rows of this size are one system call each; a buffer between would only copy them.
         with open(self.path, "rb", buffering=0) as file:
             read = self._read_rows if self._rows_lie_together else self._pick_rows
             for start, stop in runs:
                 yield read(file, start, stop)
 
+    def _open_past_cache(self) -> int | None:
+        # Numbers at odd places in the file would be at odd places in memory.
+        is_aligned = self._offset % self._stored.itemsize == 0
+        if fits_in_cache(self._stamp[0]) or not (is_aligned and self._rows_lie_together):
+            return None
+        return open_past_cache(self.path)
+
     def _read_rows(self, file: Any, start: int, stop: int) -> np.ndarray:
         block = np.empty((stop - start, self.shape[1]), dtype=self._stored)
         _fill(block, file, self._offset + start * self._strides[0])
+        return self._native(block)
+
+    def _native(self, block: np.ndarray) -> np.ndarray:
         if self._stored == self.dtype:
             return block
         return block.byteswap(inplace=True).view(self.dtype)

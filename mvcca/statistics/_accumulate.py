@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ from mvcca.config import block_size, block_slices, get_config
 from mvcca.sources import RowSource
 from mvcca.statistics._checkpoint import checkpointed
 from mvcca.statistics._cluster import Cluster, Workload, bytes_of
-from mvcca.views import Views
+from mvcca.views import Views, in_memory
 
 S = TypeVar("S")
 Along = tuple[np.ndarray | None, ...]
@@ -195,24 +195,40 @@ def _whole_chunks(boundaries: tuple[int, ...], size: int) -> Iterator[slice]:
 def _read(
     views: Views, along: Along, slices: list[slice], on_device: bool
 ) -> Generator[tuple[Any, ...]]:
-    """Every block in memory with its part of `along`; the next is read while one is worked on."""
+    """Every block in memory with its part of `along`; the next is read while one is worked on.
+
+    Each view has a reader of its own: one is checked while another is read.
+    """
     place, is_copied = _placing(views) if on_device else (at_home, False)
 
-    def read(rows: slice) -> tuple[Any, ...]:
-        block = views[rows].in_memory()
-        block = block.replace({name: place(matrix) for name, matrix in block.items()})
+    def read(matrix: Any) -> Any:
+        return place(in_memory(matrix))
+
+    def with_its_part(block: Views, rows: slice) -> tuple[Any, ...]:
         return block, *(None if part is None else part[rows] for part in along)
 
     if not views.is_lazy and not is_copied:
-        yield from map(read, slices)
+        for rows in slices:
+            block = views[rows]
+            yield with_its_part(block.replace({n: place(X) for n, X in block.items()}), rows)
         return
-    with ThreadPoolExecutor(1, "mvcca-read") as reader:
-        ahead = [reader.submit(read, rows) for rows in slices[:1]]
+    with ExitStack() as stack:
+        readers = {
+            name: stack.enter_context(ThreadPoolExecutor(1, "mvcca-read")) for name in views.names
+        }
+
+        def ahead(rows: slice) -> tuple[slice, Views, dict[str, Future[Any]]]:
+            block = views[rows]
+            return rows, block, {n: readers[n].submit(read, X) for n, X in block.items()}
+
+        coming = [ahead(rows) for rows in slices[:1]]
         for following in [*slices[1:], None]:
-            block = ahead.pop().result()
+            rows, block, matrices = coming.pop()
+            block = block.replace({name: matrix.result() for name, matrix in matrices.items()})
+            del matrices
             if following is not None:
-                ahead.append(reader.submit(read, following))
-            yield block
+                coming.append(ahead(following))
+            yield with_its_part(block, rows)
             del block  # before the next is there
 
 
