@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from threading import local
 from typing import Any
 
@@ -242,15 +243,16 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     width = views.shape[1]
     # Of few rows the product itself costs less than what is added to the sum of all.
     n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
-    starts = range(0, len(views), n_rows) or [0]
-    pieces = [slice(start, min(start + n_rows, len(views))) for start in starts]
+    n_pieces = max(1, round(len(views) / n_rows))
+    edges = [len(views) * number // n_pieces for number in range(n_pieces + 1)]
+    pieces = [slice(start, stop) for start, stop in pairwise(edges)]
     w = np.ones(len(views), dtype=dtype) if weights is None else weights.astype(dtype)
     totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
     buffers = local()  # one of each thread, for all its pieces
 
     def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
         if not hasattr(buffers, "piece"):
-            buffers.piece = np.empty((min(n_rows, len(views)), width + 1), dtype)
+            buffers.piece = np.empty((-(-len(views) // n_pieces), width + 1), dtype)
         centred = buffers.piece[: rows.stop - rows.start]
         end = 0
         for block in blocks:
