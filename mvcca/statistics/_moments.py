@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from math import ceil
 from threading import local
 from typing import Any
 
@@ -243,7 +244,7 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     width = views.shape[1]
     # Of few rows the product itself costs less than what is added to the sum of all.
     n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
-    n_pieces = max(1, round(len(views) / n_rows))
+    n_pieces = max(1, ceil(len(views) / n_rows - 0.1))  # a tenth is no piece of its own
     edges = [len(views) * number // n_pieces for number in range(n_pieces + 1)]
     pieces = [slice(start, stop) for start, stop in pairwise(edges)]
     w = np.ones(len(views), dtype=dtype) if weights is None else weights.astype(dtype)
