@@ -44,8 +44,8 @@ METHODS = {
     "dccae": (DCCAE, {"reg": 1e-4, "reconstruction": 1e-3}, "46.75"),
     "soft-hgr": (SoftHGR, {}, "46.86"),
     "l0-cca": (L0CCA, {"gate_penalty": 0.01, "gate_sigma": 0.1}, "47.17"),
-    "soft-cca": (SoftCCA, {"decorrelation": 15.0, "decay": 0.97}, "44.55"),
-    "corrnet": (CorrNet, {"output_activation": "sigmoid"}, "42.57"),
+    "soft-cca": (SoftCCA, {"decorrelation": 2.5, "decay": 0.9}, "44.55"),
+    "corrnet": (CorrNet, {"output_activation": "sigmoid", "correlation": 4.0}, "42.57"),
     "ds-dcca": (DSDCCA, {"reg": 1e-4, "warm_up": None}, "47.50"),
 }
 

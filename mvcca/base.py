@@ -20,6 +20,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._backend import at_home, beside, is_device_array, placed, precision
+from mvcca._checked_rows import CheckedRows
 from mvcca._devices import working_on
 from mvcca.config import block_slices, get_config
 from mvcca.labels import LabelTable
@@ -27,7 +28,6 @@ from mvcca.sources import RowSource, as_source
 from mvcca.statistics import checkpoint_of_fit
 from mvcca.validation import (
     FLOATS,
-    CheckedRows,
     check_column_names,
     check_device_matrix,
     column_names,
@@ -198,7 +198,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if (lazy := block.map_lazily(project, self.n_components_)) is not None:
             return lazy
         scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
-        for rows in block_slices(block.shape[0], block.dtype.itemsize * block.shape[1]):
+        row_bytes = max(block.row_bytes, scores.itemsize * scores.shape[1])
+        for rows in block_slices(block.shape[0], row_bytes):
             scores[rows] = project(block.read(rows.start, rows.stop))
         return scores
 

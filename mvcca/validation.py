@@ -1,26 +1,25 @@
 """Checks of one matrix, of labels and of weights: what every door of the package asks of its input.
 
-Each names what was expected, what came and what to do. How views are opened, and given back in the
-container that they came in, is `mvcca.base`.
+Each names what was expected, what came and what to do. Rows that are not in memory are checked as
+they are read, by `mvcca._checked_rows`; how views are opened, and given back in the container that
+they came in, is `mvcca.base`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
 from mvcca._backend import at_home, is_device_array, namespace
 from mvcca._threads import each
 from mvcca.config import block_size, block_slices
 from mvcca.labels import LabelTable, encode_labels, in_one_table
-from mvcca.sources import RowSource, as_source
+from mvcca.sources import as_source
 from mvcca.views import Views, in_memory
 
 FLOATS = [np.float64, np.float32]
@@ -96,108 +95,6 @@ def of_view(name: str, error: ValueError | TypeError) -> ValueError | TypeError:
     """The error again, saying which view it is about."""
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(f"View {name!r}: {error}")
-
-
-class CheckedRows(RowSource):
-    """Rows of a view that are not in memory: checked, and made floats, block by block as read.
-
-    Parameters
-    ----------
-    source : RowSource
-        The rows as they are stored.
-    name : str
-        The view, for errors.
-    estimator : str
-        Who asks, for errors.
-    """
-
-    def __init__(
-        self,
-        source: RowSource,
-        name: str,
-        estimator: str,
-        ensure_min_samples: int = 0,
-        first_row: int = 0,
-    ) -> None:
-        if source.dtype.kind not in "biuf":
-            raise ValueError(f"View {name!r}: expected real numbers, got {source.dtype}.")
-        for size, what, least in zip(
-            source.shape, ("sample", "feature"), (ensure_min_samples, 1), strict=True
-        ):
-            if size < least:
-                raise ValueError(
-                    f"View {name!r}: Found array with {size} {what}(s) (shape={source.shape}) "
-                    f"while a minimum of {least} is required by {estimator}."
-                )
-        self.source, self._view, self._estimator = source, name, estimator
-        self._first_row = first_row
-        dtype = np.float32 if source.dtype == np.float32 else np.float64
-        self._describe(source.shape, dtype, source.boundaries, source.columns)
-        self.is_sparse = source.is_sparse
-
-    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        for start, stop in runs:
-            yield self.checked(self.source.read(start, stop), start)
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (self.source.fingerprint(),)
-
-    def _name(self) -> str:
-        return self.source._name()
-
-    def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
-        """As of any source; what is made of a chunk is checked."""
-        deferred = self.source.deferred()
-        if deferred is None:
-            return None
-        array, read = deferred
-        door = copy(self)
-        del door.source  # which does not travel
-        return array, partial(_checked, door, read)
-
-    def map_lazily(self, function: Callable[[Any], np.ndarray], width: int) -> Any:
-        """What `function` makes of blocks of a Dask array, not computed; None of other sources."""
-        deferred = self.deferred()
-        if deferred is None:
-            return None
-        array, read = deferred
-        return array.rechunk({1: -1}).map_blocks(
-            _mapped, read, function, chunks=(array.chunks[0], (width,)),
-            dtype=self.dtype, meta=np.empty((0, width), self.dtype),
-        )  # fmt: skip
-
-    def checked(self, rows: Any, start: int) -> Any:
-        """Rows that were read from `start` on, as floats without NaN and infinity."""
-        try:
-            return check_array(
-                rows,
-                accept_sparse="csr",
-                dtype=FLOATS,
-                ensure_min_samples=0,
-                estimator=self._estimator,
-            )
-        except ValueError as error:
-            first = self._first_row + start
-            where = f"View {self._view!r}, rows {first} to {first + rows.shape[0]}"
-            raise ValueError(f"{where}: {error}") from error
-
-    def __getitem__(self, rows: Any) -> CheckedRows:
-        first = self._first_row + (rows.start or 0 if isinstance(rows, slice) else 0)
-        return CheckedRows(self.source[rows], self._view, self._estimator, first_row=first)
-
-
-def _checked(door: CheckedRows, read: Callable[[Any, int], Any], chunk: Any, start: int) -> Any:
-    return door.checked(read(chunk, start), start)
-
-
-def _mapped(
-    chunk: Any,
-    read: Callable[[Any, int], Any],
-    function: Callable[[Any], np.ndarray],
-    block_info: Any = None,
-) -> np.ndarray:
-    start = block_info[0]["array-location"][0][0] if block_info else 0
-    return function(read(chunk, start))
 
 
 def read_small(views: Views) -> Views:

@@ -362,13 +362,7 @@ def test_a_fit_that_was_ended_by_a_signal_goes_on_to_the_same_bits(
         assert code == 130
         assert err == "\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n"
 
-    kept = []
-    keep = _checkpoint._Keeper.keep
-    monkeypatch.setattr(
-        _checkpoint._Keeper, "keep", lambda *args: kept.append(args[-1]) or keep(*args)
-    )
-    code, _, _ = run(capsys, *arguments, "--resume")
-    assert code == 0
+    kept = blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
     assert kept[0] == 6  # of ten blocks; the first five are not gone over again
     assert Path("model.mvcca").read_bytes() == undisturbed
     assert not left_over()
@@ -441,6 +435,99 @@ def test_a_fit_that_fails_keeps_what_it_has_added_up(capsys):
     np.save("text.npy", np.ones((N, 3)))
     assert "no variance" in fail(capsys, *FIT, *CCA_2, "--block-rows", 10)
     assert list(Path("model.mvcca.partial").glob("pass*.mvcca"))
+
+
+def _interrupt_saving(patch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    patch.setattr("mvcca.cli.fit.save", interrupted)
+
+
+def _interrupt_renaming(patch):
+    replace = os.replace
+
+    def interrupted(source, target):
+        if Path(target).name == "model.mvcca":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    patch.setattr(os, "replace", interrupted)
+
+
+def _interrupt_dropping(patch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    patch.setattr(_checkpoint._Folder, "discard", interrupted)
+
+
+def blocks_kept_by(monkeypatch, capsys, *arguments):
+    """Numbers of the blocks that a fit which goes well goes over and keeps."""
+    kept, keep = [], _checkpoint._Keeper.keep
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint._Keeper, "keep", lambda *a: kept.append(a[-1]) or keep(*a))
+        code, _, _ = run(capsys, *arguments)
+    assert code == 0
+    return kept
+
+
+@pytest.mark.parametrize("method", METHODS_WITH_STATISTICS)
+@pytest.mark.parametrize(
+    ("stop", "is_written"),
+    [(_interrupt_saving, False), (_interrupt_renaming, False), (_interrupt_dropping, True)],
+    ids=["before the file", "before its name", "before the checkpoint goes"],
+)
+def test_a_fit_interrupted_after_its_last_block_goes_over_none_again(
+    capsys, monkeypatch, method, stop, is_written
+):
+    arguments = [*FIT, *METHODS_WITH_STATISTICS[method], "--block-rows", 6]
+    assert blocks_kept_by(monkeypatch, capsys, *arguments)
+    undisturbed = Path("model.mvcca").read_bytes()
+    Path("model.mvcca").unlink()
+
+    with monkeypatch.context() as patch:
+        stop(patch)
+        code, out, err = run(capsys, *arguments)
+    assert (code, out) == (130, "")
+    assert err.endswith("\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n")
+    assert Path("model.mvcca").exists() == is_written
+
+    assert not blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
+    assert Path("model.mvcca").read_bytes() == undisturbed
+    assert not left_over()
+
+
+def test_a_disk_too_full_for_the_model_does_not_cost_the_fit(capsys, monkeypatch):
+    arguments = [*FIT, *CCA_2, "--block-rows", 6]
+    assert blocks_kept_by(monkeypatch, capsys, *arguments)
+    undisturbed = Path("model.mvcca").read_bytes()
+    Path("model.mvcca").write_text("the old one")
+
+    def save_on_full_disk(model, path):
+        with full_disk(700):
+            mvcca.save(model, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mvcca.cli.fit.save", save_on_full_disk)
+        err = fail(capsys, *arguments)
+    assert "too large" in err
+    assert err.endswith("; go on with --resume (model.mvcca.partial)\n")
+    assert Path("model.mvcca").read_text() == "the old one"
+
+    assert not blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
+    assert Path("model.mvcca").read_bytes() == undisturbed
+    assert not left_over()
+
+
+def test_a_training_that_fails_in_its_first_epoch_leaves_nothing(capsys):
+    pytest.importorskip("torch")
+    rows = np.load("text.npy")
+    rows[33, 2] = 1e60
+    np.save("text.npy", rows)
+    arguments = [*FIT, "--method", "soft-cca", "--hidden", "4", "--epochs", 2]
+    assert "beyond the largest float32" in fail(capsys, *arguments)
+    assert not left_over()
 
 
 def test_resume_without_a_checkpoint_says_so_and_fits(capsys):

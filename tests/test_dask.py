@@ -8,13 +8,16 @@ import re
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from uuid import uuid4
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, random_array
+from sklearn.base import clone
 
 import mvcca
 from mvcca import (
@@ -48,12 +51,27 @@ def cluster():
         n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0"
     ) as cluster:
         yield cluster
+        wait_for_workers(cluster)
 
 
 @pytest.fixture
 def client(cluster):
+    wait_for_workers(cluster)
     with distributed.Client(cluster) as client:
         yield client
+
+
+def wait_for_workers(cluster):
+    """Until those that were killed are there again: tests begin and end with both."""
+    deadline = time.monotonic() + 60
+    while not all(_is_running(nanny) for nanny in cluster.workers.values()):
+        assert time.monotonic() < deadline, "a worker did not come back"
+        time.sleep(0.02)
+
+
+def _is_running(nanny):
+    process = nanny.process
+    return process is not None and process.status == distributed.Status.running and process.pid
 
 
 @pytest.fixture(autouse=True)
@@ -273,7 +291,7 @@ def test_blas_has_one_thread_until_the_last_who_asked_is_done():
 @pytest.mark.usefixtures("client")
 def test_moments_too_large_for_a_worker_are_refused_with_bytes():
     views = {"a": da.zeros((20_000, 5000), chunks=1000), "b": da.zeros((20_000, 4000), chunks=1000)}
-    needed = 3 * 8 * (9000**2 + 2 * 9000 + 2**2)
+    needed = 4 * 8 * (9000**2 + 2 * 9000 + 2**2)
     with pytest.raises(MemoryError, match=r"1,000,000,000 bytes .*(?s:.*)block_rows") as refused:
         Moments.of(Views(views))
     assert f"{needed:,} bytes" in str(refused.value)
@@ -353,6 +371,46 @@ def test_transform_of_dask_arrays_computes_nothing(computes, dtype):
     assert len(computes) == 10
 
 
+# A parameter or two of each, so that little is fitted.
+FEW = {"n_landmarks": 20, "random_state": 0}
+NETWORKS = {"hidden_layer_sizes": (4,), "batch_size": 120, "max_epochs": 1, "random_state": 0}
+PROJECTING = {
+    "mvcca": {
+        "CCA": {}, "MLCCA": {}, "MVMLCCA": {"power": 1}, "PLS": {}, "CFA": {}, "LGCFL": {},
+        "JRL": {}, "CMOLRS": {}, "NCCA": {}, "KCCA": {"gamma": 0.01},
+        "KCCA nystroem": {"approximation": "nystroem", **FEW},
+        "KCCA fourier": {"approximation": "fourier", **FEW},
+    },
+    "mvcca.deep": {
+        "DCCA": NETWORKS, "DSDCCA": NETWORKS, "DCCAE": NETWORKS, "SoftCCA": NETWORKS,
+        "SoftHGR": NETWORKS, "L0CCA": NETWORKS, "CorrNet": {"max_epochs": 1, "random_state": 0},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("home", "name"), [(home, name) for home, names in PROJECTING.items() for name in names]
+)
+def test_no_method_computes_scores_of_dask_arrays_before_they_are_asked_for(computes, home, name):
+    if home == "mvcca.deep":
+        pytest.importorskip("torch")
+    estimator = getattr(import_module(home), name.split()[0])
+    views = planted(np.float32)
+    del views["c"]
+    model = estimator(2, **PROJECTING[home][name])
+    model.fit(views, np.arange(N_ROWS) % 3 if model._supervised else None)
+    lazy = model.transform(as_dask(views))
+    assert not computes
+    for view, expected in model.transform(views).items():
+        assert isinstance(lazy[view], da.Array)
+        assert lazy[view].dtype == np.float32
+        assert lazy[view].shape == expected.shape
+        scores = lazy[view].compute()
+        assert_allclose(scores, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+    assert len(computes) == 2
+
+
 def test_transform_of_two_lone_dask_arrays_computes_nothing(computes):
     a, b, _ = planted().values()
     model = CCA(2).fit(a, b)
@@ -407,11 +465,10 @@ def n_marks(folder):
 
 def kill(cluster, which):
     """A real kill -9 of one of the workers, which its nanny will start anew."""
-    while (process := cluster.workers[which].process) is None or process.pid is None:
+    while not (pid := _is_running(cluster.workers[which])):
         time.sleep(0.01)
-    pid = process.pid
     os.kill(pid, signal.SIGKILL)
-    while (process := cluster.workers[which].process) is not None and process.pid == pid:
+    while _is_running(cluster.workers[which]) == pid:
         time.sleep(0.01)
 
 
@@ -421,14 +478,16 @@ def wait_for(file):
 
 
 @pytest.mark.usefixtures("client")
-def test_workers_killed_at_five_moments_of_a_fit_change_no_bit(cluster, tmp_path):
+def test_workers_killed_one_after_the_other_change_no_bit(cluster, tmp_path):
     views, folder, over = planted(), tmp_path / "marks", tmp_path / "over"
     folder.mkdir()
     with config_context(block_rows=96):
         expected = MVCCA(3).fit(as_files(views, tmp_path))
-    moments = np.random.default_rng(3).uniform(0.1, 0.6, size=5)
+    moments = np.random.default_rng(3).uniform(0.1, 0.6, size=2)
 
     def kill_at_moments():
+        while not n_marks(folder):
+            time.sleep(0.01)
         for which, moment in enumerate(moments):
             time.sleep(moment)
             kill(cluster, which % 2)
@@ -436,13 +495,68 @@ def test_workers_killed_at_five_moments_of_a_fit_change_no_bit(cluster, tmp_path
 
     slow = {name: Rows(view, folder) for name, view in views.items()}
     slow["c"].accident = partial(_at_row, views["c"][4 * 96, 0], wait_for, over)
-    killer = threading.Thread(target=kill_at_moments)
+    killer = threading.Thread(target=kill_at_moments, daemon=True)
     killer.start()  # the last block waits for the last kill
     with config_context(block_rows=96):
         model = MVCCA(3).fit(slow)
     killer.join()
     same_bits(model, expected)
     assert n_marks(folder) > 3 * N_ROWS / 96  # something had to be read again
+
+
+# What is gone over, and from which part of the calls on is the moment drawn.
+KILLED = {
+    "label sums": (MVMLCCA(3, reg=0.1), 0),
+    "tile products": (MVMLCCA(3, reg=0.1), 0),
+    "weighted second pass": (MLCCA(3), 0.5),
+    "kernel features": (
+        KCCA(2, kernel="rbf", gamma=0.01, approximation="fourier", n_landmarks=20,
+             random_state=0, reg=0.1), 0
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("work", KILLED)
+@pytest.mark.usefixtures("client")
+def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monkeypatch):
+    views, labels, (estimator, first) = planted(), label_sets(), KILLED[work]
+    monkeypatch.setattr("mvcca.linear._label_weighted.LabelGram", partial(LabelGram, tile_rows=4))
+
+    def fitted(marks, at):
+        marks.mkdir()
+        accident = partial(_die_once, marks, os.getpid(), at)
+        model = clone(estimator)
+        if work == "tile products":
+            rows = as_files(views, tmp_path)
+            model.set_params(similarity=partial(_alike, marks, accident))
+        else:
+            rows = {name: Rows(view, marks, 0, accident) for name, view in views.items()}
+        with config_context(block_rows=48):
+            return model.fit(rows, labels if model._supervised else None)
+
+    undisturbed = fitted(tmp_path / "undisturbed", np.inf)
+    n_calls = n_marks(tmp_path / "undisturbed")
+    at = np.random.default_rng(4).integers(first * n_calls, n_calls)
+    same_bits(fitted(tmp_path / "disturbed", at), undisturbed)
+    assert (tmp_path / "disturbed.died").exists()
+
+
+def _die_once(marks, home, at, *_):
+    """A real kill -9, of the worker that makes one of many calls, when it is made first."""
+    if n_marks(marks) <= at or os.getpid() == home:
+        return
+    try:
+        marks.with_suffix(".died").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    _die(None)
+
+
+def _alike(marks, accident, A, B):
+    """The squared exponential, of tiles that leave a mark and may have an accident."""
+    (marks / uuid4().hex).touch()
+    accident()
+    return np.exp(-np.square(A[:, None] - B[None]).sum(axis=2) / 2)
 
 
 @pytest.mark.usefixtures("client")
@@ -514,3 +628,60 @@ def test_a_fit_goes_on_from_the_checkpoint_of_one_that_failed(tmp_path, monkeypa
 def _fail_while(trigger):
     if trigger.exists():
         raise OSError("no rows today")
+
+
+def test_fits_at_once_in_threads_have_checkpoints_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
+    views, labels, reads = planted(), label_sets(), {}
+    fits = {"one pass": (MVCCA(2), None, 6), "two passes": (MLCCA(2), labels, 16)}
+    meeting = threading.Barrier(len(fits))
+
+    def fit(name, fails=False):
+        estimator, y, read = fits[name]
+        reads[name] = []
+
+        def meet_or_fail(value):
+            reads[name].append(value)
+            if len(reads[name]) <= 4:
+                meeting.wait(timeout=60)
+            if fails and len(reads[name]) > read:
+                raise OSError("no rows today")
+
+        (tmp_path / f"{name} marks").mkdir(exist_ok=True)
+        rows = {"a": Rows(views["a"], tmp_path / f"{name} marks", 0, meet_or_fail), "b": views["b"]}
+        with config_context(block_rows=48, checkpoint=tmp_path / name):
+            return clone(estimator).fit(rows, y)
+
+    with ThreadPoolExecutor(len(fits)) as threads:
+        for failed in [threads.submit(fit, name, fails=True) for name in fits]:
+            with pytest.raises(OSError, match="no rows today"):
+                failed.result()
+        models = dict(zip(fits, threads.map(fit, fits), strict=True))
+    for name, (estimator, y, _) in fits.items():
+        assert len(reads[name]) == 4  # of ten blocks, six were in the checkpoint
+        assert not list((tmp_path / name).iterdir())
+        rows = {"a": Rows(views["a"], tmp_path, 0), "b": views["b"]}
+        with config_context(block_rows=48):
+            same_bits(models[name], clone(estimator).fit(rows, y))
+
+
+def test_a_fit_within_a_fit_neither_takes_nor_drops_its_checkpoint(tmp_path):
+    views, folder, trigger = planted(), tmp_path / "marks", tmp_path / "trigger"
+    folder.mkdir(), trigger.touch()
+
+    def fits_another(A, B):
+        MVCCA(2).fit({name: Rows(view, tmp_path, 0) for name, view in views.items()})
+        _fail_while(trigger)
+        return np.exp(-np.square(A[:, None] - B[None]).sum(axis=2) / 2)
+
+    estimator = MVMLCCA(2, similarity=fits_another, reg=0.1)
+    lazy = {name: Rows(view, folder, 0) for name, view in views.items()}
+    with config_context(checkpoint=tmp_path / "checkpoint"):
+        with pytest.raises(OSError, match="no rows today"):
+            estimator.fit(lazy, label_sets())
+        before = n_marks(folder)
+        trigger.unlink()
+        model = estimator.fit(lazy, label_sets())
+    assert n_marks(folder) == before  # every row was in the checkpoint
+    assert not list((tmp_path / "checkpoint").iterdir())
+    same_model(model, MVMLCCA(2, reg=0.1).fit(views, label_sets()), 1e-9)

@@ -15,8 +15,23 @@ import scipy.sparse as sp
 import zarr
 from sklearn.base import clone
 
-from mvcca import CCA, CFA, KCCA, MLCCA, MVCCA, MVMLCCA, NCCA, PLS, Views, config_context
-from mvcca.statistics import Moments, _accumulate, _checkpoint
+from mvcca import (
+    CCA,
+    CFA,
+    KCCA,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    NCCA,
+    PLS,
+    Views,
+    config,
+    config_context,
+    open_matrix,
+)
+from mvcca._checked_rows import CheckedRows
+from mvcca.labels import encode_labels
+from mvcca.statistics import LabelSums, Moments, _accumulate, _checkpoint
 from mvcca.statistics._moments import _moments_of_block
 
 N_ROWS = 1000
@@ -153,8 +168,6 @@ def test_float32_rows_far_from_zero_keep_five_digits_of_correlations(offset, blo
 @over([CCA(2), MLCCA(2), MVMLCCA(2, within="sample"), PLS(2)])
 @pytest.mark.parametrize("block_rows", [None, 50])
 def test_sparse_files_give_the_model_of_dense_arrays(estimator, block_rows, labels, tmp_path):
-    from mvcca import open_matrix
-
     rng = np.random.default_rng(5)
     shared = rng.poisson(0.3, (N_ROWS, 6)).astype(float)
     dense = {name: np.hstack([shared, rng.poisson(0.2, (N_ROWS, 9))]) for name in "ab"}
@@ -166,6 +179,49 @@ def test_sparse_files_give_the_model_of_dense_arrays(estimator, block_rows, labe
     values = estimator.fit(dense, y).eigenvalues_
     with config_context(block_rows=block_rows):
         np.testing.assert_allclose(estimator.fit(opened, y).eigenvalues_, values, atol=1e-9)
+
+
+def few_of_many(folder, n_columns, n_entries):
+    """Sparse rows, twice: in memory and in files."""
+    rng = np.random.default_rng(8)
+    columns = rng.integers(n_columns, size=(2, N_ROWS, n_entries))
+    columns[1, :, 0] = columns[0, :, 0]  # what views have in common
+    rows = np.repeat(np.arange(N_ROWS), n_entries)
+    entries = 1 + rng.random((2, N_ROWS * n_entries))
+    held, opened = {}, {}
+    for name, own, values in zip("ab", columns, entries, strict=True):
+        held[name] = sp.csr_array((values, (rows, own.ravel())), shape=(N_ROWS, n_columns))
+        sp.save_npz(folder / f"{name}.npz", held[name])
+        opened[name] = open_matrix(folder / f"{name}.npz")
+    return held, opened
+
+
+def test_rows_of_many_columns_and_few_entries_are_not_read_in_crumbs(labels, tmp_path, monkeypatch):
+    held, opened = few_of_many(tmp_path, 30_000, 20)
+    seen = rows_read(monkeypatch)
+    table, codes = encode_labels(labels)
+    sums = LabelSums.of(Views(opened), table, dict.fromkeys("ab", codes)).sums
+    assert seen == [N_ROWS, N_ROWS]  # a row takes 244 bytes, and would take 240,000 if dense
+    expected = [sp.hstack(list(held.values())).tocsr()[codes == c].sum(axis=0) for c in (0, 1)]
+    np.testing.assert_allclose(sums[:2], np.vstack(expected), rtol=1e-12)
+
+
+@over([CCA(2), MLCCA(2), MVMLCCA(2, within="sample")])
+def test_blocks_of_sparse_files_go_by_entries_and_give_the_same_model(
+    estimator, labels, tmp_path, monkeypatch
+):
+    held, opened = few_of_many(tmp_path, 40, 3)
+    y = y_of(estimator, labels)
+    reference = estimator.fit({name: rows.toarray() for name, rows in held.items()}, y)
+    monkeypatch.setattr(config, "_BLOCK_BYTES", 2**14)
+    seen = rows_read(monkeypatch)
+    ours = estimator.fit(Views(opened), y)
+    # A row takes 40 bytes of the 8,192 of a block, and 320 if dense; views are read alone, or both.
+    assert 8192 / 80 - 1 <= max(seen) <= 8192 / 40
+    np.testing.assert_allclose(ours.eigenvalues_, reference.eigenvalues_, atol=1e-9)
+    scores, expected = ours.transform(opened), reference.transform(held)
+    for name, of_view in expected.items():
+        np.testing.assert_allclose(scores[name], of_view, atol=1e-8)
 
 
 @over([CCA(2), MVMLCCA(2, within="sample"), MLCCA(2)])
@@ -213,13 +269,24 @@ def test_methods_that_need_all_rows_read_them(blocks, tmp_path):
             np.testing.assert_allclose(ours[name], scores, atol=1e-6)
 
 
+def rows_read(monkeypatch):
+    """Heights of the blocks that statistics are added up of, as they are read."""
+    read, seen = _accumulate._read, []
+
+    def counted(*args):
+        for block in read(*args):
+            seen.append(len(block[0]))
+            yield block
+
+    monkeypatch.setattr(_accumulate, "_read", counted)
+    return seen
+
+
 def test_no_more_than_a_block_of_a_file_is_read_at_once(blocks, tmp_path, monkeypatch):
     opened = saved(tmp_path, blocks, "npy")
-    read, seen = Views.in_memory, []
-    monkeypatch.setattr(Views, "in_memory", lambda self: seen.append(len(self)) or read(self))
+    seen = rows_read(monkeypatch)
     with config_context(block_rows=64):
         CCA(2).fit(opened)
-    assert seen
     assert max(seen) == 64
     assert sum(seen) == N_ROWS
 
@@ -234,6 +301,47 @@ def test_a_bad_number_in_a_file_is_named_by_view_and_rows(value, blocks, tmp_pat
         pytest.raises(ValueError, match=r"View 'text', rows 500 to 600: Input contains"),
     ):
         CCA(2).fit(opened)
+
+
+@pytest.mark.parametrize("kind", ["npy", "hdf5", "dask", "sparse"])
+def test_a_bad_number_among_rows_that_count_is_named_by_its_place_among_all(kind, blocks, tmp_path):
+    bad = {**blocks, "text": blocks["text"].copy()}
+    bad["text"][520, 3] = np.nan
+    if kind == "sparse":
+        sp.save_npz(tmp_path / "text.npz", sp.csr_array(bad["text"]))
+        opened = {**bad, "text": open_matrix(tmp_path / "text.npz")}
+    else:
+        opened = saved(tmp_path, bad, kind)
+    weights = np.ones(N_ROWS)
+    weights[1::2] = 0
+    with (
+        config_context(block_rows=100),
+        pytest.raises(ValueError, match=r"View 'text', row 520: Input contains NaN"),
+    ):
+        CCA(2).fit(opened, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "first", [slice(700, 40, -3), np.random.default_rng(6).permutation(900)[:220]]
+)
+@pytest.mark.parametrize("second", [slice(5, 200), np.arange(199, -1, -1), np.arange(220) % 2 == 0])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_errors_name_the_places_that_numpy_selects(first, second, form, tmp_path):
+    places = np.arange(900)[first][second]
+    X = np.zeros((900, 3))
+    X[places[[3, 40]], 1] = np.inf
+    if form is np.asarray:
+        np.save(tmp_path / "X.npy", X)
+        source = open_matrix(tmp_path / "X.npy")
+    else:
+        sp.save_npz(tmp_path / "X.npz", form(X))
+        source = open_matrix(tmp_path / "X.npz")
+    chosen = CheckedRows(source, "a", "CCA")[first][second]
+    with pytest.raises(ValueError, match=f"View 'a', rows {places[3]}, {places[40]}: "):
+        chosen.read(2, 60)
+    with pytest.raises(ValueError, match=f"View 'a', row {places[40]}: "):
+        chosen.read(4, 60)
+    assert not chosen.read(41, 60).sum()
 
 
 def test_blocks_end_where_chunks_do():
@@ -252,24 +360,24 @@ class Stop(BaseException):
 
 def interrupt(fit, n_blocks):
     """Stop a fit when it asks for one block more."""
-    read, count = Views.in_memory, iter(range(10**9))
+    read, count = _accumulate._read, iter(range(10**9))
 
-    def counted(self):
-        if next(count) == n_blocks:
-            raise Stop
-        return read(self)
+    def counted(*args):
+        for block in read(*args):
+            if next(count) == n_blocks:
+                raise Stop
+            yield block
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Views, "in_memory", counted)
+        patch.setattr(_accumulate, "_read", counted)
         with pytest.raises(Stop):
             fit()
 
 
 def blocks_read(fit):
     """Fit, and count the blocks."""
-    read, seen = Views.in_memory, []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Views, "in_memory", lambda self: seen.append(len(self)) or read(self))
+        seen = rows_read(patch)
         fit()
     return seen
 

@@ -18,7 +18,8 @@ from mvcca.cli.notes import note
 
 __all__ = ["Checkpoint"]
 
-_OURS = ("fit.json", "pass*.mvcca", ".*.part")  # the last of a process that was killed
+# The second is of a process that was killed; the last says to the end what the others are of.
+_OURS = ("pass*.mvcca", ".*.part", "fit.json")
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,24 @@ class Checkpoint:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Around the fit: if it is cut short, the folder stays, unless there is nothing in it yet.
+        """Around fit and writing: cut short, they leave the folder, unless there is nothing in it.
 
         Raises
         ------
         Interrupted
             On Ctrl-C, with the advice to resume.
+        CommandError
+            If a file cannot be read or written, a disk being full for one, with the same advice.
         """
+        advice = f"go on with --resume ({self.folder})"
         try:
             yield
         except KeyboardInterrupt:
-            advice = f"go on with --resume ({self.folder})" if self.is_begun else ""
-            raise Interrupted(advice) from None
+            raise Interrupted(advice if self.is_begun else "") from None
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) or not self.is_begun:
+                raise
+            raise CommandError(f"{' '.join(str(error).split())}; {advice}") from error
         finally:
             if not self.is_begun:
                 self.remove()

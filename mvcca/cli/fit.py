@@ -21,6 +21,7 @@ from mvcca.cli.progress import Progress
 from mvcca.cli.running import on_workers, running
 from mvcca.persistence import save
 from mvcca.sources import RowSource
+from mvcca.statistics._checkpoint import checkpoint_until_written
 from mvcca.views import Views
 
 __all__ = ["run"]
@@ -41,11 +42,10 @@ def run(options: Namespace) -> None:
         choices |= {"device": None, "progress": False}
     with on_workers(options.workers, options.scheduler), running(options, **choices):
         checkpoint.begin(_asked(options, model, views, label_files), options.resume)
-        with checkpoint.kept():
+        with checkpoint.kept(), checkpoint_until_written():
             with networks.told(model, Progress().keep):
                 method.fit(model, views, None if labels is None else labels.vectors)
             save(model, output)
-    checkpoint.remove()
     print(describe(facts(str(output))))
 
 

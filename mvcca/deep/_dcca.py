@@ -10,6 +10,7 @@ from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective
+from mvcca.linear._reg import reg_of_names
 
 
 class DCCA(DeepEstimator):
@@ -108,4 +109,4 @@ class DCCA(DeepEstimator):
     def _objective(
         self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator
     ) -> Objective:
-        return TraceNormLoss(self._reg_of_views(encoders.names, None))
+        return TraceNormLoss(reg_of_names(self.reg, encoders.names))

@@ -16,6 +16,7 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.objectives import ReconstructionLoss, TraceNormLoss, WeightedSum
 from mvcca.deep.trainer import Objective
 from mvcca.kernel._parameters import by_view
+from mvcca.linear._reg import reg_of_names
 
 
 class DCCAE(DeepEstimator):
@@ -106,6 +107,6 @@ class DCCAE(DeepEstimator):
             for name, width in widths.items()
         }
         return WeightedSum(
-            (1.0, TraceNormLoss(self._reg_of_views(encoders.names, None))),
+            (1.0, TraceNormLoss(reg_of_names(self.reg, encoders.names))),
             (self.reconstruction, ReconstructionLoss(Encoders(decoders))),
         )

@@ -16,6 +16,7 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import DynamicallyScaledLinear
 from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective, Trainer
+from mvcca.linear._reg import reg_of_names
 
 
 class DSDCCA(DeepEstimator):
@@ -130,7 +131,7 @@ class DSDCCA(DeepEstimator):
                 "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer: "
                 "there is nothing to scale. Use DCCA, or give them one."
             )
-        return TraceNormLoss(self._reg_of_views(encoders.names, None))
+        return TraceNormLoss(reg_of_names(self.reg, encoders.names))
 
     def _own_callbacks(self) -> list[Callback]:
         return [WarmUp(self.warm_up)]

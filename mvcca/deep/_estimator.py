@@ -5,7 +5,6 @@ What is trained is each estimator's own business: `_encoder`, `_objective`, `_ow
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
@@ -19,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.config import get_config
 from mvcca.deep._host import device_named
@@ -29,8 +29,9 @@ from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
-from mvcca.linear._estimator import blocks_within
+from mvcca.linear._blocks import blocks_within
 from mvcca.linear._problem import Problem
+from mvcca.linear._reg import reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Views, holds_views
@@ -221,11 +222,9 @@ class DeepEstimator(MVCCA):
         if hasattr(self, "_statistic"):
             return False
         if hasattr(self, "weights_"):
-            warnings.warn(
+            warn(
                 "partial_fit starts over, with new networks: the model was saved without the state "
-                "of its training (statistic=False).",
-                UserWarning,
-                stacklevel=4,
+                "of its training (statistic=False)."
             )
         return True
 
@@ -337,7 +336,7 @@ class DeepEstimator(MVCCA):
         with not_kept():  # the networks that make them are not told apart
             moments = Moments.of_features(partial(_representations, encoders), views, widths)
         self._check_spread(moments)
-        reg = self._reg_of_views(views.names, None)
+        reg = reg_of_names(self.reg, views.names)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
         self._solve(Problem.of(moments, reg, {}), _SINGLE)

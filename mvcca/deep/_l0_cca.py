@@ -17,6 +17,7 @@ from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, TraceNormLoss, WeightedSum
 from mvcca.deep.trainer import Objective
 from mvcca.kernel._parameters import by_view
+from mvcca.linear._reg import reg_of_names
 from mvcca.views import Views
 
 
@@ -125,7 +126,7 @@ class L0CCA(DeepEstimator):
         penalties = by_view(self, "gate_penalty", encoders.names)
         gates = [_gates(encoders, name) for name in encoders.names]
         return WeightedSum(
-            (1.0, TraceNormLoss(self._reg_of_views(encoders.names, None))),
+            (1.0, TraceNormLoss(reg_of_names(self.reg, encoders.names))),
             (1.0, GateLoss(gates, [penalties[n] for n in encoders.names], self.gate_reduction)),
         )
 

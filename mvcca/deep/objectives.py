@@ -7,7 +7,6 @@ nothing of the trainer.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mvcca._warnings import warn
 from mvcca.deep import functional
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import RunningCovariance, StochasticGates
@@ -276,11 +276,9 @@ def _warn_of_small_batch(scores: Mapping[str, Tensor]) -> bool:
         if n_rows < _FEW * width
         else "Correlations of a batch are then higher than they are by a good part"
     )
-    warnings.warn(
+    warn(
         f"Batches of {n_rows} rows are few for {width} components: fewer than {_ENOUGH} rows per "
         f"component. {danger}. Raise batch_size to {_ENOUGH * width} or more, or lower "
-        "n_components.",
-        UserWarning,
-        stacklevel=3,
+        "n_components."
     )
     return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
+from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.deep import _state
 from mvcca.deep._host import Draws, without_denormals
@@ -146,8 +146,8 @@ class Trainer:
         validation : Views, optional
             Rows to take the loss of after every epoch.
         checkpoint : path, optional
-            A file to keep the state in, every 20 seconds and when interrupted, and to go on from if
-            it is there.
+            A file to keep the state in, every 20 seconds, when interrupted after an epoch or more,
+            and in the end; and to go on from if it is there.
         fingerprint : str
             Of data and parameters; a checkpoint with another one is refused.
         """
@@ -176,9 +176,11 @@ class Trainer:
                             _state.write(checkpoint, snapshot, fingerprint)
                             written = time.monotonic()
         except BaseException:
-            if checkpoint is not None:
+            if checkpoint is not None and snapshot["epoch"]:  # else there is nothing to go on from
                 _state.write(checkpoint, snapshot, fingerprint)
             raise
+        if checkpoint is not None:  # what follows may be interrupted, too
+            _state.write(checkpoint, self.state_dict(), fingerprint)
         if self.validation is not None:
             self.load_best()
         self._call("on_train_end")
@@ -278,11 +280,10 @@ class Trainer:
                 "neither. Rescale the views (scores of a StandardScaler, say), raise reg, or "
                 "lower learning_rate."
             )
-        warnings.warn(
+        warn(
             f"The loss stopped being finite after epoch {self.epoch}, and at smaller learning "
             "rates again: training ends there. Raise reg, or lower learning_rate.",
             ConvergenceWarning,
-            stacklevel=5,
         )
         self.stop()
 

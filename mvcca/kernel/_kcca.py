@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca._backend import is_device_array, namespace
+from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
@@ -22,8 +22,9 @@ from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._parameters import by_view
 from mvcca.linalg import canonical_directions
 from mvcca.linear import MVCCA
-from mvcca.linear._estimator import blocks_between
+from mvcca.linear._blocks import blocks_between
 from mvcca.linear._problem import Problem
+from mvcca.linear._reg import reg_of_names
 from mvcca.statistics import Moments
 from mvcca.validation import of_view
 from mvcca.views import Views, take_rows
@@ -201,7 +202,7 @@ class KCCA(MVCCA):
         """
         self._validate_params()
         views, weights = self._open_fit(X, y, sample_weight)
-        reg = self._reg_of_views(views.names, None)
+        reg = reg_of_names(self.reg, views.names)
         maps = self._draw_maps(views)
         self._solve_features(maps, _moments(maps, views, weights), reg)
         self._statistic = None
@@ -232,7 +233,7 @@ class KCCA(MVCCA):
         self._validate_params()
         first = self._is_first_batch()
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
-        reg = self._reg_of_views(views.names, None)
+        reg = reg_of_names(self.reg, views.names)
         maps = self._draw_maps(views) if first else self.feature_maps_
         moments = self._with_earlier(_moments(maps, views, weights))
         self._solve_features(maps, moments, reg)
@@ -286,11 +287,9 @@ class KCCA(MVCCA):
         if self.approximation is None:
             return np.arange(n_rows)
         if self.n_landmarks > n_rows:
-            warnings.warn(
+            warn(
                 f"n_landmarks={self.n_landmarks} is more than the {n_rows} rows there are to draw "
-                "from: all of them are landmarks.",
-                UserWarning,
-                stacklevel=5,
+                "from: all of them are landmarks."
             )
         if self.approximation == "cholesky":
             return greedy_landmarks(kernel, X, min(self.n_landmarks, n_rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -17,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
@@ -232,11 +232,9 @@ class NCCA(MultiViewEstimator):
         for name, block in views.items():
             k = n_neighbors[name]
             if k > block.shape[0]:
-                warnings.warn(
+                warn(
                     f"n_neighbors={k} is more than the {block.shape[0]} rows of view {name!r}: all "
-                    "of them are neighbours.",
-                    UserWarning,
-                    stacklevel=3,
+                    "of them are neighbours."
                 )
             try:
                 smoothers[name] = Smoother.fit(
@@ -253,19 +251,15 @@ class NCCA(MultiViewEstimator):
         U, sigma, V = top_triplets(A, B, self.n_components + 1, self.random_state)
         n_parts = int(np.sum(sigma > _CERTAIN))
         if n_parts > 1:
-            warnings.warn(
+            warn(
                 f"The graph of neighbours falls apart: {n_parts - 1} correlations are 1 because a "
                 "function may be constant on each part, which says nothing about new rows. Raise "
-                "n_neighbors or bandwidth.",
-                UserWarning,
-                stacklevel=3,
+                "n_neighbors or bandwidth."
             )
         if abs(sigma[0] - 1) > 1e-2:
-            warnings.warn(
+            warn(
                 f"Sinkhorn scaling has not converged in n_iter={self.n_iter} iterations: the "
-                f"singular value of the constant functions is {sigma[0]:.3g}, not 1. Raise n_iter.",
-                UserWarning,
-                stacklevel=3,
+                f"singular value of the constant functions is {sigma[0]:.3g}, not 1. Raise n_iter."
             )
         found = int(np.sum(sigma[1:] > _ROUNDING))
         if not found:
@@ -274,11 +268,9 @@ class NCCA(MultiViewEstimator):
                 "of the other. Check that rows correspond, or lower n_neighbors or bandwidth."
             )
         if found < self.n_components:
-            warnings.warn(
+            warn(
                 f"n_components={self.n_components} is more than the data can give: at most "
-                f"{found}. Fitted with n_components_={found}.",
-                UserWarning,
-                stacklevel=3,
+                f"{found}. Fitted with n_components_={found}."
             )
         kept = slice(1, found + 1)
         return U[:, kept], sigma[kept], V[:, kept]

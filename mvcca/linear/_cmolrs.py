@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
@@ -15,11 +14,13 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.labels import LabelTable
 from mvcca.linalg import with_fixed_signs
 from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._rows import check_labels, mean_and_variance
+from mvcca.linear._label_checks import check_labels
+from mvcca.linear._rows import mean_and_variance
 from mvcca.statistics._moments import column_slices
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
@@ -178,22 +179,7 @@ class CMOLRS(LinearEstimator):
         self.losses_ = np.empty(self.n_epochs)
         for epoch in range(self.n_epochs):
             step = self.learning_rate / np.sqrt(epoch + 1)
-            total, n_drawn = 0.0, 0
-            for p, q, queries in self._batches(codes, rng):
-                triplets = gallery[q].draw(codes[p][queries], self.n_triplets, rng)
-                if not len(triplets.query):
-                    continue
-                batch = _Batch.of(rows[p], rows[q], queries, triplets, gallery[q])
-                losses, gradient = batch.losses_and_gradient(W, p, q)
-                W = W.stepped(gradient, step)
-                total, n_drawn = total + losses.sum(), n_drawn + len(losses)
-            if not n_drawn:
-                raise ValueError(
-                    "The views have nothing in common: no row has rows with and without a label "
-                    "in common with it in another view. Check that labels mean the same in all "
-                    "views."
-                )
-            self.losses_[epoch] = total / n_drawn
+            W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, codes, rng)
         self.eigenvalues_ = W.values
         self.weights_ = with_fixed_signs(
             {name: A / rows[name].unit for name, A in W.factors().items()},
@@ -204,6 +190,32 @@ class CMOLRS(LinearEstimator):
         self.n_label_vectors_ = len(table)
         self.view_names_ = views.names
         return self
+
+    def _epoch(
+        self,
+        W: _LowRank,
+        step: float,
+        rows: Mapping[str, _Rows],
+        gallery: Mapping[str, _Gallery],
+        codes: Mapping[str, np.ndarray],
+        rng: np.random.RandomState,
+    ) -> tuple[_LowRank, float]:
+        """The similarity after every row has been a query, and the mean loss of the triplets."""
+        total, n_drawn = 0.0, 0
+        for p, q, queries in self._batches(codes, rng):
+            triplets = gallery[q].draw(codes[p][queries], self.n_triplets, rng)
+            if not len(triplets.query):
+                continue
+            batch = _Batch.of(rows[p], rows[q], queries, triplets, gallery[q])
+            losses, gradient = batch.losses_and_gradient(W, p, q)
+            W = W.stepped(gradient, step)
+            total, n_drawn = total + losses.sum(), n_drawn + len(losses)
+        if not n_drawn:
+            raise ValueError(
+                "The views have nothing in common: no row has rows with and without a label in "
+                "common with it in another view. Check that labels mean the same in all views."
+            )
+        return W, total / n_drawn
 
     def _batches(
         self, codes: Mapping[str, np.ndarray], rng: np.random.RandomState
@@ -221,11 +233,9 @@ class CMOLRS(LinearEstimator):
         sizes = list(widths.values())
         bound = sizes[0] if len(sizes) == 1 else sum(sizes) - max(sizes)
         if bound < self.n_components:
-            warnings.warn(
+            warn(
                 f"n_components={self.n_components} is more than the data can give: at most {bound}."
-                f" Fitted with n_components_={bound}.",
-                UserWarning,
-                stacklevel=3,
+                f" Fitted with n_components_={bound}."
             )
         return min(bound, self.n_components)
 

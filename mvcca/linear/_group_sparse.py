@@ -5,13 +5,13 @@ It is told second moments, never rows, and knows of no view, label or estimator.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
+
+from mvcca._warnings import warn
 
 _SMOOTHING = 1e-6  # of group norms, in units of the largest
 
@@ -60,11 +60,9 @@ class GroupSparse:
         slopes = self._norms(self.B if self.basis is None else self.basis.T @ self.B, 0.0)
         keeps = float((slopes / self.penalties).max())
         if keeps <= 1:  # the subgradient at U = 0 holds zero
-            warnings.warn(
+            warn(
                 f"{title}: reg is so large that it drops every feature, and all scores are 0. "
-                f"Multiply it by less than {keeps:.3g}.",
-                UserWarning,
-                stacklevel=4,
+                f"Multiply it by less than {keeps:.3g}."
             )
             return np.zeros((len(self.penalties), self.B.shape[1])), np.array([self.constant])
         norms = np.full(len(self.penalties), linalg.norm(self.B) / np.trace(self.M))
@@ -78,11 +76,10 @@ class GroupSparse:
             objectives.append(self._objective(U, norms))
             if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * objectives[-1]:
                 return U, np.array(objectives)
-        warnings.warn(
+        warn(
             f"{title}: the objective still fell by more than tol={tol:g} of itself after "
             f"max_iter={max_iter} steps. Raise max_iter, or tol.",
             ConvergenceWarning,
-            stacklevel=4,
         )
         return U, np.array(objectives)
 
@@ -102,11 +99,3 @@ class GroupSparse:
         """√(‖U_g‖² + ε²) of each feature's group, (d,)."""
         squares = np.bincount(self.groups, np.einsum("ij,ij->i", U, U))
         return np.sqrt(squares + epsilon**2)[self.groups]
-
-
-def positive_reg(reg: Mapping[str, float]) -> Mapping[str, float]:
-    """Reg by view; without any, weights of constant and of repeated features are not defined."""
-    for name, value in reg.items():
-        if not value:
-            raise ValueError(f"reg of view {name!r} must be positive, got {value!r}.")
-    return reg

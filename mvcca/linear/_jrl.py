@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,11 +15,14 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation
 from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._group_sparse import GroupSparse, positive_reg
-from mvcca.linear._rows import check_labels, mean_and_variance, weighted_cross
+from mvcca.linear._group_sparse import GroupSparse
+from mvcca.linear._label_checks import check_labels
+from mvcca.linear._reg import positive_reg, reg_of_rows
+from mvcca.linear._rows import mean_and_variance, weighted_cross
 from mvcca.views import Views
 
 
@@ -205,13 +207,9 @@ class JRL(LinearEstimator):
         views, table, codes, _ = self._open_supervised_fit(X, y, None)
         views = views.in_memory()
         check_labels(table, codes)
-        reg = positive_reg(self._reg_of_views(views.names, views))
+        reg = positive_reg(reg_of_rows(self.reg, views))
         self.view_names_ = views.names
-        self.means_, scales = {}, {}
-        for name, block in views.items():
-            self.means_[name], variance = mean_and_variance(name, block)
-            constant = variance == 0
-            scales[name] = np.where(constant, 0, 1 / np.sqrt(np.where(constant, 1, variance)))
+        self.means_, scales = _means_and_scales(views)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled)
         rows = {
             name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
@@ -232,10 +230,7 @@ class JRL(LinearEstimator):
             self.labels_ = np.arange(table.vectors.shape[1])
         self.n_components_ = len(self.labels_)
         self.n_label_vectors_ = len(table)
-        placed = np.concatenate([self._project(name, block) for name, block in views.items()])
-        k = min(self.n_neighbors, len(placed))
-        self._neighbors = NearestNeighbors(n_neighbors=k).fit(placed.astype(np.float64))
-        self._neighbor_labels = np.concatenate(list(labels.values()))
+        self._keep_neighbors(views, labels)
         return self
 
     def propagate(self, X: Any) -> Any:
@@ -265,6 +260,13 @@ class JRL(LinearEstimator):
         came = self._open(X, reset=False, unpaired=True, sparing=True)
         views = came.views.in_memory()
         return came.wrap({name: self._shares(name, block) for name, block in views.items()})
+
+    def _keep_neighbors(self, views: Views, labels: Mapping[str, np.ndarray]) -> None:
+        """Where the training rows are in the shared space, and their labels, for `propagate`."""
+        placed = np.concatenate([self._project(name, block) for name, block in views.items()])
+        k = min(self.n_neighbors, len(placed))
+        self._neighbors = NearestNeighbors(n_neighbors=k).fit(placed.astype(np.float64))
+        self._neighbor_labels = np.concatenate(list(labels.values()))
 
     def _shares(self, name: str, block: Any) -> np.ndarray:
         if not block.shape[0]:  # the objects at hand are not seen in this view
@@ -333,14 +335,22 @@ class JRL(LinearEstimator):
         n_all = view.all.shape[0]
         k = self.n_neighbors
         if k > n_all - 1:
-            warnings.warn(
+            warn(
                 f"n_neighbors={k} is more than the other rows of view {name!r}, {n_all - 1}: all "
-                "of them are neighbours.",
-                UserWarning,
-                stacklevel=4,
+                "of them are neighbours."
             )
             k = n_all - 1
         return own + self.smoothness / n_all * view.gram(laplacian(view.all, k))
+
+
+def _means_and_scales(views: Views) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """What standardises every view: one over the deviation of a column, 0 of a constant one."""
+    means, scales = {}, {}
+    for name, block in views.items():
+        means[name], variance = mean_and_variance(name, block)
+        constant = variance == 0
+        scales[name] = np.where(constant, 0, 1 / np.sqrt(np.where(constant, 1, variance)))
+    return means, scales
 
 
 def laplacian(X: Any, n_neighbors: int) -> csr_array:

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from mvcca.labels import LabelTable
-from mvcca.linear._estimator import own_moments
 from mvcca.linear._label_weighted import DrawnLabelFeatures, LabelledViews
+from mvcca.linear._rows import own_weights
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.views import Views
 
@@ -33,14 +33,14 @@ class LabelStatistic(Generic[Sums]):
         weights: np.ndarray | None,
         with_moments: bool,
     ) -> LabelStatistic[LabelSums]:
-        moments = own_moments(views, weights) if with_moments else {}
+        moments = _own_moments(views, weights) if with_moments else {}
         return LabelStatistic(LabelSums.of(views, table, codes, weights), moments)
 
     @classmethod
     def by_features(
         cls, drawn: DrawnLabelFeatures, rows: LabelledViews, with_moments: bool
     ) -> LabelStatistic[LabelFeatureSums]:
-        moments = own_moments(rows.views, rows.weights) if with_moments else {}
+        moments = _own_moments(rows.views, rows.weights) if with_moments else {}
         return LabelStatistic(drawn.sums(rows), moments)
 
     def __add__(self, other: LabelStatistic[Sums]) -> LabelStatistic[Sums]:
@@ -50,3 +50,11 @@ class LabelStatistic(Generic[Sums]):
     def at_home(self) -> LabelStatistic[Sums]:
         """The same to be kept: a cluster may be gone when the next batch comes."""
         return LabelStatistic(self.sums.at_home(), self.moments)
+
+
+def _own_moments(views: Views, weights: np.ndarray | None) -> dict[str, Moments]:
+    """Moments of every view by itself, over all the objects seen in it."""
+    return {
+        name: Moments.of(Views({name: block}), own_weights(views, name, weights))
+        for name, block in views.items()
+    }

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.labels import LabelTable, _common_columns
-from mvcca.linear._estimator import LinearEstimator, check_label_vectors
+from mvcca.linalg import Rotation
+from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._label_checks import check_label_vectors
+from mvcca.linear._rotations import in_row_space
 from mvcca.similarity import (
     FourierLabelFeatures,
     LabelFeatures,
@@ -37,6 +40,11 @@ class LabelledViews:
     table: LabelTable
     codes: Mapping[str, np.ndarray]
     weights: np.ndarray | None
+
+    def in_row_space(self, reg: Mapping[str, float]) -> tuple[Self, dict[str, Rotation]]:
+        """The same with wide views in a basis of their rows; and the bases."""
+        views, rotations = in_row_space(self.views, self.weights, reg)
+        return replace(self, views=views), rotations
 
     def object_weights(self) -> np.ndarray:
         return np.ones(len(self.views)) if self.weights is None else self.weights

@@ -12,15 +12,13 @@ from sklearn.utils._param_validation import Interval
 
 from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation
-from mvcca.linear._estimator import (
-    LinearEstimator,
-    check_label_vectors,
-    check_variances,
-    in_row_space,
-    variances_within,
-)
-from mvcca.linear._group_sparse import GroupSparse, positive_reg
+from mvcca.linear._constraint import check_variances, variances_within
+from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._group_sparse import GroupSparse
+from mvcca.linear._label_checks import check_label_vectors
 from mvcca.linear._label_statistic import LabelStatistic
+from mvcca.linear._reg import positive_reg, reg_of_names, reg_of_rows
+from mvcca.linear._rotations import in_row_space, means_of_features
 from mvcca.statistics import LabelSums
 from mvcca.statistics._moments import column_slices
 
@@ -145,11 +143,10 @@ class LGCFL(LinearEstimator):
         """
         self._validate_params()
         views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
-        reg = positive_reg(self._reg_of_views(views.names, views))
+        reg = positive_reg(reg_of_rows(self.reg, views))
         rows, rotations = in_row_space(views, weights, reg)
-        self._solve(
-            LabelStatistic.of(rows, table, codes, weights, with_moments=True), reg, rotations
-        )
+        statistic = LabelStatistic.of(rows, table, codes, weights, with_moments=True)
+        self._solve(statistic, reg, rotations)
         self._statistic = None
         return self
 
@@ -176,7 +173,7 @@ class LGCFL(LinearEstimator):
         self._validate_params()
         first = self._is_first_batch()
         batch = self._open_supervised_fit(X, y, sample_weight, reset=first)
-        reg = positive_reg(self._reg_of_views(batch[0].names, None))
+        reg = positive_reg(reg_of_names(self.reg, batch[0].names))
         statistic = self._with_earlier(LabelStatistic.of(*batch, with_moments=True))
         self._solve(statistic, reg, {})
         self._statistic = statistic.at_home()
@@ -212,12 +209,7 @@ class LGCFL(LinearEstimator):
                 self.max_iter, self.tol, f"View {name!r}"
             )
         self.weights_ = weights
-        self.means_ = {
-            name: mean @ rotations[name].inverse + rotations[name].mean
-            if name in rotations
-            else mean
-            for name, mean in sums.mean().items()
-        }
+        self.means_ = means_of_features(sums.mean(), rotations)
         self.objectives_ = objectives
         self.n_iter_ = max(map(len, objectives.values()))
         self.labels_ = sums.table.vocabulary

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,28 +13,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca._backend import precision
+from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.linalg import canonical_directions
-from mvcca.linear._estimator import (
-    blocks_between,
-    check_label_vectors,
-    in_row_space,
-    input_precision,
-    variances_within,
-    whiten,
-    with_ridge,
-)
+from mvcca.linear._blocks import blocks_between
+from mvcca.linear._constraint import variances_within, whiten
+from mvcca.linear._label_checks import check_label_vectors
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
     LabelledViews,
     LabelWeightedEstimator,
 )
 from mvcca.linear._neighbors import nearest_label_pairs
-from mvcca.linear._rows import weighted_cross
+from mvcca.linear._reg import reg_of_rows
+from mvcca.linear._rows import input_precision, weighted_cross
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.statistics._moments import _ROUNDING, column_slices
 from mvcca.views import Views
+
+Between = dict[tuple[str, str], np.ndarray]
 
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 
@@ -247,28 +244,15 @@ class MLCCA(LabelWeightedEstimator):
     def _fit(self, data: _LabelledRows, drawn: DrawnLabelFeatures | None = None) -> None:
         """Fit to rows, with the label features that an earlier batch drew, if there was one."""
         self._check_choices()
-        reg = self._reg_of_views(data.views.names, data.views, data.weights)
-        views, rotations = in_row_space(data.views, data.weights, reg)
-        rows = _LabelledRows(views, data.table, data.codes, data.weights)
+        reg = reg_of_rows(self.reg, data.views, data.weights)
+        rows, rotations = data.in_row_space(reg)
         drawn = drawn or self._draw_label_features(rows)
-        sums: LabelSums | LabelFeatureSums
-        if drawn is not None:
-            sums = drawn.sums(rows)
-            mean = sums.mean()
-            between, row_weights = self._all_pairs_by_features(sums, drawn, rows)
-        else:
-            sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
-            check_label_vectors(sums)
-            mean = sums.mean()
-            if self.weighting == "means":
-                sums = sums.averaged()
-                data = rows = _label_means(sums)
-            if self.n_neighbors is None:
-                between, row_weights = self._all_pairs(sums, mean, rows)
-            else:
-                between, row_weights = self._nearest_pairs(mean, rows)
-        for name, weights in row_weights.items():
-            _check_weights(name, weights, exact=drawn is None)
+        sums = self._sums_of(rows, drawn)
+        mean = sums.mean()
+        if isinstance(sums, LabelSums) and self.weighting == "means":
+            sums = sums.averaged()
+            data = rows = _label_means(sums)
+        between, row_weights = self._compare(rows, sums, mean, drawn)
         within = {
             name: _scatter_about(block, row_weights[name], mean[name])
             for name, block in rows.views.items()
@@ -276,7 +260,7 @@ class MLCCA(LabelWeightedEstimator):
         variances = variances_within(within, rotations)
         solution = canonical_directions(
             between,
-            whiten(with_ridge(within, reg, rotations, variances)),
+            whiten(within, reg, rotations, variances),
             self.n_components,
             input_precision(data.views),
         )
@@ -294,18 +278,46 @@ class MLCCA(LabelWeightedEstimator):
                 'and weighting="pairs".'
             )
 
+    def _sums_of(
+        self, rows: _LabelledRows, drawn: DrawnLabelFeatures | None
+    ) -> LabelSums | LabelFeatureSums:
+        if drawn is not None:
+            return drawn.sums(rows)
+        sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
+        check_label_vectors(sums)
+        return sums
+
+    def _compare(
+        self,
+        rows: _LabelledRows,
+        sums: LabelSums | LabelFeatureSums,
+        mean: Mapping[str, np.ndarray],
+        drawn: DrawnLabelFeatures | None,
+    ) -> tuple[Between, dict[str, np.ndarray]]:
+        """C_pq of every pair of views, and what each row weighs in its view's C_pp."""
+        if isinstance(sums, LabelFeatureSums):
+            assert drawn is not None
+            between, row_weights = self._all_pairs_by_features(sums, drawn, rows)
+        elif self.n_neighbors is None:
+            between, row_weights = self._all_pairs(sums, mean, rows)
+        else:
+            between, row_weights = self._nearest_pairs(mean, rows)
+        for name, weights in row_weights.items():
+            _check_weights(name, weights, exact=drawn is None)
+        return between, row_weights
+
     def _all_pairs(
         self, sums: LabelSums, mean: Mapping[str, np.ndarray], rows: _LabelledRows
-    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
-        """C_pq of every pair of views, and what each row weighs in its view's C_pp."""
+    ) -> tuple[Between, dict[str, np.ndarray]]:
+        """Over all pairs of rows, exactly: by pairs of distinct label vectors."""
         gram = self._gram(sums.table)
         between = blocks_between(sums.covariance(gram, mean), sums.widths)
         return between, _row_weights(sums.row_weights(gram), rows)
 
     def _all_pairs_by_features(
         self, sums: LabelFeatureSums, drawn: DrawnLabelFeatures, rows: _LabelledRows
-    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
-        """The same by label features, whose error may make weights negative."""
+    ) -> tuple[Between, dict[str, np.ndarray]]:
+        """Over all pairs of rows by label features, whose error may make weights negative."""
         between = blocks_between(sums.covariance(), sums.widths)
         row_weights = _row_weights(drawn.row_weights(sums, rows.table), rows)
         if self.similarity in _NEVER_NEGATIVE:
@@ -314,8 +326,8 @@ class MLCCA(LabelWeightedEstimator):
 
     def _nearest_pairs(
         self, mean: Mapping[str, np.ndarray], data: _LabelledRows
-    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
-        """The same over the pairs of a row and its nearest rows in label space."""
+    ) -> tuple[Between, dict[str, np.ndarray]]:
+        """Over the pairs of a row and its nearest rows in label space."""
         assert self.n_neighbors is not None
         views = data.views
         order = check_random_state(self.random_state).permutation(len(views))
@@ -362,11 +374,9 @@ def _cut_at_zero(row_weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
             share = -weights[negative].sum() / weights.sum()
             cut[name] = f"{np.count_nonzero(negative)} of {name!r} ({share:.1e} of all weight)"
     if cut:
-        warnings.warn(
+        warn(
             f"Label features give rows a negative weight: {', '.join(cut.values())}. They count "
-            "for nothing in the constraint; raise n_label_features to have them count.",
-            UserWarning,
-            stacklevel=5,
+            "for nothing in the constraint; raise n_label_features to have them count."
         )
     return {name: np.maximum(weights, 0) for name, weights in row_weights.items()}
 
@@ -393,11 +403,9 @@ def _check_weights(name: str, weights: np.ndarray, exact: bool) -> None:
             "other views. Check that labels mean the same in all views."
         )
     if lonely and exact:
-        warnings.warn(
+        warn(
             f"The labels of {lonely} rows of view {name!r} are like none of the other views: these "
-            "rows count for nothing.",
-            UserWarning,
-            stacklevel=4,
+            "rows count for nothing."
         )
 
 

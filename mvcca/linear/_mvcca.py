@@ -10,15 +10,12 @@ from scipy.sparse import csr_array
 
 from mvcca.base import all_or_nothing
 from mvcca.labels import encode_labels
-from mvcca.linalg import Rotation, canonical_directions
-from mvcca.linear._estimator import (
-    LinearEstimator,
-    blocks_between,
-    in_row_space,
-    input_precision,
-    rotate,
-)
+from mvcca.linalg import canonical_directions
+from mvcca.linear._blocks import blocks_between
+from mvcca.linear._estimator import LinearEstimator
 from mvcca.linear._problem import Problem
+from mvcca.linear._reg import reg_of_names, reg_of_rows
+from mvcca.linear._rows import input_precision
 from mvcca.statistics import Moments
 from mvcca.views import Views, as_views
 
@@ -120,17 +117,7 @@ class MVCCA(LinearEstimator):
         """
         self._validate_params()
         views, weights = self._open_fit(X, y, sample_weight)
-        reg = self._reg_of_views(views.names, views, weights)
-        rows, rotations = in_row_space(views, weights, reg)
-        problem = Problem.of(Moments.of(rows, weights), reg, rotations)
-        poor = problem.worth_decomposing(rows)
-        if poor:  # their covariance has lost digits that the rows themselves still have
-            decompose = dict.fromkeys(poor, Rotation.to_principal_components)
-            rows, better = rotate(rows, weights, decompose)
-            rotations |= {
-                n: rotations[n].then(r) if n in rotations else r for n, r in better.items()
-            }
-            problem = Problem.of(Moments.of(rows, weights), reg, rotations)
+        problem = Problem.of_rows(views, weights, reg_of_rows(self.reg, views, weights))
         self._solve(problem, input_precision(views))
         self._statistic = None
         return self
@@ -158,7 +145,7 @@ class MVCCA(LinearEstimator):
         self._validate_params()
         first = self._is_first_batch()
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
-        reg = self._reg_of_views(views.names, None)
+        reg = reg_of_names(self.reg, views.names)
         moments = self._with_earlier(Moments.of(views, weights))
         problem = Problem.of(moments, reg, {})
         problem.warn_of_lost_digits()

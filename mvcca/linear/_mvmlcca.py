@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, canonical_directions
-from mvcca.linear._estimator import (
-    blocks_between,
-    blocks_within,
-    check_label_vectors,
-    in_row_space,
-    input_precision,
-    variances_within,
-    whiten,
-    with_ridge,
-)
+from mvcca.linear._blocks import blocks_between, blocks_within
+from mvcca.linear._constraint import variances_within, whiten
+from mvcca.linear._label_checks import check_label_vectors
 from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
     LabelledViews,
     LabelWeightedEstimator,
 )
+from mvcca.linear._reg import reg_of_names, reg_of_rows
+from mvcca.linear._rows import input_precision
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelFeatureSums, LabelSums
 
@@ -186,13 +181,12 @@ class MVMLCCA(LabelWeightedEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
-        reg = self._reg_of_views(views.names, views, weights)
-        blocks, rotations = in_row_space(views, weights, reg)
-        rows = LabelledViews(blocks, table, codes, weights)
+        data = LabelledViews(*self._open_supervised_fit(X, y, sample_weight))
+        reg = reg_of_rows(self.reg, data.views, data.weights)
+        rows, rotations = data.in_row_space(reg)
         drawn = self._draw_label_features(rows)
         statistic = self._statistic_of(rows, drawn)
-        self._solve(statistic, reg, rotations, input_precision(views))
+        self._solve(statistic, reg, rotations, input_precision(data.views))
         self._learn_labels(statistic.sums, drawn)
         self._statistic = None
         return self
@@ -222,10 +216,9 @@ class MVMLCCA(LabelWeightedEstimator):
         self._validate_params()
         first = self._is_first_batch()
         rows = LabelledViews(*self._open_supervised_fit(X, y, sample_weight, reset=first))
-        reg = self._reg_of_views(rows.views.names, None)
+        reg = reg_of_names(self.reg, rows.views.names)
         drawn = self._draw_label_features(rows) if first else self._drawn
-        batch = self._statistic_of(rows, drawn)
-        statistic = self._with_earlier(batch)
+        statistic = self._with_earlier(self._statistic_of(rows, drawn))
         self._solve(statistic, reg, {}, input_precision(rows.views))
         self._learn_labels(statistic.sums, drawn)
         self._statistic = statistic.at_home()
@@ -260,7 +253,7 @@ class MVMLCCA(LabelWeightedEstimator):
         variances = variances_within(within, rotations)
         solution = canonical_directions(
             blocks_between(psi, sums.widths),
-            whiten(with_ridge(within, reg, rotations, variances)),
+            whiten(within, reg, rotations, variances),
             self.n_components,
             precision,
         )
@@ -279,10 +272,8 @@ class MVMLCCA(LabelWeightedEstimator):
             if rank <= n_features:
                 few[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
         if few:
-            warnings.warn(
+            warn(
                 f"View {', '.join(few.values())}: the label-weighted covariance in the constraint "
                 "has less rank than features, and the ridge decides the rest. Set "
-                'within="sample", take MLCCA, or raise reg.',
-                UserWarning,
-                stacklevel=4,
+                'within="sample", take MLCCA, or raise reg.'
             )

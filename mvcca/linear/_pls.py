@@ -15,15 +15,11 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, Solution, Whitener, _top_singular, canonical_directions
-from mvcca.linear._estimator import (
-    LinearEstimator,
-    blocks_between,
-    blocks_within,
-    check_variances,
-    in_row_space,
-    input_precision,
-    variances_within,
-)
+from mvcca.linear._blocks import blocks_between, blocks_within
+from mvcca.linear._constraint import check_variances, variances_within
+from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._rotations import in_row_space
+from mvcca.linear._rows import input_precision
 from mvcca.statistics import Moments
 from mvcca.views import Views
 

@@ -1,18 +1,26 @@
-"""What is asked of all rows and labels at once by methods that no sum of blocks is enough for."""
+"""What is asked of rows themselves: their weights and digits, and sums that no blocks add up to."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from mvcca._backend import at_home
-from mvcca.labels import LabelTable
-from mvcca.linear._estimator import check_distinct, check_variance
+from mvcca._backend import at_home, precision
+from mvcca.linear._constraint import check_variance
+from mvcca.views import Views
+
+
+def own_weights(views: Views, name: str, weights: np.ndarray | None) -> np.ndarray | None:
+    """Weights of the rows of a view, of weights of the objects."""
+    return None if weights is None else weights[views.objects(name)]
+
+
+def input_precision(views: Views) -> float:
+    """Unit roundoff of the coarsest view."""
+    return max(float(np.finfo(precision(block)).eps) for _, block in views.items())
 
 
 def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -26,21 +34,6 @@ def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
     variance = np.where(variance <= rounding**2, 0, variance)
     check_variance(name, variance)
     return mean, variance
-
-
-def check_labels(table: LabelTable, codes: Mapping[str, np.ndarray]) -> None:
-    """Labels that are all the same teach nothing; rows without labels deserve a word."""
-    check_distinct(table)
-    if not table.is_binary:
-        return
-    empty = np.diff(table.vectors.indptr) == 0
-    n_empty = sum(int(empty[code].sum()) for code in codes.values())
-    if n_empty:
-        warnings.warn(
-            f"{n_empty} rows have no labels; drop them if that is not meant.",
-            UserWarning,
-            stacklevel=4,
-        )
 
 
 def weighted_cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:

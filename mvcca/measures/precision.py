@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca._warnings import warn
 from mvcca.measures._checks import (
     checked_matrix,
     checked_relevance,
@@ -166,11 +166,9 @@ def precision_at_k(scores: ArrayLike, relevance: Any, k: int = 50) -> np.ndarray
     relevant = dense(checked_relevance(relevance, scores.shape))
     short = int((count_true(relevant) < positive(k)).sum())
     if short:
-        warnings.warn(
+        warn(
             f"{short} of {len(scores)} queries have fewer than {k} relevant items and cannot "
-            f"reach a precision of 1 at {k}.",
-            UserWarning,
-            stacklevel=2,
+            f"reach a precision of 1 at {k}."
         )
     first = ranked(relevant, scores, k)
     return count_true(first) / k

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mvcca._warnings import warn
 from mvcca.sources._row_source import RowSource, SourceError
 from mvcca.sources._selection import as_index, as_positions
 
@@ -70,12 +70,10 @@ def from_dask(array: Any) -> DaskRows:
     """The source of a Dask array, with a warning if its graph is not the recipe but the data."""
     embedded = _embedded_bytes(array)
     if embedded > _EMBEDDED_BYTES:
-        warnings.warn(
+        warn(
             f"The graph of this Dask array carries {embedded / 1e6:.0f} MB of data, which every "
             "worker is sent. Let the chunks read a file (dask.array.from_zarr), or pass the file "
-            "itself: mvcca.open_matrix(path).",
-            UserWarning,
-            stacklevel=3,
+            "itself: mvcca.open_matrix(path)."
         )
     return DaskRows(array)
 

@@ -8,13 +8,13 @@ in order decode every group once.
 from __future__ import annotations
 
 import os
-import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from mvcca._warnings import warn
 from mvcca.sources._file import FileSource, PerThread, cut_tall, optional
 from mvcca.sources._row_source import SourceError
 
@@ -45,11 +45,9 @@ class ParquetTable(FileSource):
             )
             tallest = max(heights, default=0) * self.row_bytes
             if tallest > _LARGE_GROUP_BYTES:
-                warnings.warn(
+                warn(
                     f"{self.path} has row groups of {tallest / 1e9:.1f} GB in memory, which are "
-                    "decoded as a whole. Write it again with a smaller row_group_size.",
-                    UserWarning,
-                    stacklevel=3,
+                    "decoded as a whole. Write it again with a smaller row_group_size."
                 )
             self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 

@@ -13,7 +13,7 @@ from scipy.sparse import vstack as sparse_vstack
 
 from mvcca.sources._row_source import RowSource
 
-__all__ = ["Selection", "as_index", "as_positions"]
+__all__ = ["Selection", "as_index", "as_positions", "composed"]
 
 # Reading on over rows that are not wanted costs less than one more call, up to about here.
 _GAP_BYTES = 64 * 2**10
@@ -37,7 +37,7 @@ class Selection(RowSource):
         """The selection, of the source itself where it is a selection already."""
         positions = as_positions(rows, len(source))
         if isinstance(source, Selection):
-            positions, source = _composed(source._rows, positions), source._source
+            positions, source = composed(source._rows, positions), source._source
         if isinstance(positions, range) and positions == range(len(source)):
             return source
         return cls(source, positions)
@@ -102,7 +102,7 @@ def _as_range(rows: np.ndarray) -> range | np.ndarray:
     return rows
 
 
-def _composed(outer: range | np.ndarray, inner: range | np.ndarray) -> range | np.ndarray:
+def composed(outer: range | np.ndarray, inner: range | np.ndarray) -> range | np.ndarray:
     """Positions `outer[inner]` in the source that `outer` selects from."""
     index = as_index(inner)
     if isinstance(index, slice):

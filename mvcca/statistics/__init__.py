@@ -6,8 +6,8 @@ anything; see `mvcca.linalg`.
 """
 
 from mvcca.statistics._checkpoint import checkpoint_of_fit
-from mvcca.statistics._label_feature_sums import LabelFeatureSums
 from mvcca.statistics._label_sums import LabelSums
+from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import Moments
 
 __all__ = ["LabelFeatureSums", "LabelSums", "Moments", "checkpoint_of_fit"]

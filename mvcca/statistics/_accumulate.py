@@ -12,10 +12,13 @@ import operator
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from itertools import pairwise
+from functools import reduce
+from itertools import chain, pairwise
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mvcca._backend import at_home, is_device_array, precision
 from mvcca._devices import mover
@@ -23,8 +26,12 @@ from mvcca._threads import lent_by_blas
 from mvcca.config import block_size, block_slices, get_config
 from mvcca.sources import RowSource
 from mvcca.statistics._checkpoint import checkpointed
-from mvcca.statistics._cluster import Cluster, Workload, bytes_of
+from mvcca.statistics._cluster import Cluster, Workload, bytes_of, read_one_by_one
 from mvcca.views import Views, in_memory
+
+_WORTH = 25  # bytes read for each that goes home
+_MOST = 16  # blocks that are added up before
+_SMALL = 2**20  # bytes that go home at once
 
 S = TypeVar("S")
 Along = tuple[np.ndarray | None, ...]
@@ -83,7 +90,8 @@ def accumulate(
     """Add up start + of(block_0) + of(block_1) + ... + of(block_b) over the row blocks of views.
 
     The terms are made by the workers of a Dask cluster where there is one and views are not in
-    memory, and are added up here, in the order of the blocks: the sum is the same bit for bit.
+    memory. Neighbours are added up where they are made, as many as make their sum worth its way
+    home; there or here, it is the same ones and the same bits.
 
     Parameters
     ----------
@@ -97,20 +105,27 @@ def accumulate(
     MemoryError
         If the workers of the cluster have too little memory.
     """
-    slices = list(row_blocks(views, at_least, row_bytes))
+    blocks = list(row_blocks(views, at_least, row_bytes))
+    rows = max(block.stop - block.start for block in blocks)
+    block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
+    n_together = 1
+    if bytes_of(start) > _SMALL and read_one_by_one(views, blocks):
+        n_together = min(ceil(_WORTH * bytes_of(start) / max(1, block_bytes)), _MOST)
+    lanes = [blocks[i : i + n_together] for i in range(0, len(blocks), n_together)]
     cluster = None if on_device and get_config().device else Cluster.for_rows_of(views)
 
     def terms(todo: list[slice]) -> Generator[S]:
+        remaining = lanes[len(lanes) - len(todo) :]
         if cluster is None:
-            for block in _read(views, along, todo, on_device):
-                yield of(*block)
-                del block  # before the next is there
+            read = _read(views, along, [*chain(*remaining)], on_device)
+            with closing(read):
+                for lane in remaining:
+                    yield reduce(operator.add, (of(*next(read)) for _ in lane))
             return
-        rows = max(part.stop - part.start for part in slices)
-        block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
-        load = Workload(rows, 2 * block_bytes, 3 * bytes_of(start))  # with what of(block) needs
-        yield from cluster.map(of, views, along, todo, load)
+        load = Workload(rows, 2 * block_bytes, 4 * bytes_of(start))  # with what of(block) needs
+        yield from cluster.map(of, views, along, remaining, load)
 
+    slices = [slice(lane[0].start, lane[-1].stop) for lane in lanes]
     return _gone_over(operator.add, of, start, views, along, slices, terms)
 
 
@@ -171,8 +186,16 @@ def uses_device(views: Views) -> bool:
 
 
 def row_bytes_of(views: Views) -> int:
-    """What the numbers of an object take in memory, all views together."""
-    return sum(precision(block).itemsize * block.shape[1] for _, block in views.items())
+    """What the numbers of an object take in memory, all views together, on average."""
+    return sum(_row_bytes(block) for _, block in views.items())
+
+
+def _row_bytes(block: Any) -> int:
+    if isinstance(block, RowSource):
+        return block.row_bytes
+    if issparse(block):  # zeros take nothing
+        return (block.data.nbytes + block.indices.nbytes) // max(1, block.shape[0]) + 1
+    return precision(block).itemsize * block.shape[1]
 
 
 def _chunks(views: Views) -> tuple[int, ...] | None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -26,10 +26,16 @@ from mvcca.config import get_config
 from mvcca.sources import RowSource
 from mvcca.views import Views, take_rows
 
+T = TypeVar("T")
+
 _SECONDS = 20.0  # between two writings
 _PROBED_ROWS = 64  # of a view in memory, by which another is told from it
 
+_FILES = ("pass*.mvcca", ".pass*.mvcca.*.part")  # the last of a process that was killed
+
 _folder: ContextVar[_Folder | None] = ContextVar("mvcca_checkpoint", default=None)
+_is_fitting: ContextVar[bool] = ContextVar("mvcca_is_fitting", default=False)
+_is_to_be_written: ContextVar[bool] = ContextVar("mvcca_is_to_be_written", default=False)
 
 
 class _Folder:
@@ -44,27 +50,34 @@ class _Folder:
         return self.path / f"pass{next(self._numbers)}.mvcca"
 
     def discard(self) -> None:
-        for file in self.path.glob("pass*.mvcca"):
-            file.unlink()
+        for pattern in _FILES:
+            for file in self.path.glob(pattern):
+                file.unlink()
 
 
 @contextmanager
 def checkpoint_of_fit() -> Iterator[None]:
     """Around a whole fit: passes in its body are kept where `mvcca.config` says, and then dropped.
 
-    The files stay where the body raises, or the process dies.
+    The files stay where the body raises, or the process dies. A fit within the body, such as one
+    that measures networks after every epoch, keeps nothing and drops nothing.
     """
     path = get_config().checkpoint
-    if path is None:
+    folder = None if path is None or _is_fitting.get() else _Folder(Path(path))
+    with _having(_is_fitting, True), _having(_folder, folder):
         yield
-        return
-    folder = _Folder(Path(path))
-    token = _folder.set(folder)
-    try:
+    if folder is not None and not _is_to_be_written.get():
+        folder.discard()
+
+
+@contextmanager
+def checkpoint_until_written() -> Iterator[None]:
+    """Around one fit and the writing of its model: the checkpoint is dropped when both are done."""
+    with _having(_is_to_be_written, True):
         yield
-    finally:
-        _folder.reset(token)
-    folder.discard()
+    path = get_config().checkpoint
+    if path is not None:
+        _Folder(Path(path)).discard()
 
 
 def file_of_next_pass() -> Path | None:
@@ -73,14 +86,9 @@ def file_of_next_pass() -> Path | None:
     return None if folder is None else folder.next_file()
 
 
-@contextmanager
-def not_kept() -> Iterator[None]:
+def not_kept() -> AbstractContextManager[None]:
     """Around passes that add up what rows alone do not decide, and a fingerprint cannot tell."""
-    token = _folder.set(None)
-    try:
-        yield
-    finally:
-        _folder.reset(token)
+    return _having(_folder, None)
 
 
 @contextmanager
@@ -111,6 +119,16 @@ def checkpointed(
 
 def _forget(state: Any, done: int) -> None:
     pass
+
+
+@contextmanager
+def _having(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """A value for the body, in this thread or task alone."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 @dataclass

@@ -1,9 +1,9 @@
 """Blocks of rows as tasks of a Dask cluster, whose results come home in the order of the blocks.
 
-One fat task per block: a worker opens the file, or is given the chunks of a Dask array, and makes
-a statistic of the block; a few tasks at a time are with the cluster. What a statistic is, and how
-rows are cut into blocks, is decided elsewhere: the same for any number of workers, so that results
-are too, bit for bit, whichever workers die meanwhile.
+Few fat tasks, of a block or of a lane of neighbouring blocks: a worker opens the file, or is given
+the chunks of a Dask array, and makes a statistic of each block; a few tasks at a time are with the
+cluster. What a statistic is, and how rows are cut into blocks and lanes, is decided elsewhere: the
+same for any number of workers, so that results are too, bit for bit, whichever workers die.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import reduce
+from operator import add
 from typing import Any
 from uuid import uuid4
 
@@ -76,13 +78,14 @@ class Cluster:
         of: Callable[..., Any],
         views: Views,
         along: Iterable[np.ndarray | None],
-        slices: list[slice],
+        lanes: list[list[slice]],
         load: Workload,
     ) -> Generator[Any]:
-        """of(block, *parts of along) for every block of rows, in order; blocks are in memory."""
+        """The sum over neighbouring blocks of rows of of(block, *parts of along), lane by lane."""
         self.check(load)
         function = self.shared(of)
-        tasks = (row_task(_of_memory, views, along, rows, function) for rows in slices)
+        tasks = (lane_task(views, along, lane, function) for lane in lanes)
+        slices = [slice(lane[0].start, lane[-1].stop) for lane in lanes]
         for task in self.in_order(tasks, slices, load):
             yield task.result()
 
@@ -177,10 +180,43 @@ def row_task(
     rows: slice,
     *arguments: Any,
 ) -> Any:
-    """A delayed function(block, parts of along, *arguments), to be run with BLAS at one thread.
+    """A delayed function(block, parts of along, *arguments), to be run with BLAS at one thread."""
+    block_rows = get_config().block_rows
+    return _delayed(_run, function, *_described(views, along, rows), block_rows, *arguments)
 
-    A block holds sources, which the worker reads, and in place of Dask arrays their chunks; or, of
-    chunks that no other block has a share in, what they are made by.
+
+def lane_task(
+    views: Views, along: Iterable[np.ndarray | None], lane: list[slice], of: Callable[..., Any]
+) -> Any:
+    """A delayed sum of of(block, *parts of along) over blocks, in memory one after the other."""
+    blocks = [_described(views, along, rows) for rows in lane]
+    return _delayed(_added_up, blocks, get_config().block_rows, of)
+
+
+def read_one_by_one(views: Views, slices: list[slice]) -> bool:
+    """Whether a task can read the next of several blocks when it is done with the one before.
+
+    Not so if they have a share in the same chunks of a Dask array, or if these are on a cluster.
+    """
+    deferred = {
+        name: recipe[0]
+        for name, matrix in views.items()
+        if isinstance(matrix, RowSource) and (recipe := matrix.deferred()) is not None
+    }
+    return views.is_lazy and all(
+        views.is_paired and _is_unshared_recipe(array, views[name], rows)
+        for name, array in deferred.items()
+        for rows in slices
+    )
+
+
+def _described(
+    views: Views, along: Iterable[np.ndarray | None], rows: slice
+) -> tuple[Any, np.ndarray, dict[str, Any], dict[str, Any], list[np.ndarray | None]]:
+    """What a worker makes a block of: names, what is seen, matrices, chunks, and parts of along.
+
+    Matrices may be sources, which the worker reads; in place of Dask arrays there are their chunks,
+    or, of chunks that no other block has a share in, what they are made by.
     """
     block = views[rows]
     here: dict[str, Any] = {}
@@ -199,10 +235,7 @@ def row_task(
             array, read = deferred
             chunks[name] = (array.to_delayed().tolist(), list(array.chunks[0]), read)
     parts = [None if part is None else part[rows] for part in along]
-    return _delayed(
-        _run, function, block.names, block.seen, here, chunks, parts, get_config().block_rows,
-        *arguments,
-    )  # fmt: skip
+    return block.names, block.seen, here, chunks, parts
 
 
 def bytes_of(statistic: Any) -> int:
@@ -241,6 +274,10 @@ def _run(
     with _as_worker(block_rows):
         blocks = {name: here[name] if name in here else _joined(*chunks[name]) for name in names}
         return function(Views._of(blocks, seen), parts, *arguments)
+
+
+def _added_up(blocks: list[Any], block_rows: int | None, of: Callable[..., Any]) -> Any:
+    return reduce(add, (_run(_of_memory, *block, block_rows, of) for block in blocks))
 
 
 def _of_memory(block: Views, parts: list[np.ndarray | None], of: Callable[..., Any]) -> Any:
@@ -296,10 +333,11 @@ class _Recipe:
 
 def _is_unshared_recipe(array: Any, source: RowSource, rows: slice) -> bool:
     """Whether a block is whole chunks of a source, none of which is on the cluster already."""
-    from distributed import futures_of
-
     edges = source.boundaries or ()
-    return rows.start in edges and rows.stop in edges and not futures_of(array)
+    if rows.start not in edges or rows.stop not in edges:
+        return False
+    distributed = sys.modules.get("distributed")
+    return distributed is None or not distributed.futures_of(array)
 
 
 # ---- helpers ---------------------------------------------------------------------------------

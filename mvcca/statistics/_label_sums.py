@@ -1,4 +1,8 @@
-"""Counts and feature sums per distinct label vector: all a label-weighted covariance asks for."""
+"""Label sums, at home: counts and sums of rows per distinct label vector, and what comes of them.
+
+A label-weighted covariance asks for no more. Sums that stay on a device or on a cluster have a file
+each, as have sums by features of label vectors, where these hardly repeat.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
-from mvcca._backend import at_home, is_device_array, precision
+from mvcca._backend import precision
 from mvcca._threads import each
 from mvcca.config import get_config
 from mvcca.labels import LabelTable
@@ -16,7 +19,7 @@ from mvcca.similarity import LabelGram
 from mvcca.statistics._accumulate import fold
 from mvcca.statistics._cluster import Cluster
 from mvcca.statistics._moments import column_slices
-from mvcca.statistics._sums_by_code import sums_by_code
+from mvcca.statistics._rows_by_code import add_rows, grouping
 from mvcca.views import Views
 
 _CACHED_ROWS = 128  # of sums, worked on by one thread while they are in its cache
@@ -87,14 +90,14 @@ class LabelSums:
             [np.bincount(codes[name], own[name], len(table)) for name in views.names]
         )
         dtype = np.result_type(*(precision(block) for _, block in views.items()))
-        from mvcca.statistics._device_label_sums import DeviceLabelSums, fits_on_device
+        from mvcca.statistics._label_sums_on_device import DeviceLabelSums, fits_on_device
 
         if get_config().checkpoint is None and fits_on_device(views):
             return DeviceLabelSums.on(views, table, codes, own, counts, dtype)
         if get_config().checkpoint is None and (cluster := Cluster.for_rows_of(views)) is not None:
-            from mvcca.statistics._spread_label_sums import SpreadLabelSums
+            from mvcca.statistics._label_sums_on_cluster import ClusterLabelSums
 
-            return SpreadLabelSums.on(cluster, views, table, codes, own, counts, dtype)
+            return ClusterLabelSums.on(cluster, views, table, codes, own, counts, dtype)
         sums = np.zeros((len(table), views.shape[1]))
         for name, columns in column_slices(views.widths).items():
             one = Views({name: views[name]})
@@ -105,7 +108,7 @@ class LabelSums:
         if self.widths != other.widths:
             raise ValueError(f"Expected views of widths {self.widths}, got {other.widths}.")
         table, lines = self.table.merge(other.table)
-        merge = _grouping(lines, len(table), np.ones(len(lines)))
+        merge = grouping(lines, len(table), np.ones(len(lines)))
         return LabelSums(
             table,
             self.widths,
@@ -170,25 +173,3 @@ def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndar
     rounding = np.finfo(np.float64).eps * counts.max() * np.abs(mean)
     out[:, largest <= rounding] = 0
     return out
-
-
-def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """sums[code] += weight x over the rows of a view, in float64 and in place."""
-    from mvcca._kernels import add_rows_by_code
-
-    ((_, block),) = views.items()
-    if is_device_array(block):
-        lines, added = sums_by_code(block, codes, weights)
-        sums[lines] += at_home(added)
-    elif issparse(block):
-        sums += (_grouping(codes, len(sums), weights) @ block).toarray()
-    else:
-        block = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("="))
-        add_rows_by_code(block, codes, weights, sums)
-    return sums
-
-
-def _grouping(codes: np.ndarray, n_groups: int, weights: np.ndarray) -> csr_array:
-    """The (n_groups, n_rows) matrix that adds up the weighted rows of each group."""
-    n = len(codes)
-    return csr_array((weights, (codes, np.arange(n))), shape=(n_groups, n))

@@ -1,4 +1,4 @@
-"""Sums of rows times features of their labels: a label-weighted covariance without pairs."""
+"""Label sums by features of labels: rows times features, and no pairs of distinct label vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label sums that stay on a device: rows are added up there, and multiplied with tiles of G there.
+"""Label sums on a device, where they stay, and are multiplied with tiles of G.
 
 What comes home are means and the label-weighted covariance. How rows are read, and copied to the
 device, is the business of `_accumulate`.
@@ -20,7 +20,7 @@ from mvcca.similarity import LabelGram
 from mvcca.sources import RowSource
 from mvcca.statistics._accumulate import fold
 from mvcca.statistics._label_sums import LabelSums
-from mvcca.statistics._sums_by_code import sums_by_code
+from mvcca.statistics._rows_by_code import sums_by_code
 from mvcca.views import Views
 
 _BLOCK_ROWS = 4  # times as many label vectors: each block costs a pass over the sums

@@ -1,4 +1,4 @@
-"""Label sums that stay where they were made: on the workers of a Dask cluster, view by view.
+"""Label sums on the workers of a Dask cluster, where they stay, view by view.
 
 Rows go to lanes, each of which adds up as many rows as make its sums worth their transfer; lanes
 are merged on the workers, in order. What comes home are counts, means and, stripe by stripe, the
@@ -17,16 +17,17 @@ import numpy as np
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
 from mvcca.sources import RowSource
-from mvcca.statistics._accumulate import fold, row_blocks, watched
+from mvcca.statistics._accumulate import fold, row_blocks, row_bytes_of, watched
 from mvcca.statistics._cluster import Cluster, Workload, at_one_thread, row_task
-from mvcca.statistics._label_sums import LabelSums, add_rows, deviate
+from mvcca.statistics._label_sums import LabelSums, deviate
 from mvcca.statistics._moments import column_slices
+from mvcca.statistics._rows_by_code import add_rows
 from mvcca.views import Views
 
 _LANE_ROWS = 4  # per label vector: merging sums of a lane costs as much as adding about one
 
 
-class SpreadLabelSums(LabelSums):
+class ClusterLabelSums(LabelSums):
     """`LabelSums` whose sums are futures, one per view: those of all views come home if asked for.
 
     A pickle, a copy and a sum with others hold the numbers, as `LabelSums` do.
@@ -58,7 +59,7 @@ class SpreadLabelSums(LabelSums):
         weights: Mapping[str, np.ndarray],
         counts: np.ndarray,
         dtype: np.dtype,
-    ) -> SpreadLabelSums:
+    ) -> ClusterLabelSums:
         """Label sums of the rows of each view, with a code and a weight for every row."""
         n_lines, n_features = len(table), views.shape[1]
         by_view: dict[str, Any] = {}
@@ -101,14 +102,16 @@ class SpreadLabelSums(LabelSums):
             for name, total, count in zip(self.widths, totals, self.counts.sum(axis=0), strict=True)
         }
 
-    def averaged(self) -> SpreadLabelSums:
+    def averaged(self) -> ClusterLabelSums:
         """The same with one row per label vector and view, the mean of its rows."""
         by_view = {
             name: self._cluster.submit(at_one_thread(_averaged, future, self.counts[:, p]))
             for p, (name, future) in enumerate(self._by_view.items())
         }
         present = (self.counts > 0).astype(float)
-        return SpreadLabelSums(self._cluster, self.table, self.widths, present, self.dtype, by_view)
+        return ClusterLabelSums(
+            self._cluster, self.table, self.widths, present, self.dtype, by_view
+        )
 
     def covariance(
         self, gram: LabelGram, mean: Mapping[str, np.ndarray] | None = None
@@ -143,7 +146,7 @@ def _workload(views: Views, lanes: list[slice], result_bytes: int) -> Workload:
     is_file = isinstance(block, RowSource) and block.deferred() is None
     at_once = row_blocks(views) if is_file else lanes
     rows = max(part.stop - part.start for part in at_once)
-    return Workload(rows, 2 * rows * block.shape[1] * block.dtype.itemsize, result_bytes)
+    return Workload(rows, 2 * rows * row_bytes_of(views), result_bytes)
 
 
 def _lanes(views: Views, at_least: int) -> Iterator[slice]:

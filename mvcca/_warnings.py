@@ -1,0 +1,27 @@
+"""Warnings that name the user's line: the one that called into the package, however deep we are.
+
+What is worth a warning is decided where it is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as `warnings.warn` does, of the line outside the package that led to this one.
+
+    Python 3.12's `skip_file_prefixes` would name a line of torch or scikit-learn where these
+    stand between two of ours.
+    """
+    level = outermost = 1
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            outermost = level
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=outermost + 1)
