@@ -140,6 +140,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     _min_views = 2
     _max_views: int | None = None
     _supervised = False
+    _keeps_sparse = True  # else a block of sparse rows is made dense
     _computes_on_devices = True  # else device blocks come home, and scores go back
 
     weights_: dict[str, np.ndarray]
@@ -198,7 +199,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if (lazy := block.map_lazily(project, self.n_components_)) is not None:
             return lazy
         scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
-        row_bytes = max(block.row_bytes, scores.itemsize * scores.shape[1])
+        width = block.row_bytes if self._keeps_sparse else 8 * block.shape[1]
+        row_bytes = max(width, scores.itemsize * scores.shape[1])
         for rows in block_slices(block.shape[0], row_bytes):
             scores[rows] = project(block.read(rows.start, rows.stop))
         return scores

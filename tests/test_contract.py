@@ -831,7 +831,7 @@ BAD_VALUES = [
     *(("n_neighbors", value) for value in (0, -3, 2.5)),
     *(("hidden_layer_sizes", value) for value in (16, None)),
     *(("encoders", value) for value in (3, "mlp")),
-    *(("batch_size", value) for value in (1, 2.5, None)),
+    *(("batch_size", value) for value in (0, 2.5, None)),
     *(("max_epochs", value) for value in (0, 1.5, None)),
     *(("optimizer", value) for value in ("newton", None)),
     *(("learning_rate", value) for value in (0, -1e-3, np.nan, np.inf)),

@@ -24,12 +24,10 @@ def large_results(monkeypatch):
         yield
 
 
-@pytest.fixture
-def client():
-    with distributed.Client(
+def new_client():
+    return distributed.Client(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as client:
-        yield client
+    )
 
 
 @pytest.fixture
@@ -73,11 +71,11 @@ def arrays(views, heights):
     )
 
 
-def test_a_lane_has_the_same_bits_here_and_on_workers(files, tasks, client):
-    there = Moments.of(files)
+def test_a_lane_has_the_same_bits_here_and_on_workers(files, tasks):
+    with new_client():
+        there = Moments.of(files)
     assert sum(tasks) == N_ROWS // BLOCK_ROWS
     assert max(tasks) > 1
-    client.close()
     here = Moments.of(files)
     np.testing.assert_array_equal(there.scatter, here.scatter)
     np.testing.assert_array_equal(there.means, here.means)
@@ -90,13 +88,13 @@ def test_lanes_do_not_change_the_model(files, views):
         np.testing.assert_allclose(model.weights_[name], weights, rtol=1e-9)
 
 
-@pytest.mark.usefixtures("client")
 def test_whole_chunks_of_dask_arrays_are_lanes_and_shared_ones_are_not(views, tasks):
-    aligned = Moments.of(arrays(views, (BLOCK_ROWS, BLOCK_ROWS)))
-    assert max(tasks) > 1
-    tasks.clear()
-    shared = Moments.of(arrays(views, (BLOCK_ROWS, 3 * BLOCK_ROWS)))
-    assert set(tasks) == {1}
+    with new_client():
+        aligned = Moments.of(arrays(views, (BLOCK_ROWS, BLOCK_ROWS)))
+        assert max(tasks) > 1
+        tasks.clear()
+        shared = Moments.of(arrays(views, (BLOCK_ROWS, 3 * BLOCK_ROWS)))
+        assert set(tasks) == {1}
     np.testing.assert_allclose(aligned.scatter, shared.scatter, rtol=1e-10)
 
 

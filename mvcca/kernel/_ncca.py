@@ -110,6 +110,7 @@ class NCCA(MultiViewEstimator):
 
     _max_views = 2
     _computes_on_devices = False
+    _keeps_sparse = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), Mapping],

@@ -9,11 +9,12 @@ up is the statistics' own business.
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import reduce
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from math import ceil
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from mvcca.statistics._checkpoint import checkpointed
 from mvcca.statistics._cluster import Cluster, Workload, bytes_of, read_one_by_one
 from mvcca.views import Views, in_memory
 
+_AHEAD = 2  # blocks read ahead: with one, disk and processor wait for each other in turns
 _WORTH = 25  # bytes read for each that goes home
 _MOST = 16  # blocks that are added up before
 _SMALL = 2**20  # bytes that go home at once
@@ -218,7 +220,7 @@ def _whole_chunks(boundaries: tuple[int, ...], size: int) -> Iterator[slice]:
 def _read(
     views: Views, along: Along, slices: list[slice], on_device: bool
 ) -> Generator[tuple[Any, ...]]:
-    """Every block in memory with its part of `along`; the next is read while one is worked on.
+    """Every block in memory with its part of `along`; the next two are read while it is worked on.
 
     Each view has a reader of its own: one is checked while another is read.
     """
@@ -244,13 +246,13 @@ def _read(
             block = views[rows]
             return rows, block, {n: readers[n].submit(read, X) for n, X in block.items()}
 
-        coming = [ahead(rows) for rows in slices[:1]]
-        for following in [*slices[1:], None]:
-            rows, block, matrices = coming.pop()
+        following = iter(slices)
+        coming = deque(map(ahead, islice(following, _AHEAD)))
+        while coming:
+            rows, block, matrices = coming.popleft()
             block = block.replace({name: matrix.result() for name, matrix in matrices.items()})
             del matrices
-            if following is not None:
-                coming.append(ahead(following))
+            coming.extend(map(ahead, islice(following, 1)))
             yield with_its_part(block, rows)
             del block  # before the next is there
 
