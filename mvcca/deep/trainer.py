@@ -176,7 +176,9 @@ class Trainer:
                             _state.write(checkpoint, snapshot, fingerprint)
                             written = time.monotonic()
         except BaseException:
-            if checkpoint is not None and snapshot["epoch"]:  # else there is nothing to go on from
+            if (
+                checkpoint is not None and snapshot and snapshot["epoch"]
+            ):  # else there is nothing to go on from
                 _state.write(checkpoint, snapshot, fingerprint)
             raise
         if checkpoint is not None:  # what follows may be interrupted, too
