@@ -253,14 +253,13 @@ class Rotation:
         """
         mean, centred, lengths = _centred(X, weights)
         variances = _variances(lengths, len(X), weights)
+        scale = _reciprocal(lengths)
         if equilibrate:
-            scale = _reciprocal(lengths)
             centred *= scale
-            span, rows = RowSpan.of(centred, mean, variances)
+        span, rows = RowSpan.of(centred, mean, variances)
+        if equilibrate:
             basis, inverse = scale[:, None] * span.basis, span.inverse * _reciprocal(scale)
             span = DenseRotation(mean, basis, inverse, variances)
-        else:
-            span, rows = RowSpan.of(centred, mean, variances)
         return span, _unweighted(rows, weights)
 
     @staticmethod

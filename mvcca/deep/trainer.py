@@ -176,9 +176,8 @@ class Trainer:
                             _state.write(checkpoint, snapshot, fingerprint)
                             written = time.monotonic()
         except BaseException:
-            if (
-                checkpoint is not None and snapshot and snapshot["epoch"]
-            ):  # else there is nothing to go on from
+            # Before the end of the first epoch there is nothing to go on from.
+            if checkpoint is not None and snapshot and snapshot["epoch"]:
                 _state.write(checkpoint, snapshot, fingerprint)
             raise
         if checkpoint is not None:  # what follows may be interrupted, too

@@ -1,6 +1,6 @@
 """Going over the rows of views once, block by block: what every statistic is added up with.
 
-Blocks that are not in memory are read ahead by a thread while the one before is worked on, and
+Blocks that are not in memory are read ahead by a thread per view while one is worked on, and
 copied to a device by it where `mvcca.config` names one; or they are worked on by the workers of a
 Dask cluster where there is one. A bar counts them where `mvcca.config` asks for one. What is added
 up is the statistics' own business.
@@ -27,7 +27,7 @@ from mvcca._threads import lent_by_blas
 from mvcca.config import block_size, block_slices, get_config
 from mvcca.sources import RowSource
 from mvcca.statistics._checkpoint import checkpointed
-from mvcca.statistics._cluster import Cluster, Workload, bytes_of, read_one_by_one
+from mvcca.statistics._cluster import Cluster, Workload, bytes_of, read_one_by_one, spans
 from mvcca.views import Views, in_memory
 
 _AHEAD = 2  # blocks read ahead: with one, disk and processor wait for each other in turns
@@ -127,8 +127,7 @@ def accumulate(
         load = Workload(rows, 2 * block_bytes, 4 * bytes_of(start))  # with what of(block) needs
         yield from cluster.map(of, views, along, remaining, load)
 
-    slices = [slice(lane[0].start, lane[-1].stop) for lane in lanes]
-    return _gone_over(operator.add, of, start, views, along, slices, terms)
+    return _gone_over(operator.add, of, start, views, along, spans(lanes), terms)
 
 
 def _gone_over(

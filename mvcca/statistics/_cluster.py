@@ -85,8 +85,7 @@ class Cluster:
         self.check(load)
         function = self.shared(of)
         tasks = (lane_task(views, along, lane, function) for lane in lanes)
-        slices = [slice(lane[0].start, lane[-1].stop) for lane in lanes]
-        for task in self.in_order(tasks, slices, load):
+        for task in self.in_order(tasks, spans(lanes), load):
             yield task.result()
 
     def in_order(self, tasks: Iterable[Any], slices: list[slice], load: Workload) -> Generator[Any]:
@@ -191,6 +190,11 @@ def lane_task(
     """A delayed sum of of(block, *parts of along) over blocks, in memory one after the other."""
     blocks = [_described(views, along, rows) for rows in lane]
     return _delayed(_added_up, blocks, get_config().block_rows, of)
+
+
+def spans(lanes: list[list[slice]]) -> list[slice]:
+    """The rows of each lane, from its first block to its last."""
+    return [slice(lane[0].start, lane[-1].stop) for lane in lanes]
 
 
 def read_one_by_one(views: Views, slices: list[slice]) -> bool:
