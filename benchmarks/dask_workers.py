@@ -1,54 +1,85 @@
 """Two Dask workers of one thread each against one: CCA of files and of Dask arrays, out of memory.
 
-    python benchmarks/dask_workers.py [--rows 400000] [--rounds 3]
+    python benchmarks/dask_workers.py [--rows 400000] [--rounds 15] [--monitored]
 
 Goal: 1.8 times the throughput of one worker, and memory of a worker by the block, not by the rows.
+Each worker is kept on a core of its own, and one worker is measured on each core in turn: of cores
+that are shared with other machines, one worker gets the faster and two get both. Beside it stands
+what plain processes gain: that only multiply, and that read, centre and multiply. Scheduler and client take from two
+cores what on a cluster they do not, most of it to watch the workers: Dask's profiler and its ticks
+are off, unless `--monitored`.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from multiprocessing import SimpleQueue, get_context
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import zarr
-from _measure import in_turns, machine, ratio
+from _measure import in_turns, machine
 from distributed import Client, LocalCluster
 
 from mvcca import CCA, open_matrix
 
 WIDTHS = {"image": 512, "text": 256}
 CHUNK_ROWS = 10_000
+LANE_ROWS = 4 * CHUNK_ROWS
+PLACES = {"one here": [0], "one there": [1], "two": [0, 1]}  # cores
+UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=400_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--monitored", action="store_true", help="leave Dask's profiler on")
     options = parser.parse_args()
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         write(Path(folder), options.rows)
-        clients = {n: stack.enter_context(workers(n)) for n in (1, 2)}
+        stack.enter_context(dask.config.set({} if options.monitored else UNWATCHED))
+        clients = {name: stack.enter_context(workers(on)) for name, on in PLACES.items()}
         for client in clients.values():
             stack.callback(client.cluster.close)
+        pools = {name: stack.enter_context(processes(on)) for name, on in PLACES.items()}
         print(machine(threads=1))
-        print(f"CCA(64) of {options.rows:,} rows of {WIDTHS}, float32")
-        print(
-            f"{'source':12} {'1 worker':>14} {'2 workers':>14} {'throughput':>11} {'MB/worker':>10}"
-        )
+        print(f"CCA(64) of {options.rows:,} rows of {WIDTHS}, float32, {options.rounds} rounds")
+        print(f"{'rows/s':16} {'one':>10} {'two':>10} {'throughput':>11} {'MB/worker':>10}")
+        lanes = range(0, options.rows, LANE_ROWS)
+        for label, done in (
+            ("products alone", multiply),
+            ("plain processes", partial(read_and_multiply, Path(folder))),
+        ):
+            runs = {
+                name: lambda pool=pool, done=done: list(pool.map(done, lanes))
+                for name, pool in pools.items()
+            }
+            print(compared(label, runs, options))
         for kind, views in sources(Path(folder)).items():
-            runs = {str(n): partial(fit_on, client, views) for n, client in clients.items()}
-            timings = in_turns(runs, options.rounds)
-            one, two = (np.median(timings[n].wall) for n in ("1", "2"))
-            gain = ratio(timings["1"], timings["2"]).partition(" wall")[0]
-            rates = [f"{options.rows / seconds:,.0f} rows/s" for seconds in (one, two)]
-            print(f"{kind:12} {rates[0]:>14} {rates[1]:>14} {gain:>11} {peak(clients[2]):10.0f}")
+            fits = {name: partial(fit_on, client, views) for name, client in clients.items()}
+            print(compared(kind, fits, options), f"{peak(clients['two']):10.0f}")
+
+
+def compared(label: str, runs: dict[str, Callable[[], object]], options: argparse.Namespace) -> str:
+    """Rows a second of one, on either core in the mean, and of two, over all rounds."""
+    timings = in_turns(runs, options.rounds)
+    rates = {name: options.rows / np.mean(timings[name].wall) for name in runs}
+    one, two = (rates["one here"] + rates["one there"]) / 2, rates["two"]
+    return f"{label:16} {one:10,.0f} {two:10,.0f} {two / one:9.2f} x"
 
 
 def write(folder: Path, n_rows: int) -> None:
@@ -84,19 +115,58 @@ def sources(folder: Path) -> dict[str, dict[str, object]]:
     }
 
 
-def workers(n: int) -> Client:
-    """A client of a cluster of its own, which has imported all that a fit needs."""
+def workers(cores: list[int]) -> Client:
+    """A client of a cluster of a worker on each core, which has imported all that a fit needs."""
     cluster = LocalCluster(
-        n_workers=n, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
-    )
+        n_workers=len(cores), threads_per_worker=1, dashboard_address=":0",
+        silence_logs=logging.ERROR,
+    )  # fmt: skip
     client = Client(cluster, set_as_default=False)
     client.run(partial(__import__, "mvcca.linear"))
+    for core, address in zip(cores, client.scheduler_info()["workers"], strict=True):
+        client.run(stay_on, core, workers=[address])
     return client
+
+
+def processes(cores: list[int]) -> ProcessPoolExecutor:
+    """A process on each core, which do what there is to do as they come to it."""
+    context = get_context("spawn")
+    free = context.SimpleQueue()
+    for core in cores:
+        free.put(core)
+    return ProcessPoolExecutor(len(cores), context, stay_on_next, [free])
+
+
+def stay_on_next(cores: SimpleQueue[int]) -> None:
+    stay_on(cores.get())
+
+
+def stay_on(core: int) -> None:
+    """Keep all threads of this process on a core (Linux)."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {core})
 
 
 def fit_on(client: Client, views: dict[str, object]) -> None:
     with client.as_current():
         CCA(64).fit(views)
+
+
+def multiply(_: int) -> None:
+    """The products of a lane of rows, of numbers that are there."""
+    X = np.ones((CHUNK_ROWS, sum(WIDTHS.values())), dtype=np.float32)
+    for _ in range(LANE_ROWS // CHUNK_ROWS):
+        X.T @ X
+
+
+def read_and_multiply(folder: Path, start: int) -> None:
+    """The least that must be done with a lane of blocks."""
+    views = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in WIDTHS]
+    stop = min(start + LANE_ROWS, len(views[0]))
+    for row in range(start, stop, CHUNK_ROWS):
+        X = np.hstack([view[row : min(row + CHUNK_ROWS, stop)] for view in views])
+        X -= X.mean(axis=0)
+        X.T @ X
 
 
 def peak(client: Client) -> float:

@@ -31,7 +31,7 @@ from mvcca import (
 )
 from mvcca._checked_rows import CheckedRows
 from mvcca.labels import encode_labels
-from mvcca.statistics import LabelSums, Moments, _accumulate, _checkpoint
+from mvcca.statistics import LabelSums, Moments, _accumulate, _blocks, _checkpoint
 from mvcca.statistics._moments import _moments_of_block
 
 N_ROWS = 1000
@@ -271,14 +271,14 @@ def test_methods_that_need_all_rows_read_them(blocks, tmp_path):
 
 def rows_read(monkeypatch):
     """Heights of the blocks that statistics are added up of, as they are read."""
-    read, seen = _accumulate._read, []
+    read, seen = _accumulate.blocks_read_ahead, []
 
     def counted(*args):
         for block in read(*args):
             seen.append(len(block[0]))
             yield block
 
-    monkeypatch.setattr(_accumulate, "_read", counted)
+    monkeypatch.setattr(_accumulate, "blocks_read_ahead", counted)
     return seen
 
 
@@ -345,7 +345,7 @@ def test_errors_name_the_places_that_numpy_selects(first, second, form, tmp_path
 
 
 def test_blocks_end_where_chunks_do():
-    cut = _accumulate._whole_chunks
+    cut = _blocks._whole_chunks
     assert list(cut((0, 100, 200, 300), 250)) == [slice(0, 200), slice(200, 300)]
     assert list(cut((0, 1000), 250)) == [slice(0, 1000)]
     assert list(cut((0, 10, 500, 510), 100)) == [slice(0, 10), slice(10, 500), slice(500, 510)]
@@ -360,7 +360,7 @@ class Stop(BaseException):
 
 def interrupt(fit, n_blocks):
     """Stop a fit when it asks for one block more."""
-    read, count = _accumulate._read, iter(range(10**9))
+    read, count = _accumulate.blocks_read_ahead, iter(range(10**9))
 
     def counted(*args):
         for block in read(*args):
@@ -369,7 +369,7 @@ def interrupt(fit, n_blocks):
             yield block
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_accumulate, "_read", counted)
+        patch.setattr(_accumulate, "blocks_read_ahead", counted)
         with pytest.raises(Stop):
             fit()
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from mvcca.cli.errors import in_one_line
 from mvcca.cli.inputs import open_view
-from mvcca.statistics._accumulate import row_blocks, watched
+from mvcca.statistics._accumulate import watched
+from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views, as_views
 
 __all__ = ["Projection"]

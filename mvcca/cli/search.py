@@ -19,7 +19,8 @@ from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
 from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 from mvcca.retrieval import top_k
-from mvcca.statistics._accumulate import row_blocks, watched
+from mvcca.statistics._accumulate import watched
+from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views
 
 __all__ = ["run"]

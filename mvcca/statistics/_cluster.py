@@ -1,29 +1,22 @@
 """Blocks of rows as tasks of a Dask cluster, whose results come home in the order of the blocks.
 
-Few fat tasks, of a block or of a lane of neighbouring blocks: a worker opens the file, or is given
-the chunks of a Dask array, and makes a statistic of each block; a few tasks at a time are with the
-cluster. What a statistic is, and how rows are cut into blocks and lanes, is decided elsewhere: the
-same for any number of workers, so that results are too, bit for bit, whichever workers die.
+Few fat tasks, of a block or of a lane of neighbouring blocks, a few at a time with the cluster.
+What a statistic is, and how rows are cut into blocks and lanes, is decided elsewhere: the same for
+any number of workers, so that results are too, bit for bit, whichever workers die.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, fields
-from functools import reduce
-from operator import add
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
-from scipy.sparse import block_array, csr_array, issparse
 
-from mvcca._threads import one_blas_thread
-from mvcca.config import config_context, get_config
-from mvcca.sources import RowSource
+from mvcca.statistics._blocks import spans
+from mvcca.statistics._tasks import RowTasks, delayed, sent_as_arrays
 from mvcca.views import Views
 
 _BASE_BYTES = 150 * 10**6  # of a worker that has imported what it needs and holds nothing
@@ -76,16 +69,20 @@ class Cluster:
     def map(
         self,
         of: Callable[..., Any],
-        views: Views,
-        along: Iterable[np.ndarray | None],
+        kind: type,
+        tasks: RowTasks,
         lanes: list[list[slice]],
         load: Workload,
     ) -> Generator[Any]:
-        """The sum over neighbouring blocks of rows of of(block, *parts of along), lane by lane."""
+        """The sum over neighbouring blocks of rows of of(block, *parts of along), lane by lane.
+
+        What `of` gives is of that kind: an array, or a dataclass of arrays.
+        """
         self.check(load)
+        sent_as_arrays(kind)
         function = self.shared(of)
-        tasks = (lane_task(views, along, lane, function) for lane in lanes)
-        for task in self.in_order(tasks, spans(lanes), load):
+        todo = (tasks.of_lane(function, lane) for lane in lanes)
+        for task in self.in_order(todo, spans(lanes), load):
             yield task.result()
 
     def in_order(self, tasks: Iterable[Any], slices: list[slice], load: Workload) -> Generator[Any]:
@@ -148,7 +145,7 @@ class Cluster:
         from distributed.protocol.pickle import dumps
 
         small = len(dumps(value)) < _SMALL_BYTES
-        return value if small else self.submit(_delayed(_itself, value))
+        return value if small else self.submit(delayed(_itself, value))
 
     def check(self, load: Workload) -> None:
         """Refuse what does not fit into the workers' memory before anything is read.
@@ -172,76 +169,6 @@ class Cluster:
                 )
 
 
-def row_task(
-    function: Callable[..., Any],
-    views: Views,
-    along: Iterable[np.ndarray | None],
-    rows: slice,
-    *arguments: Any,
-) -> Any:
-    """A delayed function(block, parts of along, *arguments), to be run with BLAS at one thread."""
-    block_rows = get_config().block_rows
-    return _delayed(_run, function, *_described(views, along, rows), block_rows, *arguments)
-
-
-def lane_task(
-    views: Views, along: Iterable[np.ndarray | None], lane: list[slice], of: Callable[..., Any]
-) -> Any:
-    """A delayed sum of of(block, *parts of along) over blocks, in memory one after the other."""
-    blocks = [_described(views, along, rows) for rows in lane]
-    return _delayed(_added_up, blocks, get_config().block_rows, of)
-
-
-def spans(lanes: list[list[slice]]) -> list[slice]:
-    """The rows of each lane, from its first block to its last."""
-    return [slice(lane[0].start, lane[-1].stop) for lane in lanes]
-
-
-def read_one_by_one(views: Views, slices: list[slice]) -> bool:
-    """Whether a task can read the next of several blocks when it is done with the one before.
-
-    Not so if they have a share in the same chunks of a Dask array, or if these are on a cluster.
-    """
-    deferred = {
-        name: recipe[0]
-        for name, matrix in views.items()
-        if isinstance(matrix, RowSource) and (recipe := matrix.deferred()) is not None
-    }
-    return views.is_lazy and all(
-        views.is_paired and _is_unshared_recipe(array, views[name], rows)
-        for name, array in deferred.items()
-        for rows in slices
-    )
-
-
-def _described(
-    views: Views, along: Iterable[np.ndarray | None], rows: slice
-) -> tuple[Any, np.ndarray, dict[str, Any], dict[str, Any], list[np.ndarray | None]]:
-    """What a worker makes a block of: names, what is seen, matrices, chunks, and parts of along.
-
-    Matrices may be sources, which the worker reads; in place of Dask arrays there are their chunks,
-    or, of chunks that no other block has a share in, what they are made by.
-    """
-    block = views[rows]
-    here: dict[str, Any] = {}
-    chunks: dict[str, tuple[Any, Any, Any]] = {}
-    for name, matrix in block.items():
-        if not isinstance(matrix, RowSource):
-            here[name] = matrix
-        elif not len(matrix):  # Dask would compute a chunk to take no rows of
-            here[name] = _no_rows(matrix)
-        elif (deferred := matrix.deferred()) is None:
-            here[name] = matrix
-        elif views.is_paired and _is_unshared_recipe(deferred[0], views[name], rows):
-            array, read = deferred
-            chunks[name] = (_Recipe(array), None, read)
-        else:
-            array, read = deferred
-            chunks[name] = (array.to_delayed().tolist(), list(array.chunks[0]), read)
-    parts = [None if part is None else part[rows] for part in along]
-    return block.names, block.seen, here, chunks, parts
-
-
 def bytes_of(statistic: Any) -> int:
     """Memory of the arrays of a statistic."""
     if isinstance(statistic, np.ndarray):
@@ -250,115 +177,9 @@ def bytes_of(statistic: Any) -> int:
     return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
 
-def at_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A delayed function(*arguments), to be run with BLAS at one thread."""
-    return _delayed(_limited, function, *arguments)
-
-
-# ---- what workers run ------------------------------------------------------------------------
-
-
-@contextmanager
-def _as_worker(block_rows: int | None) -> Iterator[None]:
-    choices = config_context(block_rows=block_rows, progress=False, checkpoint=None)
-    with one_blas_thread(), choices:
-        yield
-
-
-def _run(
-    function: Callable[..., Any],
-    names: tuple[str, ...],
-    seen: np.ndarray,
-    here: dict[str, Any],
-    chunks: dict[str, Any],
-    parts: list[np.ndarray | None],
-    block_rows: int | None,
-    *arguments: Any,
-) -> Any:
-    with _as_worker(block_rows):
-        blocks = {name: here[name] if name in here else _joined(*chunks[name]) for name in names}
-        return function(Views._of(blocks, seen), parts, *arguments)
-
-
-def _added_up(blocks: list[Any], block_rows: int | None, of: Callable[..., Any]) -> Any:
-    return reduce(add, (_run(_of_memory, *block, block_rows, of) for block in blocks))
-
-
-def _of_memory(block: Views, parts: list[np.ndarray | None], of: Callable[..., Any]) -> Any:
-    return of(block.in_memory(), *parts)
-
-
-def _limited(function: Callable[..., Any], *arguments: Any) -> Any:
-    with one_blas_thread():
-        return function(*arguments)
+def _readable(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
 def _itself(value: Any) -> Any:
     return value
-
-
-def _joined(
-    chunks: Any, heights: list[int] | None, read: Callable[[Any, int], Any]
-) -> np.ndarray | csr_array:
-    """The rows that stand in chunks, read chunk by chunk, so that errors name the chunk."""
-    if heights is None:
-        return read(chunks.made(), 0)
-    starts = np.cumsum([0, *heights]).tolist()
-    rows = [
-        read(_stacked([side_by_side]), start)
-        for side_by_side, start in zip(chunks, starts, strict=False)
-    ]
-    return _stacked([[part] for part in rows])
-
-
-def _stacked(grid: list[list[Any]]) -> Any:
-    if len(grid) == len(grid[0]) == 1:
-        return grid[0][0]
-    return block_array(grid, format="csr") if issparse(grid[0][0]) else np.block(grid)
-
-
-# ---- Dask arrays -----------------------------------------------------------------------------
-
-
-class _Recipe:
-    """A Dask array that Dask takes for a value: what makes it goes with the task, in one piece.
-
-    As tasks of their own, chunks are often read on one worker and sent to another.
-    """
-
-    def __init__(self, array: Any) -> None:
-        from dask.base import optimize
-
-        [self._array] = optimize(array)
-
-    def made(self) -> Any:
-        return self._array.compute(scheduler="synchronous")
-
-
-def _is_unshared_recipe(array: Any, source: RowSource, rows: slice) -> bool:
-    """Whether a block is whole chunks of a source, none of which is on the cluster already."""
-    edges = source.boundaries or ()
-    if rows.start not in edges or rows.stop not in edges:
-        return False
-    distributed = sys.modules.get("distributed")
-    return distributed is None or not distributed.futures_of(array)
-
-
-# ---- helpers ---------------------------------------------------------------------------------
-
-
-def _delayed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A task with a name of its own: the same work asked for twice is done twice."""
-    from dask.delayed import delayed
-
-    name = f"mvcca{function.__name__}-{uuid4().hex}"
-    return delayed(function, pure=False, traverse=False)(*arguments, dask_key_name=name)
-
-
-def _no_rows(source: RowSource) -> np.ndarray | csr_array:
-    rows = np.empty((0, source.shape[1]), source.dtype)
-    return csr_array(rows) if source.is_sparse else rows
-
-
-def _readable(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

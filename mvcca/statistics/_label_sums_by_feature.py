@@ -13,7 +13,8 @@ from scipy.sparse import issparse
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelFeatures
-from mvcca.statistics._accumulate import accumulate, row_bytes_of
+from mvcca.statistics._accumulate import accumulate
+from mvcca.statistics._blocks import row_bytes_of
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 

@@ -17,11 +17,13 @@ import numpy as np
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
 from mvcca.sources import RowSource
-from mvcca.statistics._accumulate import fold, row_blocks, row_bytes_of, watched
-from mvcca.statistics._cluster import Cluster, Workload, at_one_thread, row_task
+from mvcca.statistics._accumulate import fold, watched
+from mvcca.statistics._blocks import row_blocks, row_bytes_of
+from mvcca.statistics._cluster import Cluster, Workload
 from mvcca.statistics._label_sums import LabelSums, deviate
 from mvcca.statistics._moments import column_slices
 from mvcca.statistics._rows_by_code import add_rows
+from mvcca.statistics._tasks import RowTasks, at_one_thread
 from mvcca.views import Views
 
 _LANE_ROWS = 4  # per label vector: merging sums of a lane costs as much as adding about one
@@ -68,10 +70,8 @@ class ClusterLabelSums(LabelSums):
             lanes = list(_lanes(one, _LANE_ROWS * n_lines))
             load = _workload(one, lanes, 3 * 8 * n_lines * n_features)
             cluster.check(load)
-            tasks = (
-                row_task(_sums_of_lane, one, (codes[name], weights[name]), lane, n_lines)
-                for lane in lanes
-            )
+            rows = RowTasks(one, (codes[name], weights[name]))
+            tasks = (rows.of_block(_sums_of_lane, lane, n_lines) for lane in lanes)
             with closing(cluster.in_order(tasks, lanes, load)) as sums_of_lanes:
                 for sums in watched(sums_of_lanes, one, lanes):
                     if name in by_view:

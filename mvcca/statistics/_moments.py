@@ -15,8 +15,9 @@ from scipy.sparse import issparse
 
 from mvcca._backend import at_home, in_one_place, namespace
 from mvcca._threads import one_by_one
-from mvcca.statistics._accumulate import accumulate, uses_device
+from mvcca.statistics._accumulate import accumulate
 from mvcca.statistics._device_scatter import device_scatter
+from mvcca.statistics._read_ahead import uses_device
 from mvcca.views import Views, take_rows
 
 # A centred column this small against its mean is rounding, not variation.
@@ -29,6 +30,7 @@ _DEVICE_BLOCKS = 32  # of the least size, together
 _MEMORY_BLOCKS = 32
 
 _PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
+_STRIP_BYTES = 2**16  # of a product of few rows: so little is had without asking the system
 _PIECE_ROWS = 2**14  # added up in float32 before float64 takes over
 
 
@@ -144,7 +146,7 @@ class Moments:
             for q, in_q in enumerate(columns):
                 weight = self.counts[p, q] * share[p, q]
                 if weight:
-                    scatter[in_p, in_q] += np.outer(weight * shift[q, in_p], shift[p, in_q])
+                    _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
         return Moments(self.widths, counts, means, scatter)
 
     @property
@@ -166,7 +168,9 @@ class Moments:
             for q, in_q in enumerate(self._columns):
                 shift_p, shift_q = self.means[q, in_p] - own[in_p], self.means[p, in_q] - own[in_q]
                 if p != q and (np.any(shift_p) or np.any(shift_q)):
-                    scatter[in_p, in_q] += self.counts[p, q] * np.outer(shift_p, shift_q)
+                    _add_product(
+                        scatter[in_p, in_q], self.counts[p, q] * shift_p[None], shift_q[None]
+                    )
         counts = np.repeat(np.diag(self.counts), list(self.widths.values()))
         _clear_rounding(scatter, own, counts, np.full(len(own), _ROUNDING**2))
         return scatter
@@ -207,10 +211,10 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> Moments:
     seen = views.seen.astype(float)
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
     means = np.zeros((len(columns), n_features))
-    scatter = np.zeros((n_features, n_features))
     if _are_dense_pairs(views):
         means[:], scatter = _paired_scatter(views, weights)
     else:
+        scatter = np.zeros((n_features, n_features))
         for p, q, A, B, w in _shared_rows(views, weights):
             in_p, in_q = list(columns.values())[p], list(columns.values())[q]
             means[q, in_p], means[p, in_q], scatter[in_p, in_q] = _pair_scatter(A, B, w)
@@ -289,10 +293,10 @@ def _dense_scatter(views: Views, weights: np.ndarray | None) -> tuple[np.ndarray
     mean = _share(totals) @ means
     apart = means - mean
     if len(pieces) > 1:
-        scatter += (totals[:, None] * apart).T @ apart
+        _add_product(scatter, totals[:, None] * apart, apart)
     subtracted = totals @ residue**2
     if np.any(subtracted > np.finfo(dtype).eps * np.diag(scatter)):
-        scatter -= (totals[:, None] * residue).T @ residue
+        _add_product(scatter, -totals[:, None] * residue, residue)
         constant = np.diag(scatter) <= 32 * np.finfo(dtype).eps * subtracted
         scatter[constant] = scatter[:, constant] = 0
     return mean, scatter
@@ -340,6 +344,14 @@ def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarra
     if issparse(A):  # Σ (a - m) bᵀ = Σ a bᵀ, since b is centred
         return mean_a, mean_b, np.asarray(A.T @ centred_b)
     return mean_a, mean_b, (A - mean_a).T @ centred_b
+
+
+def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
+    """In place, scatter + Aᵀ B of a few rows; by strips, for which memory need not be found."""
+    height = max(16, _STRIP_BYTES // (8 * scatter.shape[1]))
+    for start in range(0, len(scatter), height):
+        rows = slice(start, start + height)
+        scatter[rows] += A[:, rows].T.dot(B)  # of one row, faster than @
 
 
 def _clear_rounding(
