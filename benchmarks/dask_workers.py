@@ -5,9 +5,9 @@
 Goal: 1.8 times the throughput of one worker, and memory of a worker by the block, not by the rows.
 Each worker is kept on a core of its own, and one worker is measured on each core in turn: of cores
 that are shared with other machines, one worker gets the faster and two get both. Beside it stands
-what plain processes gain: that only multiply, and that read, centre and multiply. Scheduler and client take from two
-cores what on a cluster they do not, most of it to watch the workers: Dask's profiler and its ticks
-are off, unless `--monitored`.
+what plain processes gain: that only multiply, and that read, centre and multiply. Scheduler and
+client take from two cores what on a cluster they do not, most of it to watch the workers: Dask's
+profiler and its ticks are off, unless `--monitored`.
 """
 
 from __future__ import annotations

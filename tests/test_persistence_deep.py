@@ -36,9 +36,7 @@ from mvcca.deep import (  # noqa: E402
     EncoderCCA,
     SoftCCA,
     SoftHGR,
-    _storage,
 )
-from mvcca.deep._arguments import LAYERS as LAYERS_BY_ARGUMENTS  # noqa: E402
 from mvcca.deep.callbacks import (  # noqa: E402
     Callback,
     EarlyStopping,
@@ -48,6 +46,8 @@ from mvcca.deep.callbacks import (  # noqa: E402
 )
 from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss  # noqa: E402
+from mvcca.deep.storage import STORED  # noqa: E402
+from mvcca.deep.storage._arguments import LAYERS as LAYERS_BY_ARGUMENTS  # noqa: E402
 from mvcca.persistence import load, save  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
@@ -304,7 +304,7 @@ def test_embeddings_come_back(path):
 
 def test_every_layer_of_the_table_is_tried():
     tried = {type(layer) for layer, _ in LAYERS} | {nn.Sequential, nn.Embedding}
-    stored = {cls for cls, *_ in _storage.STORED.values() if issubclass(cls, nn.Module)}
+    stored = {cls for cls, *_ in STORED.values() if issubclass(cls, nn.Module)}
     assert stored - tried == {TraceNormLoss, SoftHGRLoss}
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mvcca._warnings import warn
 from mvcca.config import block_slices
-from mvcca.deep import _state
+from mvcca.deep import _trees
 from mvcca.deep._host import Draws, without_denormals
 from mvcca.deep._rows import Rows, as_float32
 from mvcca.deep.callbacks import Callback
@@ -155,7 +155,7 @@ class Trainer:
         self.rows = Rows(views, self.device)
         self.validation = None if validation is None else Rows(validation, self.device)
         if checkpoint is not None and checkpoint.exists():
-            self.load_state_dict(_state.read(checkpoint, fingerprint))
+            self.load_state_dict(_trees.read(checkpoint, fingerprint))
         self._call("on_train_begin")
         kept, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
@@ -173,15 +173,15 @@ class Trainer:
                     if checkpoint is not None:
                         snapshot = self.state_dict()
                         if time.monotonic() - written > _SECONDS:
-                            _state.write(checkpoint, snapshot, fingerprint)
+                            _trees.write(checkpoint, snapshot, fingerprint)
                             written = time.monotonic()
         except BaseException:
             # Before the end of the first epoch there is nothing to go on from.
             if checkpoint is not None and snapshot and snapshot["epoch"]:
-                _state.write(checkpoint, snapshot, fingerprint)
+                _trees.write(checkpoint, snapshot, fingerprint)
             raise
         if checkpoint is not None:  # what follows may be interrupted, too
-            _state.write(checkpoint, self.state_dict(), fingerprint)
+            _trees.write(checkpoint, self.state_dict(), fingerprint)
         if self.validation is not None:
             self.load_best()
         self._call("on_train_end")
@@ -317,7 +317,7 @@ class Trainer:
             names = [name for name, _ in memories]
             if type(callback).__name__ in names:
                 memory = memories.pop(names.index(type(callback).__name__))[1]
-                callback.load_state_dict(_state.copied(memory))
+                callback.load_state_dict(_trees.copied(memory))
 
     def move_to(self, device: torch.device) -> None:
         """Networks, objective and the optimiser's state to a device."""
@@ -329,13 +329,13 @@ class Trainer:
 
     def _weights(self) -> dict[str, Any]:
         """A copy of networks, objective and optimiser."""
-        modules = [_state.copied(module.state_dict()) for module in self.modules]
-        return {"modules": modules, "optimizer": _state.copied(self.optimizer.state_dict())}
+        modules = [_trees.copied(module.state_dict()) for module in self.modules]
+        return {"modules": modules, "optimizer": _trees.copied(self.optimizer.state_dict())}
 
     def _load_weights(self, state: dict[str, Any]) -> None:
         for module, its_state in zip(self.modules, state["modules"], strict=True):
             module.load_state_dict(its_state)
-        self.optimizer.load_state_dict(_state.copied(state["optimizer"]))
+        self.optimizer.load_state_dict(_trees.copied(state["optimizer"]))
 
     def _train_mode(self, training: bool) -> None:
         for module in self.modules:

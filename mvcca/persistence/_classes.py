@@ -2,7 +2,7 @@
 
 Estimators are their parameters and attributes, so that a new one in `mvcca.linear`, `mvcca.kernel`,
 `mvcca.deep` or `mvcca.compose` is here by being public there. Other things that they hold have a
-line each; those of deep models have theirs in `mvcca.deep._storage`, and are here on demand.
+line each; those of deep models have theirs in `mvcca.deep.storage`, and are here on demand.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ CLASSES: Mapping[str, ClassOf] = {
 def with_deep() -> dict[str, ClassOf]:
     """The table with deep models, which need torch."""
     from mvcca import deep
-    from mvcca.deep._storage import STORED
+    from mvcca.deep.storage import STORED
 
     estimators = {cls.__name__: _estimator(cls) for cls in _estimators_of(deep)}
     return {**CLASSES, **estimators, **{name: ClassOf(*row) for name, row in STORED.items()}}

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from mvcca.deep import _state
-from mvcca.deep._arguments import CALLBACKS, LAYERS, arguments_of, made_of
+from mvcca.deep import _trees
 from mvcca.deep._training_state import TrainingState
 from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates
+from mvcca.deep.storage._arguments import CALLBACKS, LAYERS, arguments_of, made_of
 
 # ---- layers --------------------------------------------------------------------------------------
 
@@ -144,12 +144,12 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 
 def _parts_of_state(state: TrainingState) -> dict[str, Any]:
-    tree, arrays = _state.taken_apart(state.tree)
+    tree, arrays = _trees.taken_apart(state.tree)
     return {**vars(state), "tree": tree, "arrays": arrays}
 
 
 def _make_state(parts: dict[str, Any]) -> TrainingState:
-    tree = _state.put_together(parts.pop("tree"), parts.pop("arrays"))
+    tree = _trees.put_together(parts.pop("tree"), parts.pop("arrays"))
     return TrainingState(**parts, tree=tree)
 
 

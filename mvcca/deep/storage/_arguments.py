@@ -1,7 +1,7 @@
 """What is made by its constructor: layers, losses and callbacks, and the names of their arguments.
 
 Each argument is an attribute as well, which it is read from. What files hold of this beside the
-arguments is the business of `mvcca.deep._storage`.
+arguments is the business of `_parts`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,5 @@
+"""How files hold deep models: which layers and callbacks may be in them, and the parts of each."""
+
+from mvcca.deep.storage._parts import STORED
+
+__all__ = ["STORED"]
