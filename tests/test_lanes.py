@@ -28,7 +28,7 @@ def large_results(monkeypatch):
 
 def new_client():
     return distributed.Client(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     )
 
 
