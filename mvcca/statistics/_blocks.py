@@ -35,7 +35,7 @@ def row_blocks(views: Views, at_least: int = 1, row_bytes: int | None = None) ->
 
 
 def lanes_of(blocks: list[slice], n_together: int) -> Iterator[list[slice]]:
-    """Neighbouring blocks together, fewer towards the end, so that all workers are done together."""
+    """Neighbouring blocks together, fewer towards the end: so all workers finish together."""
     start = 0
     while start < len(blocks):
         end = start + min(n_together, ceil((len(blocks) - start) / _LAST))
