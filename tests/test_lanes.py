@@ -144,18 +144,19 @@ def test_the_graph_of_an_array_is_looked_through_once_not_once_for_each_block(
 
 
 def test_the_larger_a_result_the_more_blocks_make_a_lane_but_never_more_than_16(monkeypatch, files):
-    n_lanes = []
+    lanes = []
 
     def counted(add, of, start, views, along, slices, terms):
-        n_lanes.append(len(slices))
+        lanes.append([rows.stop - rows.start for rows in slices])
         return original(add, of, start, views, along, slices, terms)
 
     original = _accumulate._gone_over
     monkeypatch.setattr(_accumulate, "_gone_over", counted)
-    for worth in (1e-9, 10, 1e9):
+    for worth in (1e-9, 1, 1e9):
         monkeypatch.setattr(_accumulate, "_WORTH", worth)
-        Moments.of(files)
-    most, middle, least = n_lanes
-    assert most == N_ROWS // BLOCK_ROWS
-    assert most > middle > least
-    assert least > most // 16
+        with config_context(block_rows=10):
+            Moments.of(files)
+    one_by_one, middle, long = lanes
+    assert one_by_one == [10] * (N_ROWS // 10)
+    assert len(one_by_one) > len(middle) > len(long)
+    assert long == [10 * n for n in (16, 16, 16, 13, 10, 8, 6, 4, 3, 2, 2, 1, 1, 1, 1)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import fields
 from functools import reduce
 from itertools import chain
 from math import ceil
@@ -22,7 +23,7 @@ from mvcca._threads import lent_by_blas
 from mvcca.config import get_config
 from mvcca.statistics._blocks import lanes_of, row_blocks, row_bytes_of, spans
 from mvcca.statistics._checkpoint import checkpointed
-from mvcca.statistics._cluster import Cluster, Workload, bytes_of
+from mvcca.statistics._cluster import Cluster, Workload
 from mvcca.statistics._read_ahead import Along, blocks_read_ahead
 from mvcca.statistics._tasks import RowTasks
 from mvcca.views import Views
@@ -107,8 +108,8 @@ def accumulate(
     block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
     tasks = RowTasks(views, along)
     n_together = 1
-    if bytes_of(start) > _SMALL and tasks.read_one_by_one(blocks):
-        n_together = min(ceil(_WORTH * bytes_of(start) / max(1, block_bytes)), _MOST)
+    if _bytes_of(start) > _SMALL and tasks.read_one_by_one(blocks):
+        n_together = min(ceil(_WORTH * _bytes_of(start) / max(1, block_bytes)), _MOST)
     lanes = list(lanes_of(blocks, n_together))
     cluster = None if on_device and get_config().device else Cluster.for_rows_of(views)
 
@@ -120,7 +121,7 @@ def accumulate(
                 for lane in remaining:
                     yield reduce(operator.add, (of(*next(read)) for _ in lane))
             return
-        load = Workload(rows, 2 * block_bytes, 4 * bytes_of(start))  # with what of(block) needs
+        load = Workload(rows, 2 * block_bytes, 4 * _bytes_of(start))  # with what of(block) needs
         yield from cluster.map(of, type(start), tasks, remaining, load)
 
     return _gone_over(operator.add, of, start, views, along, spans(lanes), terms)
@@ -161,3 +162,11 @@ def watched(values: Iterator[S], views: Views, slices: list[slice]) -> Iterator[
         for rows, value in zip(slices, values, strict=True):
             yield value
             bar.update(rows.stop - rows.start)
+
+
+def _bytes_of(statistic: Any) -> int:
+    """Memory of the arrays of a statistic."""
+    if isinstance(statistic, np.ndarray):
+        return statistic.nbytes
+    values = (getattr(statistic, field.name) for field in fields(statistic))
+    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))

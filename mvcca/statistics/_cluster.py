@@ -10,10 +10,8 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from mvcca.statistics._blocks import spans
 from mvcca.statistics._tasks import RowTasks, delayed, sent_as_arrays
@@ -167,14 +165,6 @@ class Cluster:
                     "threads, make blocks smaller with mvcca.config_context(block_rows=...), or "
                     "take fewer features."
                 )
-
-
-def bytes_of(statistic: Any) -> int:
-    """Memory of the arrays of a statistic."""
-    if isinstance(statistic, np.ndarray):
-        return statistic.nbytes
-    values = (getattr(statistic, field.name) for field in fields(statistic))
-    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
 
 def _readable(n_bytes: int) -> str:

@@ -30,7 +30,8 @@ _DEVICE_BLOCKS = 32  # of the least size, together
 _MEMORY_BLOCKS = 32
 
 _PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
-_STRIP_BYTES = 2**16  # of a product of few rows: so little is had without asking the system
+_STRIP_BYTES = 2**16  # of a product of few rows: so little is had without asking the system,
+_STRIP_ROWS = 16  # but no fewer than these
 _PIECE_ROWS = 2**14  # added up in float32 before float64 takes over
 
 
@@ -348,7 +349,7 @@ def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarra
 
 def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
     """In place, scatter + Aᵀ B of a few rows; by strips, for which memory need not be found."""
-    height = max(16, _STRIP_BYTES // (8 * scatter.shape[1]))
+    height = max(_STRIP_ROWS, _STRIP_BYTES // (8 * scatter.shape[1]))
     for start in range(0, len(scatter), height):
         rows = slice(start, start + height)
         scatter[rows] += A[:, rows].T.dot(B)  # of one row, faster than @

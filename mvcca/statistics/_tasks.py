@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 from uuid import uuid4
@@ -28,10 +28,13 @@ class RowTasks:
 
     def __init__(self, views: Views, along: Iterable[np.ndarray | None]) -> None:
         self._views, self._along = views, tuple(along)
-        # Where blocks of whole chunks may begin and end, if none of these is on the cluster.
-        self._edges = {
+
+    @cached_property
+    def _edges(self) -> dict[str, frozenset[int]]:
+        """Where blocks of whole chunks may begin and end, if none of these is on the cluster."""
+        return {
             name: frozenset(() if _on_cluster(recipe[0]) else matrix.boundaries or ())
-            for name, matrix in views.items()
+            for name, matrix in self._views.items()
             if isinstance(matrix, RowSource) and (recipe := matrix.deferred()) is not None
         }
 
