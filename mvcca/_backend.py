@@ -40,6 +40,15 @@ def precision(block: Any) -> np.dtype:
     return np.dtype(np.float32 if block.dtype == namespace(block).float32 else np.float64)
 
 
+def promoted(block: Any, dtype: np.dtype) -> Any:
+    """A block in a precision that is no less than its own."""
+    if np.promote_types(precision(block), dtype) == precision(block):
+        return block
+    if not is_device_array(block):
+        return block.astype(dtype)
+    return namespace(block).astype(block, namespace(block).float64)
+
+
 def at_home(block: Any) -> Any:
     """A device block as a NumPy array; what is at home already as it is."""
     if not is_device_array(block):

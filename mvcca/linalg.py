@@ -7,7 +7,7 @@ other number. How signs are fixed stands here too. Nothing here knows of rows, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from scipy import linalg
 
 __all__ = [
     "DenseRotation",
+    "DigitsLost",
     "Rotation",
     "RowSpan",
     "Solution",
@@ -24,10 +25,31 @@ __all__ = [
     "with_fixed_signs",
 ]
 
-# Condition numbers of data (not of its covariance) beyond which the covariance route loses digits.
-ILL_CONDITIONED = 1e6
-# Those up to which a Gram matrix of rows is as good as the rows.
+# The condition number up to which a Gram matrix of rows is as good as the rows.
 WELL_CONDITIONED = 1e3
+
+
+_STEPS = 5  # of power iteration
+# A correlation above 1 by more than this is not rounding.
+_ABOVE_ONE = 1e-6
+
+
+class DigitsLost(ArithmeticError):
+    """Covariances have too few digits left to tell correlations from rounding.
+
+    Attributes
+    ----------
+    views : frozenset of str
+        The views that are too ill-conditioned for the precision of their covariance.
+    """
+
+    def __init__(self, views: Collection[str], found: str = "") -> None:
+        super().__init__(
+            f"{found or 'Correlations cannot be told from rounding'}: the covariances of the views "
+            f"{sorted(views)} have lost too many digits. Set reg > 0, or pass dense float64 rows "
+            "in memory."
+        )
+        self.views = frozenset(views)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +97,7 @@ class Whitener:
             norm = np.abs(correlation).sum(axis=0).max()
             inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
             if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
-                condition = float(np.sqrt(1 / inverse_condition))
+                condition = _condition(correlation, factor)
                 return cls(scale, factor, columns, True, len(columns), condition)
         values, vectors = linalg.eigh(correlation)
         real = values > len(values) * np.finfo(float).eps * values[-1]
@@ -105,6 +127,20 @@ class Whitener:
         return weights
 
 
+def _condition(B: np.ndarray, factor: np.ndarray) -> float:
+    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth, by power and inverse iteration.
+
+    LAPACK's estimate is in the 1-norm, and too large by up to √d.
+    """
+    largest = smallest = np.random.RandomState(0).standard_normal(len(B))
+    for _ in range(_STEPS):
+        largest = B @ (largest / np.linalg.norm(largest))
+        smallest = linalg.cho_solve(
+            (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
+        )
+    return float(np.sqrt(np.linalg.norm(largest) * np.linalg.norm(smallest)))
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """The top of the generalized eigenproblem, and what there was to find.
@@ -132,6 +168,8 @@ def canonical_directions(
     whiteners: Mapping[str, Whitener],
     n_components: int,
     precision: float = np.finfo(float).eps,
+    *,
+    is_joint: bool,
 ) -> Solution:
     """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
 
@@ -150,6 +188,14 @@ def canonical_directions(
         How many components are wanted.
     precision : float
         Unit roundoff of what A was computed from: smaller values are not told from zero.
+    is_joint : bool
+        Whether A and B are blocks of one positive semi-definite matrix, as covariances of paired
+        rows are, so that no ρ is above 1 (of V > 2 views, above V - 1).
+
+    Raises
+    ------
+    DigitsLost
+        If a ρ is above that bound by more than 1e-6.
     """
     names = list(whiteners)
     ranks = {name: whitener.rank for name, whitener in whiteners.items()}
@@ -165,6 +211,9 @@ def canonical_directions(
         # The form vanishes on the widest view alone, so no more than the rest can be positive.
         limit = ranks[names[0]] if len(names) == 1 else sum(ranks.values()) - max(ranks.values())
     top = values[0] if len(values) else 0.0
+    most = max(1, len(names) - 1)
+    if is_joint and top > most * (1 + _ABOVE_ONE):
+        raise DigitsLost(names, f"A correlation of {top:.7g} is above {most}")
     real = int(np.sum(values > 10 * max(ranks.values()) * precision * top))
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit

@@ -30,6 +30,7 @@ from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
 from mvcca.linear._blocks import blocks_within
+from mvcca.linear._precision import Precision
 from mvcca.linear._problem import Problem
 from mvcca.linear._reg import reg_of_names
 from mvcca.statistics import Moments
@@ -339,7 +340,8 @@ class DeepEstimator(MVCCA):
         reg = reg_of_names(self.reg, views.names)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
-        self._solve(Problem.of(moments, reg, {}), _SINGLE)
+        precision = Precision(np.dtype(np.float32), np.dtype(np.float64))  # networks' and sums'
+        self._learn_problem(Problem.of(moments, reg, self.n_components, precision))
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         columns = {name: None for figures in trainer.history for name in figures}

@@ -18,6 +18,7 @@ from mvcca.config import block_size
 from mvcca.kernel._kernels import Kernel, columns_of
 from mvcca.linalg import DenseRotation, Rotation
 from mvcca.sources import RowSource
+from mvcca.statistics import moved, shift_of
 from mvcca.views import in_memory
 
 _ROUNDING = 10 * np.finfo(np.float64).eps
@@ -207,16 +208,24 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
 
 
 def _origin(kernel: Kernel, X: Any) -> np.ndarray | None:
-    """The mean of dense rows, where taking it off changes nothing but digits: about is enough."""
+    """A shift of the rows that changes nothing but digits; the mean of dense rows, about.
+
+    Of sparse rows only nearly full columns are shifted: others hold their digits, and their zeros.
+    """
     X = in_memory(X[: block_size(8 * X.shape[1])]) if isinstance(X, RowSource) else X
-    if issparse(X) or not kernel.sees_only_differences:
+    if not kernel.sees_only_differences:
         return None
+    if issparse(X):
+        shift = shift_of(X)
+        return shift if shift.any() else None
     return X.mean(axis=0, dtype=np.float64)
 
 
 def _moved(X: Any, origin: np.ndarray | None) -> Any:
     if origin is None:
         return X.astype(np.float64)
+    if issparse(X) and not origin.all():
+        return moved(X, origin)
     return (X.toarray() if issparse(X) else X) - origin
 
 

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -20,9 +21,9 @@ from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._parameters import by_view
-from mvcca.linalg import canonical_directions
+from mvcca.linalg import Rotation
 from mvcca.linear import MVCCA
-from mvcca.linear._blocks import blocks_between
+from mvcca.linear._precision import Precision, solve_precisely
 from mvcca.linear._problem import Problem
 from mvcca.linear._reg import reg_of_names
 from mvcca.statistics import Moments
@@ -204,7 +205,12 @@ class KCCA(MVCCA):
         views, weights = self._open_fit(X, y, sample_weight)
         reg = reg_of_names(self.reg, views.names)
         maps = self._draw_maps(views)
-        self._solve_features(maps, _moments(maps, views, weights), reg)
+
+        def solve(views: Views, rotations: Mapping[str, Rotation], precision: Precision) -> Problem:
+            moments = _moments(maps, views, weights, precision.products)
+            return Problem.of(moments, reg, self.n_components, precision, rotations)
+
+        self._learn_features(maps, solve_precisely(solve, views, decompose=False))
         self._statistic = None
         return self
 
@@ -236,7 +242,8 @@ class KCCA(MVCCA):
         reg = reg_of_names(self.reg, views.names)
         maps = self._draw_maps(views) if first else self.feature_maps_
         moments = self._with_earlier(_moments(maps, views, weights))
-        self._solve_features(maps, moments, reg)
+        precision = Precision.of_batch(views)
+        self._learn_features(maps, Problem.of(moments, reg, self.n_components, precision))
         self._statistic = moments
         return self
 
@@ -297,19 +304,15 @@ class KCCA(MVCCA):
 
     # ---- the ending ------------------------------------------------------------------------------
 
-    def _solve_features(
-        self, maps: Mapping[str, FeatureMap], moments: Moments, reg: Mapping[str, float]
-    ) -> None:
+    def _learn_features(self, maps: Mapping[str, FeatureMap], problem: Problem) -> None:
         """MVCCA of the features, and its weights as weights of the kernel values."""
-        problem = Problem.of(moments, reg, {})
         problem.warn_of_certain_correlation()
-        between = blocks_between(problem.covariance, moments.widths)
-        solution = canonical_directions(between, problem.whiteners, self.n_components)
+        solution = problem.solution
         rotations = {
             name: rotation for name, features in maps.items() if (rotation := features.rotation())
         }
         spreads = {name: maps[name].spread(problem.variances[name]) for name in maps}
-        self._learn(solution, moments.mean(), rotations, spreads)
+        self._learn(solution, problem.moments.mean(), rotations, spreads)
         self.feature_maps_ = dict(maps)
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
@@ -337,11 +340,16 @@ class KCCA(MVCCA):
         return self.feature_maps_[name].width
 
 
-def _moments(maps: Mapping[str, FeatureMap], views: Views, weights: np.ndarray | None) -> Moments:
+def _moments(
+    maps: Mapping[str, FeatureMap],
+    views: Views,
+    weights: np.ndarray | None,
+    dtype: DTypeLike = np.float64,
+) -> Moments:
     """Moments of the features of all rows, of which a block at a time is in memory."""
     widths = {name: features.n_features for name, features in maps.items()}
     on_device = all(isinstance(features, FourierFeatures) for features in maps.values())
-    return Moments.of_features(partial(_features, maps), views, widths, weights, on_device)
+    return Moments.of_features(partial(_features, maps), views, widths, weights, on_device, dtype)
 
 
 def _features(maps: Mapping[str, FeatureMap], views: Views) -> Views:

@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
 from mvcca._backend import at_home
+from mvcca.statistics import shifted
 from mvcca.views import in_memory, take_rows
 
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
@@ -77,6 +78,8 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     X = at_home(in_memory(X)).astype(np.float64)
     if not issparse(X):
         X = X - X.mean(axis=0)  # distances stay, and their digits too
+    else:
+        X, _ = shifted(X)
     squares = euclidean_distances(X, squared=True)
     if not np.isfinite(squares).all():
         raise ValueError("Distances between rows exceed the largest float. Rescale the view.")

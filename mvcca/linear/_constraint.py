@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from mvcca.linalg import Rotation, Whitener
+from mvcca.linear._precision import Precision
+from mvcca.linear._rows import check_variance
 
 
 def variances_within(
@@ -24,11 +26,18 @@ def whiten(
     reg: Mapping[str, float],
     rotations: Mapping[str, Rotation],
     variances: Mapping[str, np.ndarray],
+    precision: Precision,
+    rank_expected: Collection[str] = (),
 ) -> dict[str, Whitener]:
-    """Factorise every view's within matrix with its ridge, `reg` times the mean of `variances`."""
+    """Factorise every view's within matrix with its ridge, `reg` times the mean of `variances`.
+
+    Whether `precision` suffices for them is checked here, for every method; see `Precision.check`.
+    """
     ridged = _with_ridge(within, reg, rotations, variances)
     check_variances(ridged)
-    return {name: Whitener.of(B) for name, B in ridged.items()}
+    whiteners = {name: Whitener.of(B) for name, B in ridged.items()}
+    precision.check(whiteners, rank_expected)
+    return whiteners
 
 
 def _with_ridge(
@@ -55,16 +64,3 @@ def check_variances(within: Mapping[str, np.ndarray]) -> None:
     """Views whose squares overflow, or that never vary, are errors."""
     for name, B in within.items():
         check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
-
-
-def check_variance(name: str, variances: np.ndarray) -> None:
-    """A view whose squares overflow, or that never varies, is an error."""
-    if not np.isfinite(variances).all():
-        raise ValueError(
-            f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
-        )
-    if not (variances > 0).any():
-        raise ValueError(
-            f"view {name!r} has no variance: all its rows are the same in double precision. "
-            "Drop the view, or rescale it if its values are extremely small."
-        )

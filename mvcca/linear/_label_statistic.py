@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mvcca.labels import LabelTable
 from mvcca.linear._label_weighted import DrawnLabelFeatures, LabelledViews
@@ -32,16 +33,23 @@ class LabelStatistic(Generic[Sums]):
         codes: Mapping[str, np.ndarray],
         weights: np.ndarray | None,
         with_moments: bool,
+        dtype: DTypeLike = np.float64,
     ) -> LabelStatistic[LabelSums]:
-        moments = _own_moments(views, weights) if with_moments else {}
+        """Label sums, and moments with products in `dtype`."""
+        moments = _own_moments(views, weights, dtype) if with_moments else {}
         return LabelStatistic(LabelSums.of(views, table, codes, weights), moments)
 
     @classmethod
     def by_features(
-        cls, drawn: DrawnLabelFeatures, rows: LabelledViews, with_moments: bool
+        cls,
+        drawn: DrawnLabelFeatures,
+        rows: LabelledViews,
+        with_moments: bool,
+        dtype: DTypeLike = np.float64,
     ) -> LabelStatistic[LabelFeatureSums]:
-        moments = _own_moments(rows.views, rows.weights) if with_moments else {}
-        return LabelStatistic(drawn.sums(rows), moments)
+        """Sums by label features, and moments, with products in `dtype`."""
+        moments = _own_moments(rows.views, rows.weights, dtype) if with_moments else {}
+        return LabelStatistic(drawn.sums(rows, dtype), moments)
 
     def __add__(self, other: LabelStatistic[Sums]) -> LabelStatistic[Sums]:
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
@@ -52,9 +60,9 @@ class LabelStatistic(Generic[Sums]):
         return LabelStatistic(self.sums.at_home(), self.moments)
 
 
-def _own_moments(views: Views, weights: np.ndarray | None) -> dict[str, Moments]:
+def _own_moments(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> dict[str, Moments]:
     """Moments of every view by itself, over all the objects seen in it."""
     return {
-        name: Moments.of(Views({name: block}), own_weights(views, name, weights))
+        name: Moments.of(Views({name: block}), own_weights(views, name, weights), dtype)
         for name, block in views.items()
     }

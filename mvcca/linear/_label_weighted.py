@@ -8,13 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.labels import LabelTable, _common_columns
 from mvcca.linalg import Rotation
 from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._label_checks import check_label_vectors
 from mvcca.linear._rotations import in_row_space
 from mvcca.similarity import (
     FourierLabelFeatures,
@@ -46,6 +46,15 @@ class LabelledViews:
         views, rotations = in_row_space(self.views, self.weights, reg)
         return replace(self, views=views), rotations
 
+    def counts(self) -> LabelSums:
+        """Label sums of no features at all."""
+        counts = [
+            np.bincount(code, weights=self.weights_of(name), minlength=len(self.table))
+            for name, code in self.codes.items()
+        ]
+        nothing = np.empty((len(self.table), 0))
+        return LabelSums(self.table, {}, np.column_stack(counts), nothing, nothing.dtype)
+
     def object_weights(self) -> np.ndarray:
         return np.ones(len(self.views)) if self.weights is None else self.weights
 
@@ -61,9 +70,12 @@ class DrawnLabelFeatures:
     columns: LabelTable  # of no lines
     error: float
 
-    def sums(self, rows: LabelledViews) -> LabelFeatureSums:
+    def sums(self, rows: LabelledViews, dtype: DTypeLike = np.float64) -> LabelFeatureSums:
+        """Sums of label features over rows, with products in `dtype`."""
         table = in_columns(rows.table, self.columns)
-        return LabelFeatureSums.of(rows.views, table, rows.codes, self.features, rows.weights)
+        return LabelFeatureSums.of(
+            rows.views, table, rows.codes, self.features, rows.weights, dtype
+        )
 
     def row_weights(self, sums: LabelFeatureSums, table: LabelTable) -> np.ndarray:
         return sums.row_weights(in_columns(table, self.columns), self.features)
@@ -96,7 +108,6 @@ class LabelWeightedEstimator(LinearEstimator):
         """The map that `label_features` asks for, if any, drawn from the first batch."""
         if self.label_features is None:
             return None
-        check_label_vectors(_counts(rows))
         rng = check_random_state(self.random_state)
         _, vectors, vocabulary = _common_columns(rows.table, rows.table)
         features: LabelFeatures
@@ -152,19 +163,9 @@ def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
     return LabelTable(vectors, vocabulary)
 
 
-def _counts(rows: LabelledViews) -> LabelSums:
-    """Label sums of no features at all."""
-    counts = [
-        np.bincount(code, weights=rows.weights_of(name), minlength=len(rows.table))
-        for name, code in rows.codes.items()
-    ]
-    nothing = np.empty((len(rows.table), 0))
-    return LabelSums(rows.table, {}, np.column_stack(counts), nothing, nothing.dtype)
-
-
 def _draw_landmarks(rows: LabelledViews, n: int, rng: np.random.RandomState) -> np.ndarray:
     """Lines of the label vectors of rows drawn at random, each line once; all if they are few."""
-    counts = _counts(rows).counts.sum(axis=1)
+    counts = rows.counts().counts.sum(axis=1)
     if n >= len(counts):
         return np.arange(len(counts))
     return np.sort(rng.choice(len(counts), n, replace=False, p=counts / counts.sum()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca._backend import precision
 from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
-from mvcca.linalg import canonical_directions
+from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._blocks import blocks_between
 from mvcca.linear._constraint import variances_within, whiten
 from mvcca.linear._label_checks import check_label_vectors
@@ -25,8 +25,9 @@ from mvcca.linear._label_weighted import (
     LabelWeightedEstimator,
 )
 from mvcca.linear._neighbors import nearest_label_pairs
+from mvcca.linear._precision import Precision, solve_precisely
 from mvcca.linear._reg import reg_of_rows
-from mvcca.linear._rows import input_precision, weighted_cross
+from mvcca.linear._rows import weighted_cross
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.statistics._moments import _ROUNDING, column_slices
@@ -244,27 +245,40 @@ class MLCCA(LabelWeightedEstimator):
     def _fit(self, data: _LabelledRows, drawn: DrawnLabelFeatures | None = None) -> None:
         """Fit to rows, with the label features that an earlier batch drew, if there was one."""
         self._check_choices()
+        check_label_vectors(data.counts())
         reg = reg_of_rows(self.reg, data.views, data.weights)
-        rows, rotations = data.in_row_space(reg)
-        drawn = drawn or self._draw_label_features(rows)
-        sums = self._sums_of(rows, drawn)
-        mean = sums.mean()
-        if isinstance(sums, LabelSums) and self.weighting == "means":
-            sums = sums.averaged()
-            data = rows = _label_means(sums)
-        between, row_weights = self._compare(rows, sums, mean, drawn)
-        within = {
-            name: _scatter_about(block, row_weights[name], mean[name])
-            for name, block in rows.views.items()
-        }
-        variances = variances_within(within, rotations)
-        solution = canonical_directions(
-            between,
-            whiten(within, reg, rotations, variances),
-            self.n_components,
-            input_precision(data.views),
-        )
-        self._learn(solution, mean, rotations, variances)
+        data, rotations = data.in_row_space(reg)
+        drawn = drawn or self._draw_label_features(data)
+
+        def solve(
+            views: Views, rotations: Mapping[str, Rotation], precision: Precision
+        ) -> LabelSums | LabelFeatureSums:
+            rows, dtype = replace(data, views=views), precision.products
+            sums = self._sums_of(rows, drawn, dtype)
+            mean = sums.mean()
+            if isinstance(sums, LabelSums) and self.weighting == "means":
+                sums = sums.averaged()
+                rows = _label_means(sums)
+            between, row_weights = self._compare(rows, sums, mean, drawn, dtype)
+            within = {
+                name: _scatter_about(block, row_weights[name], mean[name], dtype)
+                for name, block in rows.views.items()
+            }
+            variances = variances_within(within, rotations)
+            solution = canonical_directions(
+                between,
+                whiten(within, reg, rotations, variances, precision),
+                self.n_components,
+                precision.eps,
+                is_joint=self.similarity in _NEVER_NEGATIVE and drawn is None,
+            )
+            if isinstance(sums, LabelSums):
+                for name, weights in row_weights.items():
+                    _warn_of_rows_without_likes(name, weights)
+            self._learn(solution, mean, rotations, variances)
+            return sums
+
+        sums = solve_precisely(solve, data.views, data.weights, rotations)
         self._learn_labels(sums, drawn)
 
     def _check_choices(self) -> None:
@@ -279,13 +293,11 @@ class MLCCA(LabelWeightedEstimator):
             )
 
     def _sums_of(
-        self, rows: _LabelledRows, drawn: DrawnLabelFeatures | None
+        self, rows: _LabelledRows, drawn: DrawnLabelFeatures | None, dtype: np.dtype
     ) -> LabelSums | LabelFeatureSums:
         if drawn is not None:
-            return drawn.sums(rows)
-        sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
-        check_label_vectors(sums)
-        return sums
+            return drawn.sums(rows, dtype)
+        return LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
 
     def _compare(
         self,
@@ -293,26 +305,31 @@ class MLCCA(LabelWeightedEstimator):
         sums: LabelSums | LabelFeatureSums,
         mean: Mapping[str, np.ndarray],
         drawn: DrawnLabelFeatures | None,
+        dtype: np.dtype,
     ) -> tuple[Between, dict[str, np.ndarray]]:
         """C_pq of every pair of views, and what each row weighs in its view's C_pp."""
         if isinstance(sums, LabelFeatureSums):
             assert drawn is not None
             between, row_weights = self._all_pairs_by_features(sums, drawn, rows)
         elif self.n_neighbors is None:
-            between, row_weights = self._all_pairs(sums, mean, rows)
+            between, row_weights = self._all_pairs(sums, mean, rows, dtype)
         else:
             between, row_weights = self._nearest_pairs(mean, rows)
         for name, weights in row_weights.items():
-            _check_weights(name, weights, exact=drawn is None)
+            _check_weights(name, weights)
         return between, row_weights
 
     def _all_pairs(
-        self, sums: LabelSums, mean: Mapping[str, np.ndarray], rows: _LabelledRows
+        self,
+        sums: LabelSums,
+        mean: Mapping[str, np.ndarray],
+        rows: _LabelledRows,
+        dtype: np.dtype,
     ) -> tuple[Between, dict[str, np.ndarray]]:
         """Over all pairs of rows, exactly: by pairs of distinct label vectors."""
         gram = self._gram(sums.table)
-        between = blocks_between(sums.covariance(gram, mean), sums.widths)
-        return between, _row_weights(sums.row_weights(gram), rows)
+        between = blocks_between(sums.covariance(gram, mean, dtype), sums.widths)
+        return between, _row_weights(sums.row_weights(gram, dtype), rows)
 
     def _all_pairs_by_features(
         self, sums: LabelFeatureSums, drawn: DrawnLabelFeatures, rows: _LabelledRows
@@ -390,28 +407,30 @@ def _label_means(sums: LabelSums) -> _LabelledRows:
     return _LabelledRows(Views.unpaired(blocks), sums.table, codes, None)
 
 
-def _check_weights(name: str, weights: np.ndarray, exact: bool) -> None:
+def _check_weights(name: str, weights: np.ndarray) -> None:
     if (weights < 0).any():
         raise ValueError(
             f"Rows of view {name!r} get negative weights: the similarity is negative on average. "
             "Use one in [0, 1], such as sqexp."
         )
-    lonely = int(np.count_nonzero(weights == 0))
-    if lonely == len(weights):
+    if not weights.any():
         raise ValueError(
             f"The views have nothing in common: no labels of view {name!r} are like any of the "
             "other views. Check that labels mean the same in all views."
         )
-    if lonely and exact:
+
+
+def _warn_of_rows_without_likes(name: str, weights: np.ndarray) -> None:
+    if n_rows := int(np.count_nonzero(weights == 0)):
         warn(
-            f"The labels of {lonely} rows of view {name!r} are like none of the other views: these "
+            f"The labels of {n_rows} rows of view {name!r} are like none of the other views: these "
             "rows count for nothing."
         )
 
 
-def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ; weights are in the row weights' own units."""
-    moments = Moments.of(Views({"": X}), weights)
+    moments = Moments.of(Views({"": X}), weights, dtype)
     shift = moments.means[0] - mean
     rounding = max(_ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean
     shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved

@@ -10,12 +10,10 @@ from scipy.sparse import csr_array
 
 from mvcca.base import all_or_nothing
 from mvcca.labels import encode_labels
-from mvcca.linalg import canonical_directions
-from mvcca.linear._blocks import blocks_between
 from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._precision import Precision
 from mvcca.linear._problem import Problem
 from mvcca.linear._reg import reg_of_names, reg_of_rows
-from mvcca.linear._rows import input_precision
 from mvcca.statistics import Moments
 from mvcca.views import Views, as_views
 
@@ -117,8 +115,8 @@ class MVCCA(LinearEstimator):
         """
         self._validate_params()
         views, weights = self._open_fit(X, y, sample_weight)
-        problem = Problem.of_rows(views, weights, reg_of_rows(self.reg, views, weights))
-        self._solve(problem, input_precision(views))
+        reg = reg_of_rows(self.reg, views, weights)
+        self._learn_problem(Problem.of_rows(views, weights, reg, self.n_components))
         self._statistic = None
         return self
 
@@ -147,16 +145,14 @@ class MVCCA(LinearEstimator):
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
         reg = reg_of_names(self.reg, views.names)
         moments = self._with_earlier(Moments.of(views, weights))
-        problem = Problem.of(moments, reg, {})
-        problem.warn_of_lost_digits()
-        self._solve(problem, input_precision(views))
+        precision = Precision.of_batch(views)
+        self._learn_problem(Problem.of(moments, reg, self.n_components, precision))
         self._statistic = moments
         return self
 
-    def _solve(self, problem: Problem, precision: float) -> None:
+    def _learn_problem(self, problem: Problem) -> None:
         problem.warn_of_certain_correlation()
-        between = blocks_between(problem.covariance, problem.moments.widths)
-        solution = canonical_directions(between, problem.whiteners, self.n_components, precision)
+        solution = problem.solution
         self._learn(solution, problem.moments.mean(), problem.rotations, problem.variances)
         self.__dict__.pop("canonical_correlations_", None)  # of two views that were fitted before
         if len(self.view_names_) == 2:

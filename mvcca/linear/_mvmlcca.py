@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca._warnings import warn
@@ -20,10 +22,11 @@ from mvcca.linear._label_weighted import (
     LabelledViews,
     LabelWeightedEstimator,
 )
+from mvcca.linear._precision import Precision, solve_precisely
 from mvcca.linear._reg import reg_of_names, reg_of_rows
-from mvcca.linear._rows import input_precision
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelFeatureSums, LabelSums
+from mvcca.views import Views
 
 
 class MVMLCCA(LabelWeightedEstimator):
@@ -183,11 +186,19 @@ class MVMLCCA(LabelWeightedEstimator):
         self._validate_params()
         data = LabelledViews(*self._open_supervised_fit(X, y, sample_weight))
         reg = reg_of_rows(self.reg, data.views, data.weights)
-        rows, rotations = data.in_row_space(reg)
-        drawn = self._draw_label_features(rows)
-        statistic = self._statistic_of(rows, drawn)
-        self._solve(statistic, reg, rotations, input_precision(data.views))
-        self._learn_labels(statistic.sums, drawn)
+        check_label_vectors(data.counts())
+        data, rotations = data.in_row_space(reg)
+        drawn = self._draw_label_features(data)
+
+        def solve(
+            views: Views, rotations: Mapping[str, Rotation], precision: Precision
+        ) -> LabelSums | LabelFeatureSums:
+            statistic = self._statistic_of(replace(data, views=views), drawn, precision.products)
+            self._solve(statistic, reg, rotations, precision)
+            return statistic.sums
+
+        sums = solve_precisely(solve, data.views, data.weights, rotations)
+        self._learn_labels(sums, drawn)
         self._statistic = None
         return self
 
@@ -219,61 +230,72 @@ class MVMLCCA(LabelWeightedEstimator):
         reg = reg_of_names(self.reg, rows.views.names)
         drawn = self._draw_label_features(rows) if first else self._drawn
         statistic = self._with_earlier(self._statistic_of(rows, drawn))
-        self._solve(statistic, reg, {}, input_precision(rows.views))
+        if isinstance(statistic.sums, LabelSums):
+            check_label_vectors(statistic.sums)
+        self._solve(statistic, reg, {}, Precision.of_batch(rows.views))
         self._learn_labels(statistic.sums, drawn)
         self._statistic = statistic.at_home()
         return self
 
     def _statistic_of(
-        self, rows: LabelledViews, drawn: DrawnLabelFeatures | None
+        self,
+        rows: LabelledViews,
+        drawn: DrawnLabelFeatures | None,
+        dtype: DTypeLike = np.float64,
     ) -> LabelStatistic[LabelSums] | LabelStatistic[LabelFeatureSums]:
         with_moments = self.within == "sample"
         if drawn is not None:
-            return LabelStatistic.by_features(drawn, rows, with_moments)
-        return LabelStatistic.of(rows.views, rows.table, rows.codes, rows.weights, with_moments)
+            return LabelStatistic.by_features(drawn, rows, with_moments, dtype)
+        return LabelStatistic.of(
+            rows.views, rows.table, rows.codes, rows.weights, with_moments, dtype
+        )
 
     def _solve(
         self,
         statistic: LabelStatistic[LabelSums] | LabelStatistic[LabelFeatureSums],
         reg: Mapping[str, float],
         rotations: Mapping[str, Rotation],
-        precision: float,
+        precision: Precision,
     ) -> None:
         sums = statistic.sums
+        few = {}
         if isinstance(sums, LabelSums):
-            check_label_vectors(sums)
-            psi = sums.covariance(self._gram(sums.table))
+            psi = sums.covariance(self._gram(sums.table), dtype=precision.products)
         else:
             psi = sums.covariance()
         if self.within == "sample":
             within = {name: own.covariance() for name, own in statistic.moments.items()}
         else:
-            self._warn_of_few_label_vectors(sums, rotations)
+            few = _views_of_few_label_vectors(sums, rotations)
             within = blocks_within(psi, sums.widths)
         variances = variances_within(within, rotations)
         solution = canonical_directions(
             blocks_between(psi, sums.widths),
-            whiten(within, reg, rotations, variances),
+            whiten(within, reg, rotations, variances, precision, rank_expected=few),
             self.n_components,
-            precision,
+            precision.eps,
+            is_joint=self.within == "label" and not callable(self.similarity),
         )
-        self._learn(solution, sums.mean(), rotations, variances)
-
-    def _warn_of_few_label_vectors(
-        self, sums: LabelSums | LabelFeatureSums, rotations: Mapping[str, Rotation]
-    ) -> None:
-        few = {}
-        for p, (name, width) in enumerate(sums.widths.items()):
-            n_features = len(rotations[name].basis) if name in rotations else width
-            if isinstance(sums, LabelSums):
-                rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
-            else:
-                rank, kind = len(sums.sums), "label features"
-            if rank <= n_features:
-                few[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
         if few:
             warn(
                 f"View {', '.join(few.values())}: the label-weighted covariance in the constraint "
                 "has less rank than features, and the ridge decides the rest. Set "
                 'within="sample", take MLCCA, or raise reg.'
             )
+        self._learn(solution, sums.mean(), rotations, variances)
+
+
+def _views_of_few_label_vectors(
+    sums: LabelSums | LabelFeatureSums, rotations: Mapping[str, Rotation]
+) -> dict[str, str]:
+    """Views whose label-weighted covariance lacks rank by construction, and why, in words."""
+    few = {}
+    for p, (name, width) in enumerate(sums.widths.items()):
+        n_features = len(rotations[name].basis) if name in rotations else width
+        if isinstance(sums, LabelSums):
+            rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
+        else:
+            rank, kind = len(sums.sums), "label features"
+        if rank <= n_features:
+            few[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
+    return few

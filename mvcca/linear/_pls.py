@@ -18,8 +18,8 @@ from mvcca.linalg import Rotation, Solution, Whitener, _top_singular, canonical_
 from mvcca.linear._blocks import blocks_between, blocks_within
 from mvcca.linear._constraint import check_variances, variances_within
 from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._precision import takes_float32_products
 from mvcca.linear._rotations import in_row_space
-from mvcca.linear._rows import input_precision
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -144,7 +144,10 @@ class PLS(LinearEstimator):
         views, weights = self._open_fit(X, y, sample_weight)
         # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
         rows, rotations = in_row_space(views, weights, dict.fromkeys(views.names, not self.scale))
-        self._solve(Moments.of(rows, weights), rotations, input_precision(views))
+        # Deflation divides by the variance of scores; the SVD alone divides by nothing.
+        in_float32 = self.algorithm == "svd" and takes_float32_products(rows)
+        dtype = np.float32 if in_float32 else np.float64
+        self._solve(Moments.of(rows, weights, dtype), rotations, float(np.finfo(dtype).eps))
         self._statistic = None
         return self
 
@@ -170,7 +173,7 @@ class PLS(LinearEstimator):
         first = self._is_first_batch()
         views, weights = self._open_fit(X, y, sample_weight, reset=first)
         moments = self._with_earlier(Moments.of(views, weights))
-        self._solve(moments, {}, input_precision(views))
+        self._solve(moments, {}, float(np.finfo(np.float64).eps))
         self._statistic = moments
         return self
 
@@ -185,7 +188,9 @@ class PLS(LinearEstimator):
             for name in within
         }
         if self.algorithm == "svd":
-            solution = canonical_directions(between, units, self.n_components, precision)
+            solution = canonical_directions(
+                between, units, self.n_components, precision, is_joint=False
+            )
         else:
             solution = _by_deflation(
                 within, between, units, self.n_components, self.algorithm, precision

@@ -1,76 +1,78 @@
-"""The covariances of all views, factorised and ready to be solved, and what to warn of in them."""
+"""The problem of CCA: the covariance of all views between them, and each view's own within."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from mvcca._warnings import warn
-from mvcca.linalg import ILL_CONDITIONED, Rotation, Whitener
-from mvcca.linear._blocks import blocks_within
+from mvcca.linalg import Rotation, Solution, Whitener, canonical_directions
+from mvcca.linear._blocks import blocks_between, blocks_within
 from mvcca.linear._constraint import whiten
-from mvcca.linear._rotations import in_row_space, rotate
-from mvcca.sources import RowSource
+from mvcca.linear._precision import Precision, solve_precisely
+from mvcca.linear._rotations import in_row_space
 from mvcca.statistics import Moments
 from mvcca.views import Views
-
-_IN_MEMORY_BYTES = 2 * 2**30  # of float64 rows, up to which a view is worth decomposing itself
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Covariance of all views, and each view's own, with its ridge, factorised."""
+    """CCA of the rows that moments are of, with each view's ridge, and its solution."""
 
     moments: Moments
     reg: Mapping[str, float]
     rotations: Mapping[str, Rotation]
-    covariance: np.ndarray
     variances: Mapping[str, np.ndarray]
     whiteners: Mapping[str, Whitener]
+    solution: Solution
 
     @classmethod
     def of(
-        cls, moments: Moments, reg: Mapping[str, float], rotations: Mapping[str, Rotation]
+        cls,
+        moments: Moments,
+        reg: Mapping[str, float],
+        n_components: int,
+        precision: Precision,
+        rotations: Mapping[str, Rotation] | None = None,
     ) -> Problem:
+        """Solve for the top directions; `precision` says in what the moments were taken."""
+        rotations = rotations or {}
         covariance = moments.covariance()
         within = blocks_within(covariance, moments.widths)
         variances = {n: _variances(B, rotations.get(n)) for n, B in within.items()}
-        whiteners = whiten(within, reg, rotations, variances)
-        return cls(moments, reg, rotations, covariance, variances, whiteners)
+        counts = moments.counts
+        few = [
+            name for name, n in zip(within, np.diag(counts), strict=True) if n <= len(within[name])
+        ]
+        whiteners = whiten(within, reg, rotations, variances, precision, rank_expected=few)
+        solution = canonical_directions(
+            blocks_between(covariance, moments.widths),
+            whiteners,
+            n_components,
+            precision.eps,
+            is_joint=bool((counts == counts[0, 0]).all()),  # every object is seen in every view
+        )
+        return cls(moments, reg, rotations, variances, whiteners, solution)
 
     @classmethod
-    def of_rows(cls, views: Views, weights: np.ndarray | None, reg: Mapping[str, float]) -> Problem:
-        """Of all rows at once, wide and ill-conditioned views in bases that lose no digits."""
+    def of_rows(
+        cls,
+        views: Views,
+        weights: np.ndarray | None,
+        reg: Mapping[str, float],
+        n_components: int,
+    ) -> Problem:
+        """Solve for all rows at once, in the precision and the bases that they need."""
+
+        def solve(rows: Views, rotations: Mapping[str, Rotation], precision: Precision) -> Problem:
+            moments = Moments.of(rows, weights, precision.products)
+            return cls.of(moments, reg, n_components, precision, rotations)
+
         rows, rotations = in_row_space(views, weights, reg)
-        problem = cls.of(Moments.of(rows, weights), reg, rotations)
-        poor = problem.worth_decomposing(rows)
-        problem.warn_of_lost_digits(except_for=poor)
-        if not poor:
-            return problem
-        # Their covariance has lost digits that the rows themselves still have.
-        rows, better = rotate(rows, weights, dict.fromkeys(poor, Rotation.to_principal_components))
-        for name, rotation in better.items():
-            rotations[name] = rotations[name].then(rotation) if name in rotations else rotation
-        return cls.of(Moments.of(rows, weights), reg, rotations)
-
-    def worth_decomposing(self, rows: Views) -> list[str]:
-        """Views whose covariance lost digits and whose rows are in memory and not too many."""
-        poor = [n for n, w in self.whiteners.items() if w.condition > ILL_CONDITIONED]
-        held = [n for n in poor if not isinstance(rows[n], RowSource)]
-        return [n for n in held if 8 * np.prod(rows[n].shape, dtype=float) <= _IN_MEMORY_BYTES]
-
-    def warn_of_lost_digits(self, except_for: Iterable[str] = ()) -> None:
-        for name, whitener in self.whiteners.items():
-            if whitener.condition > ILL_CONDITIONED and name not in except_for:
-                warn(
-                    f"View {name!r} is close to collinear: its condition number passes "
-                    f"{ILL_CONDITIONED:.0e} and {whitener.rank} of {len(whitener.scale)} "
-                    "directions are told from rounding, so small correlations may lose digits. "
-                    "Set reg > 0, or fit dense rows in memory."
-                )
+        return solve_precisely(solve, rows, weights, rotations)
 
     def warn_of_certain_correlation(self) -> None:
         names, counts = list(self.whiteners), self.moments.counts

@@ -1,4 +1,4 @@
-"""What is asked of rows themselves: their weights and digits, and sums that no blocks add up to."""
+"""What is asked of rows themselves: weights, variances, and sums that no blocks add up to."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from mvcca._backend import at_home, precision
-from mvcca.linear._constraint import check_variance
+from mvcca._backend import at_home
+from mvcca.statistics import shifted
 from mvcca.views import Views
 
 
 def own_weights(views: Views, name: str, weights: np.ndarray | None) -> np.ndarray | None:
     """Weights of the rows of a view, of weights of the objects."""
     return None if weights is None else weights[views.objects(name)]
-
-
-def input_precision(views: Views) -> float:
-    """Unit roundoff of the coarsest view."""
-    return max(float(np.finfo(precision(block)).eps) for _, block in views.items())
 
 
 def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -36,9 +31,23 @@ def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
     return mean, variance
 
 
+def check_variance(name: str, variances: np.ndarray) -> None:
+    """A view whose squares overflow, or that never varies, is an error."""
+    if not np.isfinite(variances).all():
+        raise ValueError(
+            f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
+        )
+    if not (variances > 0).any():
+        raise ValueError(
+            f"view {name!r} has no variance: all its rows are the same in double precision. "
+            "Drop the view, or rescale it if its values are extremely small."
+        )
+
+
 def weighted_cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
     """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
-    X, Y = at_home(X), at_home(Y)
+    (X, shift_x), (Y, shift_y) = shifted(at_home(X)), shifted(at_home(Y))
+    mean_x, mean_y = mean_x - shift_x, mean_y - shift_y
     if not issparse(X):
         X, mean_x = X - mean_x, np.zeros_like(mean_x)
     if not issparse(Y):

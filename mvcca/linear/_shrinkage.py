@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from mvcca._backend import at_home
 from mvcca.config import block_slices
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, shifted
 from mvcca.views import Views, in_memory, take_rows
 
 
@@ -57,10 +57,10 @@ def _squared_norms(X: Any, mean: np.ndarray) -> np.ndarray:
     """‖x - mean‖² of every row, block by block; sparse rows by expansion."""
     norms = np.empty(X.shape[0])
     for rows in block_slices(X.shape[0], 8 * X.shape[1]):
-        block = at_home(in_memory(take_rows(X, rows)))
+        block, shift = shifted(at_home(in_memory(take_rows(X, rows))))
         if issparse(block):
-            squares = np.asarray(block.multiply(block).sum(axis=1)).reshape(-1)
-            norms[rows] = squares - 2 * (block @ mean) + mean @ mean
+            squares, left = np.asarray(block.multiply(block).sum(axis=1)), mean - shift
+            norms[rows] = squares.reshape(-1) - 2 * (block @ left) + left @ left
         else:
             norms[rows] = ((block - mean) ** 2).sum(axis=1)
     return norms

@@ -9,5 +9,14 @@ from mvcca.statistics._checkpoint import checkpoint_of_fit
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import Moments
+from mvcca.statistics._sparse_rows import moved, shift_of, shifted
 
-__all__ = ["LabelFeatureSums", "LabelSums", "Moments", "checkpoint_of_fit"]
+__all__ = [
+    "LabelFeatureSums",
+    "LabelSums",
+    "Moments",
+    "checkpoint_of_fit",
+    "moved",
+    "shift_of",
+    "shifted",
+]

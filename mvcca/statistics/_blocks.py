@@ -10,9 +10,10 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
+import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import precision
+from mvcca._backend import precision, promoted
 from mvcca.config import block_size, block_slices
 from mvcca.sources import RowSource
 from mvcca.views import Views
@@ -46,6 +47,11 @@ def lanes_of(blocks: list[slice], n_together: int) -> Iterator[list[slice]]:
 def spans(lanes: list[list[slice]]) -> list[slice]:
     """The rows of each lane, from its first block to its last."""
     return [slice(lane[0].start, lane[-1].stop) for lane in lanes]
+
+
+def in_precision(views: Views, dtype: np.dtype) -> Views:
+    """Views with blocks of no less precision than `dtype`."""
+    return views.replace({name: promoted(block, dtype) for name, block in views.items()})
 
 
 def row_bytes_of(views: Views) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mvcca._backend import precision
 from mvcca._threads import each
@@ -47,7 +48,7 @@ class LabelSums:
     sums : ndarray of float64, shape (U, D)
         Sum of their features, view beside view.
     dtype : numpy.dtype
-        Precision of the rows, in which products of sums are taken.
+        Precision of the rows.
 
     References
     ----------
@@ -137,23 +138,31 @@ class LabelSums:
         counts = np.repeat(np.maximum(self.counts, 1e-300), list(self.widths.values()), axis=1)
         return replace(self, counts=present.astype(float), sums=self.sums / counts)
 
-    def deviations(self, mean: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
+    def deviations(
+        self, mean: Mapping[str, np.ndarray] | None = None, dtype: DTypeLike = np.float64
+    ) -> np.ndarray:
         """Feature sums about a mean (the plain one), over each view's number of rows; (U, D)."""
         mean = self.mean() if mean is None else mean
-        deviations = np.empty(self.sums.shape, dtype=self.dtype)
+        deviations = np.empty(self.sums.shape, dtype=dtype)
         for p, (name, columns) in enumerate(column_slices(self.widths).items()):
             deviate(self.sums[:, columns], self.counts[:, p], mean[name], deviations[:, columns])
         return deviations
 
     def covariance(
-        self, gram: LabelGram, mean: Mapping[str, np.ndarray] | None = None
+        self,
+        gram: LabelGram,
+        mean: Mapping[str, np.ndarray] | None = None,
+        dtype: DTypeLike = np.float64,
     ) -> np.ndarray:
-        """The label-weighted covariance Ψ about a mean (the plain one), all blocks, (D, D)."""
-        return gram.quadratic(self.deviations(mean))
+        """The label-weighted covariance Ψ about a mean (the plain one), all blocks, (D, D).
 
-    def row_weights(self, gram: LabelGram) -> np.ndarray:
+        Products of sums are taken in `dtype`, float64 or float32, and added up in float64.
+        """
+        return gram.quadratic(self.deviations(mean, dtype))
+
+    def row_weights(self, gram: LabelGram, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
-        return gram.times((self.counts / self.counts.sum(axis=0)).astype(self.dtype))
+        return gram.times((self.counts / self.counts.sum(axis=0)).astype(dtype))
 
 
 def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndarray) -> np.ndarray:

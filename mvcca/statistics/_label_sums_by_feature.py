@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelFeatures
 from mvcca.statistics._accumulate import accumulate
-from mvcca.statistics._blocks import row_bytes_of
+from mvcca.statistics._blocks import in_precision, row_bytes_of
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
@@ -65,6 +66,7 @@ class LabelFeatureSums:
         codes: Mapping[str, np.ndarray],
         features: LabelFeatures,
         weights: np.ndarray | None = None,
+        dtype: DTypeLike = np.float64,
     ) -> LabelFeatureSums:
         """Sums over views, of whose label features a block of rows at a time is in memory.
 
@@ -80,6 +82,8 @@ class LabelFeatureSums:
             Φ; statistics of the same Φ add.
         weights : ndarray, shape (n_objects,), optional
             How often each object counts.
+        dtype : {float64, float32}, default=float64
+            Precision of products.
         """
         lines = np.full(views.seen.shape, -1, dtype=np.intp)
         for v, name in enumerate(views.names):
@@ -90,7 +94,7 @@ class LabelFeatureSums:
         row_bytes += 8 * n_views * (m + table.vectors.shape[1])
         start = cls.of_nothing(views.widths, m)
         return accumulate(
-            partial(_sums_of_block, table.vectors, features),
+            partial(_sums_of_block, table.vectors, features, np.dtype(dtype)),
             start,
             views,
             lines,
@@ -158,11 +162,13 @@ class LabelFeatureSums:
 def _sums_of_block(
     vectors: Any,
     features: LabelFeatures,
+    dtype: np.dtype,
     views: Views,
     lines: np.ndarray,
     weights: np.ndarray | None,
 ) -> LabelFeatureSums:
     """Sums over rows in memory, row a of view p labelled by vectors[lines[a, p]]."""
+    views = in_precision(views, dtype)
     distinct = np.unique(lines[views.seen])
     of_distinct = features(_dense(vectors[distinct]))
     result = LabelFeatureSums.of_nothing(views.widths, features.n_features)

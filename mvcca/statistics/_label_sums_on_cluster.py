@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
@@ -114,7 +115,10 @@ class ClusterLabelSums(LabelSums):
         )
 
     def covariance(
-        self, gram: LabelGram, mean: Mapping[str, np.ndarray] | None = None
+        self,
+        gram: LabelGram,
+        mean: Mapping[str, np.ndarray] | None = None,
+        dtype: DTypeLike = np.float64,
     ) -> np.ndarray:
         """The label-weighted covariance Ψ about a mean (the plain one), all blocks, (D, D)."""
         cluster, mean = self._cluster, self.mean() if mean is None else mean
@@ -123,13 +127,13 @@ class ClusterLabelSums(LabelSums):
         rows = max(stripe.stop - stripe.start for stripe in stripes)
         load = Workload(
             rows,
-            self.dtype.itemsize * rows * (n_lines + n_features),
+            np.dtype(dtype).itemsize * rows * (n_lines + n_features),
             8 * n_features * (2 * n_features + 3 * n_lines),
         )
         cluster.check(load)
         by_view, means = list(self._by_view.values()), [mean[name] for name in self.widths]
         deviations = cluster.submit(
-            at_one_thread(_deviations, by_view, self.counts, means, self.widths, self.dtype)
+            at_one_thread(_deviations, by_view, self.counts, means, self.widths, np.dtype(dtype))
         )
         shared = cluster.shared(gram)
         tasks = (at_one_thread(LabelGram.stripe, shared, deviations, rows) for rows in stripes)

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
 from mvcca._backend import at_home, beside, in_one_place, is_device_array, namespace, placed
@@ -91,30 +92,33 @@ class DeviceLabelSums(LabelSums):
         return at_rest.averaged()
 
     def covariance(
-        self, gram: LabelGram, mean: Mapping[str, np.ndarray] | None = None
+        self,
+        gram: LabelGram,
+        mean: Mapping[str, np.ndarray] | None = None,
+        dtype: DTypeLike = np.float64,
     ) -> np.ndarray:
         """The label-weighted covariance Ψ about a mean (the plain one), all blocks, (D, D)."""
         mean = self.mean() if mean is None else mean
         parts = [
-            self._deviations(sums, self.counts[:, p], mean[name])
+            self._deviations(sums, self.counts[:, p], mean[name], np.dtype(dtype))
             for p, (name, sums) in enumerate(self._by_view.items())
         ]
         return gram.quadratic(namespace(parts[0]).concat(parts, axis=1))
 
-    def row_weights(self, gram: LabelGram) -> np.ndarray:
+    def row_weights(self, gram: LabelGram, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
-        counts = (self.counts / self.counts.sum(axis=0)).astype(self.dtype)
+        counts = (self.counts / self.counts.sum(axis=0)).astype(dtype)
         return gram.times(beside(counts, next(iter(self._by_view.values()))))
 
-    def _deviations(self, sums: Any, counts: np.ndarray, mean: np.ndarray) -> Any:
-        """(sums - counts meanᵀ) / Σ counts of a view, on the device and in the rows' precision."""
+    def _deviations(self, sums: Any, counts: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> Any:
+        """(sums - counts meanᵀ) / Σ counts of a view, on the device and in `dtype`."""
         xp = namespace(sums)
         deviations = sums - placed(counts, sums)[:, None] * placed(mean, sums)
         largest = at_home(xp.max(xp.abs(deviations), axis=0)) / counts.sum()
         # What adding up many times the same number leaves is rounding, not variation.
         varies = largest > np.finfo(np.float64).eps * counts.max() * np.abs(mean)
         deviations = deviations * placed(varies / counts.sum(), sums)
-        return xp.astype(deviations, xp.float32 if self.dtype == np.float32 else xp.float64)
+        return xp.astype(deviations, xp.float32 if dtype == np.float32 else xp.float64)
 
 
 def fits_on_device(views: Views) -> bool:

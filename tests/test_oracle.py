@@ -1,0 +1,300 @@
+"""Random problems against a reference of a few lines in extended precision: no silent difference.
+
+Whatever the shapes, dtypes, storage, offsets, scales, condition numbers, weights, missing views and
+ridges: a fit gives the correlations of the reference, or a warning, or one clear error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mvcca import CCA, MLCCA, MVCCA, Views, config_context
+
+LONG = np.longdouble
+# Without a warning, correlations are as good as this. (A covariance of float32 rows is taken in
+# float64 where it has to be; what is left is that of well-conditioned views, taken in float32.)
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+
+
+# ---- the reference: A w = ρ B w, with each B factorised by QR of rows in extended precision -----
+
+
+def factor(rows, ridge):
+    """R and columns with RᵀR = rowsᵀ rows + ridge I of these; the others depend on them, or are 0."""
+    lengths = np.sqrt((rows**2).sum(axis=0))
+    kept = np.flatnonzero(lengths)
+    stacked = np.vstack([rows, np.sqrt(ridge) * np.eye(rows.shape[1], dtype=LONG)])[:, kept]
+    Q, independent = np.zeros((len(stacked), 0), LONG), []
+    for j, column in enumerate(stacked.T):
+        q = column.copy()
+        for _ in range(3):
+            q -= Q @ (Q.T @ q)
+        size = np.sqrt(q @ q)
+        if size > 1e-16 * np.sqrt(column @ column) * len(column):
+            Q = np.column_stack([Q, q / size])
+            independent.append(j)
+    return Q.T @ stacked[:, independent], kept[independent]
+
+
+def whitened(rows, R, kept):
+    """Z with Z R = rows, by back substitution."""
+    Z = np.zeros((len(rows), len(kept)), LONG)
+    for j in range(len(kept)):
+        Z[:, j] = (rows[:, kept[j]] - Z[:, :j] @ R[:j, j]) / R[j, j]
+    return Z
+
+
+def top(T, ranks):
+    """The top of the problem with blocks T_pq, which are well-conditioned: float64 will do."""
+    if len(ranks) == 2:
+        return np.linalg.svd(T[0, 1].astype(float), compute_uv=False)
+    ends = np.cumsum([0, *ranks])
+    whole = np.zeros((ends[-1], ends[-1]))
+    for (p, q), block in T.items():
+        whole[ends[p] : ends[p + 1], ends[q] : ends[q + 1]] = block
+    return np.linalg.eigvalsh(whole + whole.T)[::-1]
+
+
+def constant(X):
+    return (X[0] == X).all(axis=0)
+
+
+def centred(X, weights):
+    moved = X - weights @ X / weights.sum()
+    moved[:, constant(X)] = 0
+    return moved
+
+
+def of_pairs(blocks, seen, reg, weights):
+    """ρ of MVCCA of objects, row a of view p being that of the a-th object seen in p."""
+    factors, moved = [], []
+    for X, own in zip(blocks, seen.T, strict=True):
+        w = weights[own]
+        moved.append(centred(X, w))
+        rows = moved[-1] * np.sqrt(w / (w.sum() - 1))[:, None]
+        factors.append(factor(rows, reg * (rows**2).sum() / X.shape[1]))
+    T = {}
+    for p, q in combinations(range(len(blocks)), 2):
+        both = seen[:, p] & seen[:, q]
+        w = weights[both]
+        Zp, Zq = (whitened(moved[v][both[seen[:, v]]], *factors[v]) for v in (p, q))
+        T[p, q] = (Zp.T * w) @ Zq / (w.sum() - 1)
+    return top(T, [len(kept) for _, kept in factors])
+
+
+def of_labels(blocks, labels, reg):
+    """ρ of MLCCA with rows compared by the squared exponential of their labels."""
+    alike = {
+        (p, q): np.exp(-((labels[p][:, None] - labels[q][None]) ** 2).sum(axis=2) / 2).astype(LONG)
+        for p in range(len(blocks))
+        for q in range(len(blocks))
+    }
+    factors, moved = [], []
+    for p, X in enumerate(blocks):
+        others = [q for q in range(len(blocks)) if q != p]
+        u = np.mean([alike[p, q].mean(axis=1) for q in others], axis=0) / len(X)
+        moved.append(centred(X, np.ones(len(X), LONG)))
+        rows = moved[-1] * np.sqrt(u)[:, None]
+        factors.append(factor(rows, reg * (rows**2).sum() / X.shape[1]))
+    T = {
+        (p, q): whitened(moved[p], *factors[p]).T
+        @ (alike[p, q] / alike[p, q].size)
+        @ whitened(moved[q], *factors[q])
+        for p, q in combinations(range(len(blocks)), 2)
+    }
+    return top(T, [len(kept) for _, kept in factors])
+
+
+# ---- random problems ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Problem:
+    """Rows as a user may hold them, and the same numbers in extended precision."""
+
+    blocks: list[np.ndarray]
+    seen: np.ndarray
+    weights: np.ndarray | None
+    reg: float
+    storage: str
+    block_rows: int | None
+    conditions: list[float]
+    labels: list[np.ndarray]
+
+    @property
+    def dtype(self) -> str:
+        return self.blocks[0].dtype.name
+
+    @property
+    def exact(self) -> list[np.ndarray]:
+        return [block.astype(LONG) for block in self.blocks]
+
+    @property
+    def object_weights(self) -> np.ndarray:
+        n = len(self.seen)
+        return (np.ones(n) if self.weights is None else self.weights).astype(LONG)
+
+    def __repr__(self) -> str:
+        shapes = [block.shape for block in self.blocks]
+        patterns = "paired" if self.seen.all() else "partly paired"
+        return (
+            f"Problem({shapes}, {self.dtype}, {patterns}, weighted={self.weights is not None}, "
+            f"reg={self.reg}, {self.storage}, block_rows={self.block_rows}, conditions="
+            f"{[f'{c:.1e}' for c in self.conditions]})"
+        )
+
+    def views(self, rows=slice(None)) -> Views:
+        """The objects of a slice."""
+        first = np.cumsum(self.seen, axis=0) - 1
+        index = np.where(self.seen, first, -1)
+        return Views({f"v{p}": self._stored(X) for p, X in enumerate(self.blocks)}, index)[rows]
+
+    def _stored(self, X: np.ndarray) -> Any:
+        match self.storage:
+            case "csr":
+                return sp.csr_array(X)
+            case "fortran":
+                return np.asfortranarray(X)
+            case "strided":
+                return np.repeat(X, 2, axis=0)[::2]
+            case _:
+                return X
+
+
+@st.composite
+def problems(draw, n_views=st.integers(2, 3), missing=True, max_log_condition=6.0):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, V = draw(st.integers(12, 60)), draw(n_views)
+    latent = rng.standard_normal((n, 3))
+    dtype = draw(st.sampled_from(["float64", "float32"]))
+    seen = np.ones((n, V), bool)
+    if missing and draw(st.integers(0, 3)) == 0:
+        seen = rng.random((n, V)) < 0.8
+        seen[:6] = True
+    blocks, conditions, labels = [], [], []
+    classes = rng.integers(0, 2, (n, 3)).astype(float)
+    for v in range(V):
+        p = draw(st.integers(1, 6))
+        X = latent @ rng.standard_normal((3, p)) + rng.standard_normal((n, p))
+        log_condition = draw(st.floats(0, max_log_condition))
+        if p > 1:
+            X = X * np.logspace(0, -log_condition, p) @ np.linalg.qr(rng.normal(size=(p, p)))[0]
+        match draw(st.sampled_from(["plain"] * 4 + ["repeated", "constant", "counts", "offset"])):
+            case "repeated":
+                X = np.column_stack([X, X[:, :1]])
+            case "constant":
+                X = np.column_stack([X, np.full(n, 3.7)])
+            case "counts":
+                X = np.round(np.abs(2 * X))
+            case "offset":
+                X = X + 10.0 ** draw(st.integers(0, 5)) * rng.standard_normal(X.shape[1])
+        X = X * 10.0 ** draw(st.integers(-6, 6))
+        blocks.append(X[seen[:, v]].astype(dtype))
+        conditions.append(10**log_condition)
+        labels.append(classes[seen[:, v]])
+    weights = draw(st.sampled_from([None, None, "random", "counts"]))
+    if weights is not None:
+        weights = rng.random(n) + 0.1 if weights == "random" else rng.integers(1, 4, n) * 1.0
+    return Problem(
+        blocks,
+        seen,
+        weights,
+        draw(st.sampled_from([0.0, 0.0, 1e-8, 1e-4, 0.1])),
+        draw(st.sampled_from(["dense", "dense", "csr", "fortran", "strided"])),
+        draw(st.sampled_from([None, None, 7])),
+        conditions,
+        labels,
+    )
+
+
+# ---- what must hold -----------------------------------------------------------------------------
+
+
+def fitted(model, problem, batches, *labels):
+    """The model, or None where it says what is wrong, and whether it warned."""
+    n = len(problem.seen)
+    parts = np.array_split(np.arange(n), batches)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with config_context(block_rows=problem.block_rows):
+            try:
+                if batches == 1:
+                    model.fit(problem.views(), *labels, sample_weight=problem.weights)
+                for rows in parts if batches > 1 else []:
+                    some = slice(rows[0], rows[-1] + 1)
+                    w = None if problem.weights is None else problem.weights[some]
+                    model.partial_fit(problem.views(some), sample_weight=w)
+            except (ValueError, ArithmeticError) as error:
+                assert str(error), "an error says what is wrong"
+                return None, [error]
+    return model, [warning.message for warning in caught]
+
+
+def assert_no_silent_difference(model, said, expected, dtype):
+    if model is None or any("may lose digits" in str(w) or "smallest" in str(w) for w in said):
+        return
+    found = model.eigenvalues_ - 1
+    tolerance = TOLERANCE[dtype]
+    k = min(len(found), len(expected))
+    np.testing.assert_allclose(found[:k], expected[:k], rtol=0, atol=tolerance)
+    lost = expected[len(found) : model.n_components]
+    assert (lost < 1e-4).all(), f"components of correlation {lost} are missing"
+
+
+def check_cca(problem, batches):
+    V = problem.seen.shape[1]
+    model = (CCA if V == 2 else MVCCA)(4, reg=problem.reg)
+    expected = of_pairs(problem.exact, problem.seen, LONG(problem.reg), problem.object_weights)
+    model, said = fitted(model, problem, batches)
+    if model is not None and problem.seen.all():
+        assert model.eigenvalues_[0] <= V + 1e-6
+    assert_no_silent_difference(model, said, expected, problem.dtype)
+
+
+def check_mlcca(problem):
+    problem = replace(problem, weights=None)
+    model = MLCCA(4, reg=problem.reg)
+    expected = of_labels(problem.exact, problem.labels, LONG(problem.reg))
+    labels = {f"v{p}": own for p, own in enumerate(problem.labels)}
+    assert_no_silent_difference(*fitted(model, problem, 1, labels), expected, problem.dtype)
+
+
+FAST = settings(
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+MANY = settings(FAST, max_examples=4000)
+
+
+@FAST
+@given(problems(), st.sampled_from([1, 1, 3]))
+def test_cca_gives_the_reference_or_says_so(problem, batches):
+    check_cca(problem, batches)
+
+
+@FAST
+@given(problems())
+def test_mlcca_gives_the_reference_or_says_so(problem):
+    check_mlcca(problem)
+
+
+@pytest.mark.slow
+@MANY
+@given(problems(), st.sampled_from([1, 1, 3]))
+def test_cca_gives_the_reference_or_says_so_many_times(problem, batches):
+    check_cca(problem, batches)
+
+
+@pytest.mark.slow
+@MANY
+@given(problems())
+def test_mlcca_gives_the_reference_or_says_so_many_times(problem):
+    check_mlcca(problem)
