@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
-from mvcca._backend import is_device_array, namespace, placed
+from mvcca._backend import is_device_array, namespace, placed, promoted
 from mvcca.config import block_size
 from mvcca.kernel._kernels import Kernel, columns_of
 from mvcca.linalg import DenseRotation, Rotation
@@ -84,11 +84,14 @@ class FourierFeatures:
         return self.frequencies.shape[1]
 
     def __call__(self, X: Any) -> np.ndarray:
+        # Angles grow with the rows: those of float32 would be off by many turns.
         if is_device_array(X):
-            return namespace(X).cos(X @ placed(self.frequencies, X) + placed(self.phases, X))
-        angles = np.asarray(X @ self.frequencies.astype(X.dtype))  # float32 rows stay float32
-        angles += self.phases.astype(X.dtype)
-        return np.cos(angles, out=angles)
+            xp, rows = namespace(X), promoted(X, np.dtype(np.float64))
+            angles = rows @ placed(self.frequencies, rows) + placed(self.phases, rows)
+            return xp.astype(xp.cos(angles), X.dtype)
+        angles = np.asarray(X.astype(np.float64, copy=False) @ self.frequencies)
+        angles += self.phases
+        return np.cos(angles, out=angles).astype(X.dtype, copy=False)
 
     def basis(self, X: Any) -> np.ndarray:
         return self(X)

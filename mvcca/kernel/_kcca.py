@@ -205,10 +205,12 @@ class KCCA(MVCCA):
         views, weights = self._open_fit(X, y, sample_weight)
         reg = reg_of_names(self.reg, views.names)
         maps = self._draw_maps(views)
+        # Centred features of n rows have rank n - 1 at most.
+        rank_expected = [n for n, X in views.items() if X.shape[0] <= maps[n].n_features]
 
         def solve(views: Views, rotations: Mapping[str, Rotation], precision: Precision) -> Problem:
             moments = _moments(maps, views, weights, precision.products)
-            return Problem.of(moments, reg, self.n_components, precision, rotations)
+            return Problem.of(moments, reg, self.n_components, precision, rotations, rank_expected)
 
         self._learn_features(maps, solve_precisely(solve, views, decompose=False))
         self._statistic = None

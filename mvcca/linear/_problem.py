@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -37,17 +37,15 @@ class Problem:
         n_components: int,
         precision: Precision,
         rotations: Mapping[str, Rotation] | None = None,
+        rank_expected: Collection[str] = (),
     ) -> Problem:
-        """Solve for the top directions; `precision` says in what the moments were taken."""
+        """Solve for the top directions; see `whiten` for the last arguments."""
         rotations = rotations or {}
         covariance = moments.covariance()
         within = blocks_within(covariance, moments.widths)
         variances = {n: _variances(B, rotations.get(n)) for n, B in within.items()}
         counts = moments.counts
-        few = [
-            name for name, n in zip(within, np.diag(counts), strict=True) if n <= len(within[name])
-        ]
-        whiteners = whiten(within, reg, rotations, variances, precision, rank_expected=few)
+        whiteners = whiten(within, reg, rotations, variances, precision, rank_expected)
         solution = canonical_directions(
             blocks_between(covariance, moments.widths),
             whiteners,
