@@ -19,7 +19,7 @@ import pytest
 from scipy import sparse
 
 import mvcca
-from mvcca import CCA, Views, evaluate_retrieval
+from mvcca import CCA, Views, datasets, evaluate_retrieval
 from mvcca.cli import main
 from mvcca.cli.case import Case, split
 from mvcca.cli.labels import Labels
@@ -223,6 +223,74 @@ def test_of_several_ridges_each_method_takes_the_best_on_part_of_the_training_ro
     best = max(regs, key=lambda reg: mrr(reg)["mrr"])
     assert best == 10.0
     assert outcome.estimator.reg == best
+
+
+def labelled_data_sets():
+    """Every labelled data set, with the file that it needs."""
+    home = datasets.get_data_home()
+    known = {
+        "mnist.npz": lambda: datasets.fetch_mnist_halves(data_home=home).train,
+        "wikipedia.npz": lambda: datasets.fetch_wikipedia(data_home=home).train,
+        "scene.npz": lambda: datasets.fetch_scene(data_home=home).train,
+        "mfeat.npz": lambda: datasets.fetch_mfeat(data_home=home),
+        "nutrimouse.npz": lambda: datasets.fetch_nutrimouse(data_home=home),
+        "coco_val2017_captions.npz": lambda: datasets.fetch_coco_captions(data_home=home).train,
+    }
+    return [pytest.param(None, id="digits")] + [
+        pytest.param(load, id=file, marks=pytest.mark.needs_data(file))
+        for file, load in known.items()
+    ]
+
+
+@pytest.mark.parametrize("load", labelled_data_sets())
+def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(load):
+    data = datasets.load_digits_views() if load is None else load()
+    rows = slice(0, 700)
+    views = Views({name: data.views[name][rows, :100] for name in data.views.names[:3]})
+    train, test = split(views, 0.3, 0)
+    labels = Labels.of(data.labels)[rows]
+    case = Case("", views[train], views[test], {"y": labels[train]}, labels[train], labels[test])
+    options = {"n_components": 5, "random_state": 0, "n_neighbors": 20, "n_epochs": 3}
+    settings = Settings(("jrl", "cmolrs"), options, (), ("map@50", "r@10"), None, 0)
+    jrl, cmolrs = run_case(case, settings, Progress())
+    for outcome, rows, name in (
+        (jrl, jrl.estimator.propagate(case.test), "inner (propagate)"),
+        (cmolrs, cmolrs.estimator.transform(case.test), "inner"),
+    ):
+        own = evaluate_retrieval(
+            rows, labels[test].vectors, metrics=("map@50", "r@10"), metric="inner"
+        )
+        assert outcome.retrieval.mean() == own.mean()
+        assert str(outcome.ranking) == name
+
+
+def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
+    arguments = ("demo", "--parts", "halves", "--labels", "digit", "--no-report")
+    _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs")
+    assert float(figures(out)["JRL"][0]) >= 0.59
+    ranked_by = {line.split()[0]: line.split("  ")[-1].strip() for line in out.splitlines() if line}
+    assert ranked_by["CCA"] == "cosine"
+    assert ranked_by["JRL"] == "inner (propagate)"
+    assert ranked_by["CMOLRS"] == "inner"
+
+
+def test_several_ridges_are_no_matter_to_methods_without_one(capsys):
+    methods = [name for name in GROUPS["all"] if "reg" not in METHODS[name].takes()]
+    assert methods
+    code, out, err = compare(capsys, "--methods", ",".join(["cca", *methods]), "--reg", "0.1", "1")
+    assert (code, err) == (0, "")
+    _, one, _ = compare(capsys, "--methods", ",".join(methods), "--reg", "0.1")
+    lines = {line.split("  ")[0]: line for line in out.splitlines() if line}
+    for method in methods:  # nothing to choose, so the same figures and an empty cell
+        title = METHODS[method].title
+        assert figures(out)[title][:4] == figures(one)[title][:4]
+        assert not re.search(r" (0\.1|1\.0) ", lines[title])
+
+
+def test_all_methods_take_several_ridges(capsys):
+    code, out, err = compare(capsys, "--methods", "all", "--reg", "0.1", "1")
+    assert (code, err) == (0, "")
+    assert {METHODS[name].title for name in GROUPS["all"]} <= set(figures(out))
 
 
 def test_the_ridge_that_a_method_took_is_printed_where_it_had_a_choice(capsys):

@@ -153,8 +153,8 @@ def add_to_search(search: ArgumentParser) -> None:
     search.add_argument(
         "--metric",
         choices=("cosine", "euclidean", "inner"),
-        default="cosine",
-        help="what is compared (default: cosine)",
+        help="similarity of the rows that `mvcca transform` gives (default: the one that the\n"
+        "method declares; for most cosine)",
     )
     _add_output(
         search,

@@ -60,7 +60,11 @@ def recall_curves(case: Case, outcomes: Sequence[Fitted], settings: Settings) ->
     curves = {}
     for outcome in outcomes:
         by_direction = recall_curve(
-            outcome.test, case.relevance_vectors, k=50, relevance=settings.relevance
+            outcome.ranked,
+            case.relevance_vectors,
+            k=50,
+            metric=outcome.ranking.metric,
+            relevance=settings.relevance,
         )
         mean = np.mean(list(by_direction.values()), axis=0)
         curves[outcome.name] = {("any view", "any other"): mean}
@@ -81,7 +85,7 @@ def embedding(case: Case, outcome: Fitted, seed: int) -> Picture:
         1
     ):  # so few points gain nothing from threads, and lose on a busy machine
         EmbeddingDisplay.from_scores(
-            outcome.test[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
+            outcome.ranked[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
         )
     return _picture(figure)
 

@@ -26,9 +26,10 @@ __all__ = ["write_report"]
 
 _TITLE = "Retrieval across views"
 _LEAD = (
-    "A query is a row of one view, its answer a list of rows of another, nearest first. Which "
-    "method puts the right ones on top? The best by the first measure is shaded; all measures are "
-    "means over the directions between views, on objects that no method was fitted to."
+    "A query is a row of one view, its answer a list of rows of another, best first. Which method "
+    "puts the right ones on top? Each method ranks by its own similarity. The best by the first "
+    "measure is shaded; all measures are means over the directions between views, on objects that "
+    "no method was fitted to."
 )
 _N_QUERIES, _N_ITEMS = 6, 8
 _LIBRARIES = ("mvcca", "numpy", "scipy", "scikit-learn", "matplotlib")
@@ -137,7 +138,8 @@ def _pictures(results: Results, settings: Settings) -> Iterator[str]:
 def _queries(results: Results, settings: Settings) -> Iterator[str]:
     case, best = results.case, results.best
     source, target, *_ = case.test.names
-    found = examples(case, best.test, _N_QUERIES, _N_ITEMS, settings.seed)
+    rows, metric = best.ranked, best.ranking.metric
+    found = examples(case, rows, metric, _N_QUERIES, _N_ITEMS, settings.seed)
     what = f"Queries in {source} and, best first, what {best.name} finds for them in {target}"
     yield page.heading(3, f"queries: {source} → {target}")
     if case.layout:

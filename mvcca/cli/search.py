@@ -19,6 +19,8 @@ from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
 from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 from mvcca.retrieval import top_k
+from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.metrics import Metric
 from mvcca.statistics._accumulate import watched
 from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views
@@ -38,12 +40,13 @@ def run(options: Namespace) -> None:
         inputs = [Path(options.model), *files_of(options.galleries + options.queries)]
         output = writable(options.output, inputs)
     model = load_model(options.model)
+    ranking = Ranking.of(model, options.metric)
     with running(options):
         search = _Search(
-            [Projection.open(model, name, file) for name, file in galleries.items()],
-            [Projection.open(model, name, file) for name, file in queries.items()],
+            [Projection.open(ranking.project, name, file) for name, file in galleries.items()],
+            [Projection.open(ranking.project, name, file) for name, file in queries.items()],
             options.k,
-            options.metric,
+            ranking.metric,
         )
         search.check()
         if output is None:
@@ -61,7 +64,7 @@ class _Search:
     galleries: list[Projection]
     queries: list[Projection]
     k: int
-    metric: str
+    metric: Metric
 
     @property
     def n_queries(self) -> int:
@@ -90,8 +93,8 @@ class _Search:
         slices = list(row_blocks(views))
 
         def find(rows: slice) -> tuple[int, np.ndarray, np.ndarray]:
-            scores = sum(query.part(rows) for query in self.queries)
-            return rows.start, *top_k(scores, gallery, self.k, self.metric)  # type: ignore[arg-type]
+            scores = np.sum([query.part(rows) for query in self.queries], axis=0)
+            return rows.start, *top_k(scores, gallery, self.k, self.metric)
 
         return watched(map(find, slices), views, slices)
 

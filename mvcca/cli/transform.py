@@ -31,7 +31,7 @@ def run(options: Namespace) -> None:
     }
     model = load_model(options.model)
     with running(options), ExitStack() as outputs:  # renamed together, once all are written
-        projections = [Projection.open(model, name, file) for name, file in files.items()]
+        projections = [Projection.open(model.transform, name, file) for name, file in files.items()]
         for projection in projections:
             target = targets[projection.name]
             _write(projection, target, outputs.enter_context(replacing(target)))
