@@ -17,6 +17,7 @@ from mvcca.cli.models import load_model
 from mvcca.cli.output import replacing, writable
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
+from mvcca.cli.terminal import printable
 from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 from mvcca.retrieval import top_k
 from mvcca.retrieval.declared import Ranking
@@ -54,7 +55,7 @@ def run(options: Namespace) -> None:
             return
         with replacing(output) as file:
             _write(search, output.suffix.lower(), file)
-    print(f"{output}: {options.k} hits for each of {search.n_queries:,} queries")
+    print(printable(f"{output}: {options.k} hits for each of {search.n_queries:,} queries"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.plotting._style import GREY, color, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.views import holds_views
 
@@ -148,7 +148,7 @@ class RecallCurveDisplay:
         from matplotlib.patches import Patch
 
         handles: list[Any] = [
-            Line2D([], [], color=color(number), label=method)
+            Line2D([], [], color=color(number), label=literal(method))
             for number, method in enumerate(self.curves)
             if method
         ]
@@ -158,7 +158,7 @@ class RecallCurveDisplay:
             handles.append(Patch(color=GREY, alpha=0.3, linewidth=0, label=label))
         else:
             handles += [
-                Line2D([], [], color=GREY, linestyle=dash, label=f"{query} → {target}")
+                Line2D([], [], color=GREY, linestyle=dash, label=literal(f"{query} → {target}"))
                 for dash, (query, target) in zip(_DASHES, directions, strict=False)
             ]
         ax.legend(handles=handles, frameon=False, loc="best")
