@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import sklearn
@@ -137,6 +137,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     ``_min_views`` how many views they need and with ``_supervised`` whether ``y`` is labels.
     """
 
+    # The method whose rows retrieval compares, and the metric; read by `mvcca.retrieval.declared`.
+    retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
     _min_views = 2
     _max_views: int | None = None
     _supervised = False

@@ -14,6 +14,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from mvcca.retrieval import Measure, evaluate_retrieval
+from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.metrics import METRICS, Metric
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.validation import is_per_view
@@ -28,7 +29,7 @@ def retrieval_scorer(
     target: str | None = None,
     *,
     relevance: RelevanceBy | None = None,
-    similarity: Metric = "cosine",
+    similarity: Metric | None = None,
 ) -> RetrievalScorer:
     """Make a scorer out of a retrieval measure.
 
@@ -43,8 +44,9 @@ def retrieval_scorer(
         within it; so is a single view.
     relevance : {"pairs", "labels"}, optional
         By default labels for ``map`` and ``p``, pairs for ranks, where there are any.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared.
+    similarity : {"cosine", "euclidean", "inner"}, optional
+        Similarity of the rows of ``transform``. By default the similarity that the estimator
+        declares (``retrieval_ranking``), and cosine if it has none.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def retrieval_scorer(
     True
     """
     Measure.parse(metric)
-    if similarity not in METRICS:
+    if similarity not in (None, *METRICS):
         raise ValueError(f"Expected similarity to be one of {list(METRICS)}, got {similarity!r}.")
     if relevance not in (None, "pairs", "labels"):
         raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
@@ -92,7 +94,7 @@ class RetrievalScorer:
     query: str | None
     target: str | None
     relevance: RelevanceBy | None
-    similarity: Metric
+    similarity: Metric | None
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Project X and measure retrieval.
@@ -116,12 +118,13 @@ class RetrievalScorer:
         ValueError
             If the views are unknown or nothing is relevant to anything.
         """
-        scores, labels = _projected(estimator, X, y)
+        ranking = Ranking.of(estimator, self.similarity)
+        scores, labels = _projected(ranking, X, y)
         table = evaluate_retrieval(
             scores,
             labels,
             metrics=self.metric,
-            metric=self.similarity,
+            metric=ranking.metric,
             relevance=self.relevance,
             directions=self._directions(scores),
         )
@@ -136,28 +139,29 @@ class RetrievalScorer:
         return [(query, target) for query in queries for target in targets if query != target]
 
 
-def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Any]:
+def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
     """Projected views, and labels as `evaluate_retrieval` takes them."""
     if not holds_views(X):
-        return _projected_matrices(estimator, X, y)
+        return _projected_matrices(ranking, X, y)
     if y is None or not is_per_view(X, y):
-        return as_views(estimator.transform(X)).in_memory(), y
+        return as_views(ranking.project(X)).in_memory(), y
     views = as_views(X, unpaired=True)
     labels = y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
-    return as_views(estimator.transform(views)).in_memory(), labels
+    return as_views(ranking.project(views)).in_memory(), labels
 
 
-def _projected_matrices(estimator: Any, X: Any, y: Any) -> tuple[Views, Any]:
+def _projected_matrices(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
     """The same for a lone matrix X: y is the second view, or labels of X."""
+    estimator = ranking.estimator
     if y is not None and _takes_second_view(estimator):
-        first, second = estimator.transform(X, y)
+        first, second = ranking.project(X, y)
         return Views({"X": first, "y": second}), None
     if isinstance(estimator, Pipeline) and _takes_second_view(estimator[-1]):
         raise ValueError(
             "A pipeline transforms X alone, so the second view y cannot be projected. Pass both "
             "as Views, as in Views({'X': X, 'y': y})."
         )
-    return Views({"X": estimator.transform(X)}), y
+    return Views({"X": ranking.project(X)}), y
 
 
 def _takes_second_view(estimator: Any) -> bool:

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from io import BytesIO
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pytest
 from scipy import sparse
 
 import mvcca
-from mvcca import CCA, Views, evaluate_retrieval
+from mvcca import CCA, Views, datasets, evaluate_retrieval
 from mvcca.cli import main
 from mvcca.cli.case import Case, split
 from mvcca.cli.labels import Labels
@@ -225,6 +226,74 @@ def test_of_several_ridges_each_method_takes_the_best_on_part_of_the_training_ro
     assert outcome.estimator.reg == best
 
 
+def labelled_data_sets():
+    """Every labelled data set, with the file that it needs."""
+    home = datasets.get_data_home()
+    known = {
+        "mnist.npz": lambda: datasets.fetch_mnist_halves(data_home=home).train,
+        "wikipedia.npz": lambda: datasets.fetch_wikipedia(data_home=home).train,
+        "scene.npz": lambda: datasets.fetch_scene(data_home=home).train,
+        "mfeat.npz": lambda: datasets.fetch_mfeat(data_home=home),
+        "nutrimouse.npz": lambda: datasets.fetch_nutrimouse(data_home=home),
+        "coco_val2017_captions.npz": lambda: datasets.fetch_coco_captions(data_home=home).train,
+    }
+    return [pytest.param(None, id="digits")] + [
+        pytest.param(load, id=file, marks=pytest.mark.needs_data(file))
+        for file, load in known.items()
+    ]
+
+
+@pytest.mark.parametrize("load", labelled_data_sets())
+def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(load):
+    data = datasets.load_digits_views() if load is None else load()
+    rows = slice(0, 700)
+    views = Views({name: data.views[name][rows, :100] for name in data.views.names[:3]})
+    train, test = split(views, 0.3, 0)
+    labels = Labels.of(data.labels)[rows]
+    case = Case("", views[train], views[test], {"y": labels[train]}, labels[train], labels[test])
+    options = {"n_components": 5, "random_state": 0, "n_neighbors": 20, "n_epochs": 3}
+    settings = Settings(("jrl", "cmolrs"), options, (), ("map@50", "r@10"), None, 0)
+    jrl, cmolrs = run_case(case, settings, Progress())
+    for outcome, rows, name in (
+        (jrl, jrl.estimator.propagate(case.test), "inner (propagate)"),
+        (cmolrs, cmolrs.estimator.transform(case.test), "inner"),
+    ):
+        own = evaluate_retrieval(
+            rows, labels[test].vectors, metrics=("map@50", "r@10"), metric="inner"
+        )
+        assert outcome.retrieval.mean() == own.mean()
+        assert str(outcome.ranking) == name
+
+
+def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
+    arguments = ("demo", "--parts", "halves", "--labels", "digit", "--no-report")
+    _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs")
+    assert float(figures(out)["JRL"][0]) >= 0.59
+    ranked_by = {line.split()[0]: line.split("  ")[-1].strip() for line in out.splitlines() if line}
+    assert ranked_by["CCA"] == "cosine"
+    assert ranked_by["JRL"] == "inner (propagate)"
+    assert ranked_by["CMOLRS"] == "inner"
+
+
+def test_several_ridges_are_no_matter_to_methods_without_one(capsys):
+    methods = [name for name in GROUPS["all"] if "reg" not in METHODS[name].takes()]
+    assert methods
+    code, out, err = compare(capsys, "--methods", ",".join(["cca", *methods]), "--reg", "0.1", "1")
+    assert (code, err) == (0, "")
+    _, one, _ = compare(capsys, "--methods", ",".join(methods), "--reg", "0.1")
+    lines = {line.split("  ")[0]: line for line in out.splitlines() if line}
+    for method in methods:  # nothing to choose, so the same figures and an empty cell
+        title = METHODS[method].title
+        assert figures(out)[title][:4] == figures(one)[title][:4]
+        assert not re.search(r" (0\.1|1\.0) ", lines[title])
+
+
+def test_all_methods_take_several_ridges(capsys):
+    code, out, err = compare(capsys, "--methods", "all", "--reg", "0.1", "1")
+    assert (code, err) == (0, "")
+    assert {METHODS[name].title for name in GROUPS["all"]} <= set(figures(out))
+
+
 def test_the_ridge_that_a_method_took_is_printed_where_it_had_a_choice(capsys):
     _, out, _ = compare(
         capsys, "--methods", "cca", "--n-components", "2", "--reg", "1e-4", "auto", "3"
@@ -414,8 +483,8 @@ BROKEN = {
     "absent.npy": (None, "no such file"),
     "folder.npy": (lambda: Path("folder.npy").mkdir(), "not a file"),
     "image.mat": (lambda: Path("image.mat").touch(), "expected a file ending in .npy, .npz"),
-    "empty.npy": (lambda: Path("empty.npy").touch(), "cannot be read as .npy"),
-    "garbage.npy": (lambda: Path("garbage.npy").write_bytes(b"x" * 99), "cannot be read as .npy"),
+    "empty.npy": (lambda: Path("empty.npy").touch(), "cannot be opened as .npy"),
+    "garbage.npy": (lambda: Path("garbage.npy").write_bytes(b"x" * 99), "cannot be opened as .npy"),
     "cut.npz": (
         lambda: Path("cut.npz").write_bytes(_bytes_of_npz()[:-40]),
         "cannot be read as .npz",
@@ -425,8 +494,8 @@ BROKEN = {
         "name one, as in two.npz:KEY",
     ),
     "two.npz:c": (lambda: np.savez("two.npz", a=np.ones(3)), "no array 'c'; it holds ['a']"),
-    "flat.npy": (lambda: np.save("flat.npy", np.ones(N)), "must be a matrix"),
-    "words.npy": (lambda: np.save("words.npy", np.full((N, 2), "a")), "must hold numbers"),
+    "flat.npy": (lambda: np.save("flat.npy", np.ones(N)), "expected a matrix"),
+    "words.npy": (lambda: np.save("words.npy", np.full((N, 2), "a")), "expected real numbers"),
     "complex.npy": (lambda: np.save("complex.npy", np.ones((N, 2)) * 1j), "expected real numbers"),
     "nan.npy": (
         lambda: np.save("nan.npy", np.where(np.eye(N, 3, -4), np.nan, 1)),
@@ -737,12 +806,65 @@ def test_a_report_in_no_folder_is_refused_before_the_work(capsys):
     assert err == "mvcca: error: absent/out.html: its folder absent does not exist\n"
 
 
-def test_without_matplotlib_the_table_is_printed_and_the_extra_named(capsys, monkeypatch):
+@pytest.mark.parametrize("command", ["compare", "demo"])
+def test_without_matplotlib_the_report_has_no_pictures_and_says_so(capsys, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, out, err = compare(
-        capsys, "--methods", "cca", "--n-components", "2", "--report", "out.html"
-    )
-    assert code == 1
+    arguments = ("--methods", "cca", "--n-components", "2", "--report", "out.html")
+    if command == "compare":
+        code, out, err = compare(capsys, *arguments)
+    else:
+        code, out, err = run(capsys, "demo", "--parts", "halves", *arguments)
+    assert code == 0
     assert "CCA" in figures(out)
-    assert "pip install 'mvcca[plot]'" in err
-    assert not Path("out.html").exists()
+    assert err == (
+        "mvcca: out.html has no pictures, which need matplotlib: pip install 'mvcca[plot]'\n"
+    )
+    html = Path("out.html").read_text(encoding="utf-8")
+    assert "<table" in html
+    assert "<img" not in html
+    assert "no pictures, which need matplotlib" in html
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out", "out.html.gz"])
+def test_a_report_is_a_page_by_its_ending_or_is_refused_before_the_work(capsys, name):
+    code, out, err = compare(capsys, "--methods", "cca", "--report", name)
+    assert (code, out) == (1, "")
+    assert (
+        err == f"mvcca: error: {name}: expected a report to go to a file ending in .html or .htm\n"
+    )
+    assert not Path(name).exists()
+
+
+def test_names_with_dollars_are_drawn_as_they_are(capsys):
+    names = ["US$ and C$", r"\frac{$", "$x_$", "$$"]
+    Path("y.csv").write_text("class\n" + "\n".join(f'"{names[c]}"' for c in CLASSES))
+    views = ("--view", "$a^$=image.npy", "--view", "b$_=text.npy", "--labels", "y.csv")
+    options = ("--methods", "cca,mlcca", "--n-components", "2", "--report", "out.html")
+    code, _, err = run(capsys, "compare", *views, *options)
+    assert (code, err) == (0, "")
+    assert len(pictures(Path("out.html").read_text(encoding="utf-8"))) == 3
+
+
+def test_large_views_are_named_in_bytes_before_the_work(capsys, monkeypatch):
+    monkeypatch.setattr("mvcca.cli.compare._LARGE_BYTES", 10_000)
+    code, _, err = compare(capsys, "--methods", "cca", "--n-components", "2")
+    assert code == 0
+    assert err.startswith("mvcca: comparing keeps all rows in memory: 0.0 GB of views")
+    monkeypatch.setattr("mvcca.cli.compare._LARGE_BYTES", 12_000)  # 2 views of 120 x 6 x 8 bytes
+    assert compare(capsys, "--methods", "cca", "--n-components", "2")[2] == ""
+
+
+def test_comparing_holds_files_once(capsys):
+    """As many bytes as the files have, and less than once more while CCA fits."""
+    rng = np.random.default_rng(0)
+    for name in ("image.npy", "text.npy"):
+        np.save(name, rng.standard_normal((40_000, 50)))
+    n_bytes = 2 * 40_000 * 50 * 8
+    tracemalloc.start()
+    try:
+        code, _, _ = compare(capsys, "--methods", "cca", "--n-components", "2", labels=None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert code == 0
+    assert n_bytes < peak < 2 * n_bytes

@@ -16,17 +16,22 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+import unicodedata
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mvcca
-from mvcca import CCA, MVMLCCA, Views
+from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.cli import main
+from mvcca.cli.files import read_array
 from mvcca.cli.methods import GROUPS, METHODS
+from mvcca.retrieval import top_k
 from mvcca.statistics import _checkpoint
 
 N = 60
@@ -156,7 +161,7 @@ def test_compare_reads_what_fit_reads(capsys, name):
     both = ["--view", "text=text.npy", "--methods", "cca", "--n-components", 2]
     expected = succeed(capsys, "compare", "--view", "image=image.npy", *both)
     found = succeed(capsys, "compare", "--view", f"image={name}", *both)
-    seconds = re.compile(r"\d+\.\d\d *$", re.M)
+    seconds = re.compile(r"\d+\.\d\d +cosine")
     assert seconds.sub("", found) == seconds.sub("", expected)
 
 
@@ -852,7 +857,7 @@ def test_rows_that_the_model_does_not_take_are_one_line(capsys, view, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--view", "text=text.npy", "-o", "out.txt"], "a file ending in .npy or .parquet"),
+        (["--view", "text=text.npy", "-o", "out.txt"], "a file ending in .npy, .parquet or .csv"),
         (["--view", "text=text.npy", "-o", "text.npy"], "text.npy: this is an input"),
         (["--view", "text=text.npy", "-o", "none/out.npy"], "its folder none does not exist"),
     ],
@@ -986,3 +991,306 @@ def test_the_commands_of_the_user_guide_run(capsys):
             continue
         code, _, err = run(capsys, *command)
         assert code == 0, (command, err)
+
+
+# ---- names of columns ---------------------------------------------------------------------------
+
+
+def _with_names(name, rows, names):
+    """Write rows with named columns, in the format of the file's ending."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows, columns=list(names))
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(name)
+    else:
+        frame.to_csv(name, index=False, sep="\t" if name.endswith(".tsv") else ",")
+
+
+NAMED = ("rows.csv", "rows.tsv", "rows.parquet")
+
+
+@pytest.mark.parametrize("asked", NAMED)
+@pytest.mark.parametrize("fitted", NAMED)
+def test_columns_are_known_by_name_whatever_the_format(capsys, fitted, asked):
+    rows, names = np.load("image.npy"), list("abcdef")
+    _with_names(fitted, rows, names)
+    views = ("--view", f"image={fitted}", "--view", "text=text.npy")
+    succeed(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
+    _with_names(asked, rows, names)
+    succeed(capsys, "transform", "named.mvcca", "--view", f"image={asked}", "-o", "right.npy")
+    expected = CCA(2, reg=0.01).fit(arrays()).transform(arrays())["image"]
+    np.testing.assert_allclose(np.load("right.npy"), expected, atol=1e-9)
+    _with_names(asked, rows[:, ::-1], names[::-1])  # the same rows, columns swapped
+    for command in (
+        ("transform", "named.mvcca", "--view", f"image={asked}", "-o", "wrong.npy"),
+        ("search", "named.mvcca", "--gallery", "text=text.npy", "--query", f"image={asked}"),
+    ):
+        err = fail(capsys, *command)
+        assert asked in err
+        assert "the same names in another order" in err
+    _with_names(asked, rows, [*names[:-1], "z"])
+    assert "'z'" in fail(
+        capsys, "transform", "named.mvcca", "--view", f"image={asked}", "-o", "x.npy"
+    )
+    assert not Path("wrong.npy").exists()
+
+
+def test_rows_without_names_of_columns_go_by_their_order(capsys):
+    _with_names("rows.csv", np.load("image.npy"), "abcdef")
+    views = ("--view", "image=rows.csv", "--view", "text=text.npy")
+    succeed(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
+    succeed(capsys, "transform", "named.mvcca", "--view", "image=image.npy", "-o", "scores.npy")
+    expected = CCA(2, reg=0.01).fit(arrays()).transform(arrays())["image"]
+    np.testing.assert_allclose(np.load("scores.npy"), expected, atol=1e-9)
+
+
+def _numbers(kind, shape, rng):
+    if kind == "decimals":
+        return rng.standard_normal(shape)
+    if kind == "whole numbers":
+        return rng.integers(-5, 90, shape)
+    if kind == "whole decimals":  # 3.0
+        return rng.integers(0, 9, shape).astype(float)
+    return 10.0 ** rng.integers(-20, 20, shape)  # 1e-05
+
+
+@pytest.mark.parametrize("kind", ["decimals", "whole numbers", "whole decimals", "powers"])
+@pytest.mark.parametrize(
+    "columns", ["default", "from one", "chosen", "words", "comma, quote and line"]
+)
+def test_what_pandas_writes_is_read_as_it_is(kind, columns):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    for width in (1, 2, 3, 12):
+        rows = _numbers(kind, (7, width), rng)
+        names = {
+            "default": list(range(width)),
+            "from one": list(range(1, width + 1)),
+            "chosen": sorted(rng.choice(100, width, replace=False).tolist()),
+            "words": [f"x{i}" for i in range(width)],
+            "comma, quote and line": [f'{i}, "one"\ntwo' for i in range(width)],
+        }[columns]
+        numbers = columns in ("from one", "chosen")
+        if numbers and (width < 3 or kind == "whole numbers"):
+            continue  # could as well be a row, and is read as one
+        pd.DataFrame(rows, columns=names).to_csv("rows.csv", index=False)
+        found = read_array("rows.csv")
+        np.testing.assert_array_equal(found, rows)
+        assert found.columns == tuple(map(str, names))
+        np.savetxt("bare.csv", rows, delimiter=",", fmt="%r" if kind == "decimals" else "%.17g")
+        assert read_array("bare.csv").shape == rows.shape  # and a file without names has none
+
+
+def test_a_first_line_that_may_be_names_or_whole_numbers_is_told(capsys):
+    Path("rows.csv").write_text("0,1\n" + "".join(f"{i},{i * i % 7}\n" for i in range(N)))
+    views = ("--view", "image=rows.csv", "--view", "text=text.npy")
+    code, _, err = run(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
+    assert code == 0
+    assert err.startswith("mvcca: rows.csv: its first line (0, 1) is taken for names of columns")
+
+
+@pytest.mark.parametrize("header", ["", "0\n", "class\n"])
+@pytest.mark.parametrize("kind", ["numbers", "words"])
+def test_the_number_of_objects_tells_a_line_of_names_from_the_first_label(capsys, header, kind):
+    labels = CLASSES if kind == "numbers" else np.array(list("wxyz"))[CLASSES]
+    Path("y.csv").write_text(header + "".join(f"{label}\n" for label in labels))
+    np.save("y.npy", CLASSES)
+    method = ("--method", "mlcca", "--param", "n_components=2", "--param", "reg=0.01")
+    for file, model in (("y.csv", "csv.mvcca"), ("y.npy", "npy.mvcca")):
+        succeed(capsys, *FIT[:-2], "--labels", file, *method, "-o", model)
+    same_model(mvcca.load("csv.mvcca"), mvcca.load("npy.mvcca"))
+
+
+def test_scores_go_to_csv_too(capsys, model):
+    out = succeed(capsys, "transform", "model.mvcca", "--view", "text=text.npy", "-o", "s.csv")
+    assert out == f"s.csv: {N} rows, 2 components\n"
+    with open("s.csv", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["component0", "component1"]
+    expected = model.transform({"text": np.load("text.npy")})["text"]
+    np.testing.assert_array_equal(np.array(rows, dtype=float), expected)
+    np.testing.assert_array_equal(read_array("s.csv"), expected)
+
+
+# ---- the similarity of the model ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method", "metric"),
+    [
+        (mvcca.JRL(n_neighbors=10), "propagate", "inner"),
+        (mvcca.CMOLRS(3, random_state=0), "transform", "inner"),
+        (mvcca.MLCCA(3), "transform", "cosine"),
+    ],
+    ids=["jrl", "cmolrs", "mlcca"],
+)
+@pytest.mark.parametrize("piped", [False, True], ids=["alone", "in a pipeline"])
+def test_search_ranks_by_the_similarity_of_the_model(capsys, estimator, method, metric, piped):
+    fitted = estimator.fit(arrays(), CLASSES)
+    saved = Pipeline([("rows", PerView("passthrough").fit(arrays())), ("model", fitted)])
+    mvcca.save(saved if piped else fitted, "model.mvcca")
+    search = ("search", "model.mvcca", "--gallery", "image=image.npy", "--query", "text=text.npy")
+    for chosen, rows in (
+        ((), getattr(fitted, method)(arrays())),
+        (("--metric", "euclidean"), fitted.transform(arrays())),
+    ):
+        succeed(capsys, *search, "-k", 5, *chosen, "-o", "hits.npz")
+        by = chosen[-1] if chosen else metric
+        scores, items = top_k(rows["text"], rows["image"], 5, by)
+        hits = np.load("hits.npz")
+        np.testing.assert_array_equal(hits["items"], items)
+        np.testing.assert_allclose(hits["scores"], scores)
+
+
+# ---- info ---------------------------------------------------------------------------------------
+
+
+def test_info_tells_the_steps_and_the_views_of_a_pipeline(capsys):
+    pipeline = Pipeline([("rows", PerView(StandardScaler())), ("cca", CCA(2, reg=0.01))])
+    mvcca.save(pipeline, "unfitted.mvcca")
+    assert "not fitted" in succeed(capsys, "info", "unfitted.mvcca")
+    for steps in (pipeline.steps, [*pipeline.steps, ("join", mvcca.JoinViews())]):
+        mvcca.save(Pipeline(steps).fit(arrays()), "pipeline.mvcca")
+        out = succeed(capsys, "info", "pipeline.mvcca")
+        assert "not fitted" not in out
+        assert re.search(r"^steps +rows \(PerView\), cca \(CCA\)", out, re.M)
+        assert re.search(r"^views +image \(6\), text \(5\)$", out, re.M)
+        assert re.search(r"^components +2$", out, re.M)
+        found = json.loads(succeed(capsys, "info", "pipeline.mvcca", "--json"))
+        assert found["fitted"] is True
+        assert len(found["canonical_correlations"]) == 2
+    scaling = PerView(StandardScaler()).fit(arrays())
+    mvcca.save(scaling, "scaling.mvcca")
+    assert "not fitted" not in succeed(capsys, "info", "scaling.mvcca")
+
+
+def test_no_name_controls_the_terminal(capsys):
+    name = "a\x1b[31m\x1b]0;title\x07\x9b2Jb\x7f"
+    views = ("--view", f"{name}=image.npy", "--view", "text=text.npy")
+    Path("y.txt").write_text("".join(f"c{c}\x1b[2J\n" for c in CLASSES))
+    Path("esc\x1b[31m.npy").write_bytes(b"")
+    options = ("--n-components", "2", "--methods", "cca,mlcca", "--by-direction")
+    for command in (
+        ("fit", *views, *CCA_2, "-o", "m\x1b[31m.mvcca"),
+        ("info", "m\x1b[31m.mvcca"),
+        ("info", "m\x1b[31m.mvcca", "--json"),
+        ("transform", "m\x1b[31m.mvcca", "--view", f"{name}=image.npy", "-o", "s\x1b.npy"),
+        ("transform", "m\x1b[31m.mvcca", "--view", "\x1b[31m=image.npy", "-o", "s\x1b.npy"),
+        ("fit", *views, *CCA_2, "-o", "no\x1b/m.mvcca"),
+        ("compare", *views, "--labels", "y.txt", *options),
+        ("compare", "--view", f"{name}=esc\x1b[31m.npy", *views[2:]),
+        ("compare", *views, "\x1b[31m"),
+        ("compare", *views, "--metrics", "\x1b[31m"),
+        ("search", "m\x1b[31m.mvcca", "--gallery", f"{name}=image.npy", "--query", "\x1b=text.npy"),
+    ):
+        _, out, err = run(capsys, *command)
+        assert out + err
+        assert not {c for c in out + err if unicodedata.category(c) == "Cc"} - {"\n"}, command
+        assert r"\x1b" in out + err or r"\u001b" in out + err or "compare" in command
+
+
+# ---- malformed files, and no room ---------------------------------------------------------------
+
+
+def _npy_of_shape(name, shape):
+    with open(name, "wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(b"x" * 64)
+
+
+def _npz_of_shape(name, kind, shape):
+    parts = {"data": np.ones(N), "indices": np.zeros(N, int), "indptr": np.arange(N + 1)}
+    np.savez(name, format=np.array(kind.encode()), shape=np.array(shape), **parts)
+
+
+MALFORMED = {
+    "huge.npy": lambda name: _npy_of_shape(name, (4, 10**20)),
+    "large.npy": lambda name: _npy_of_shape(name, (4 * 10**6, 10**7)),
+    "csr.npz": lambda name: _npz_of_shape(name, "csr", (60.0, 4.0)),
+    "csc.npz": lambda name: _npz_of_shape(name, "csc", (60.5, 4.0)),
+    "long.csv": lambda name: Path(name).write_text("1,2\n" + "1" * 140_000 + ",2\n"),
+    "long.tsv": lambda name: Path(name).write_text("a\tb\n" + "x" * 140_000 + "\t2\n"),
+}
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_file_is_one_line_in_every_command(capsys, name):
+    MALFORMED[name](name)
+    other = ("--view", "text=text.npy")
+    for command in (
+        ("compare", "--view", f"image={name}", *other),
+        ("compare", "--view", "image=image.npy", *other, "--labels", name),
+        ("fit", "--view", f"image={name}", *other, *CCA_2, "-o", "new.mvcca"),
+        ("fit", *FIT[1:-2], "--method", "mlcca", "--labels", name, "-o", "new.mvcca"),
+        ("transform", "model.mvcca", "--view", f"image={name}", "-o", "s.npy"),
+        ("search", "model.mvcca", "--gallery", f"image={name}", "--query", "text=text.npy"),
+    ):
+        assert name in fail(capsys, *command)
+    assert not left_over()
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_a_number_that_is_too_long_is_a_usage_error(capsys, digits):
+    number = "1" * digits
+    views = ("--view", "image=image.npy", "--view", "text=text.npy")
+    for command in (
+        (*FIT, "--method", "cca", "--param", f"reg={number}"),
+        (*FIT, "--method", "cca", "--param", f'reg={{"image": -{number}, "text": 1}}'),
+        (*FIT, *CCA_2, "--block-rows", number),
+        ("compare", *views, "--n-components", number),
+        ("compare", *views, "--seed", number),
+        ("compare", *views, "--seed", "-1"),
+        ("compare", *views, "--metrics", f"r@{number}"),
+    ):
+        code, out, err = run(capsys, *command)
+        assert (code, out) == (2, ""), command
+        assert "Traceback" not in err
+    assert not Path("model.mvcca").exists()
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("--version",),
+        ("info", "model.mvcca"),
+        ("info", "model.mvcca", "--json"),
+        ("search", "model.mvcca", "--gallery", "image=image.npy", "--query", "text=text.npy"),
+        ("transform", "model.mvcca", "--view", "text=text.npy", "-o", "s.npy"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_room_for_the_output_is_one_line(command):
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "mvcca", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("mvcca: error: ")
+    assert answer.stderr.endswith("No space left on device\n")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_names_of_files_need_not_be_text(capsys):
+    odd = os.fsdecode(b"caf\xe9")
+    np.save(f"{odd}.npy", np.load("image.npy"))
+    views = ("--view", f"image={odd}.npy", "--view", "text=text.npy")
+    succeed(capsys, "fit", *views, *CCA_2, "-o", f"{odd}.mvcca")
+    succeed(capsys, "info", f"{odd}.mvcca", "--json")
+    succeed(capsys, "transform", f"{odd}.mvcca", *views, "-o", f"{odd}-{{view}}.npy")
+    queries = ("--gallery", f"image={odd}.npy", "--query", "text=text.npy")
+    succeed(capsys, "search", f"{odd}.mvcca", *queries, "-o", f"{odd}.csv")
+    options = ("--methods", "cca", "--n-components", "2", "--report", f"{odd}.html")
+    out = succeed(capsys, "compare", *views, *options)
+    assert out.endswith("\nReport: caf\\udce9.html\n")
+    assert r"caf\udce9.npy" in Path(f"{odd}.html").read_text(encoding="utf-8")
+    code, _, err = run(capsys, "compare", "--view", f"{odd}=image.npy", *views[2:])
+    assert code == 2
+    assert "expected a name in UTF-8" in err

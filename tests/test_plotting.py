@@ -23,8 +23,10 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib import cbook  # noqa: E402
 from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
 from matplotlib.colors import to_hex, to_rgb  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
 
 from mvcca.plotting import (  # noqa: E402
     CorrelationDisplay,
@@ -531,3 +533,56 @@ def test_the_curve_of_a_deep_model_is_its_history(views):
         assert dots(ax) == dots(of_history.axes_[panel])
     (total,) = curves(of_estimator.axes_["correlation"])
     np.testing.assert_array_equal(total, model.history_["valid_total_correlation"])
+
+
+def test_panels_of_correlations_show_all_components_of_each_method():
+    scores = {n: planted_scores(n) for n in (3, 8, 2)}
+    figure, axes = plt.subplots(1, 3, sharex=True, sharey=True)
+    for ax, of_method in zip(axes, scores.values(), strict=True):
+        CorrelationDisplay.from_scores(of_method, ax=ax)
+    alone = CorrelationDisplay.from_scores(scores[8], scores_test=scores[3])
+    for ax in (*axes, alone.ax_):
+        assert ax.get_xlim() == (0.5, 8.5)
+    for ax in axes:
+        for line in ax.lines:
+            assert line.get_ydata().min() >= ax.get_ylim()[0]
+    twice = CorrelationDisplay.from_scores(scores[3], ax=alone.ax_)
+    assert twice.ax_.get_xlim() == (0.5, 8.5)
+    plt.close(figure)
+
+
+def planted_scores(n_components):
+    """Scores of two views, the last component with a correlation below zero."""
+    rng = np.random.default_rng(n_components)
+    first = rng.standard_normal((50, n_components))
+    second = first + rng.standard_normal(first.shape)
+    second[:, -1] *= -1
+    return {"image": first, "text": second}
+
+
+@pytest.mark.parametrize("name", ["US$ and C$", r"\frac{$", "$x_$", "$$", "$"])
+def test_names_with_dollars_are_drawn_as_they_are(name):
+    scores = {name: planted_scores(3)["image"], "text": planted_scores(3)["text"]}
+    model = CCA(2).fit(scores)
+    displays = [
+        CorrelationDisplay({name: {("a", "b"): np.ones(3)}}).plot(),
+        RecallCurveDisplay.from_scores({name: scores}, k=3),
+        RecallCurveDisplay.from_scores(scores, k=3),
+        EmbeddingDisplay.from_scores(scores, [name] * 50, method="pca"),
+        *(
+            LoadingsDisplay.from_estimator(
+                model,
+                scores,
+                feature_names={name: [name, "b", "c"], "text": list("abc")},
+                kind=kind,
+            )
+            for kind in ("bar", "circle")
+        ),
+    ]
+    for display in displays:
+        display.figure_.canvas.draw()
+        texts = display.figure_.findobj(Text)
+        shown = [text.get_text().replace(r"\$", "$") for text in texts]
+        assert any(name in text for text in shown)
+        assert not any(cbook.is_math_text(text.get_text()) for text in texts if "$" in name)
+    plt.close("all")

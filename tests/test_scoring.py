@@ -13,8 +13,22 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mvcca import CCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
-from mvcca.retrieval import evaluate_retrieval
+from mvcca import (
+    CCA,
+    CMOLRS,
+    JRL,
+    MLCCA,
+    MVCCA,
+    PerView,
+    Views,
+    kernel,
+    linear,
+    load,
+    retrieval_scorer,
+    save,
+)
+from mvcca.base import MultiViewEstimator
+from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
 
 
 def views(n=90, names=("image", "text"), seed=0):
@@ -72,6 +86,76 @@ def test_other_similarities_and_relevances_are_passed_on():
     ).mean()["mrr"]
     scorer = retrieval_scorer("mrr", relevance="labels", similarity="euclidean")
     assert scorer(model, X, y) == expected
+
+
+# ---- the similarity that an estimator declares ---------------------------------------------------
+
+ESTIMATORS = [
+    cls
+    for module in (linear, kernel)
+    for cls in (getattr(module, name) for name in module.__all__)
+    if isinstance(cls, type) and issubclass(cls, MultiViewEstimator)
+]
+SIMILARITIES = {JRL: ("propagate", "inner"), CMOLRS: ("transform", "inner")}  # the papers'
+
+
+def fitted(cls, X, y):
+    model = cls(**{CMOLRS: {"random_state": 0}, JRL: {"n_neighbors": 10}}.get(cls, {}))
+    return model.fit(X, y) if cls._supervised else model.fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:.*label-weighted covariance in the constraint")
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_every_ranking_goes_by_the_similarity_that_the_estimator_declares(cls):
+    X, y = Views(views()), classes()
+    model = fitted(cls, X, y)
+    method, metric = SIMILARITIES.get(cls, ("transform", "cosine"))
+    rows = getattr(model, method)(X)
+    table = evaluate_retrieval(rows, y, metrics=["map@10", "mrr"], metric=metric)
+    assert (
+        evaluate_retrieval(X, y, metrics=["map@10", "mrr"], estimator=model).mean() == table.mean()
+    )
+    assert retrieval_scorer("map@10")(model, X, y) == table.mean()["map@10"]
+    curve = recall_curve(rows, k=5, metric=metric)["image", "text"]
+    np.testing.assert_array_equal(recall_curve(X, k=5, estimator=model)["image", "text"], curve)
+    expected = top_k(rows["image"], rows["text"], 5, metric)
+    found = RetrievalIndex(model).add(X).search({"image": X["image"]}, "text", 5)
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_allclose(found[0], expected[0])
+
+
+@pytest.mark.parametrize("cls", [JRL, CMOLRS])
+def test_pipelines_and_searches_rank_as_their_last_step_does(cls):
+    X, y = Views(views()), classes()
+    scale = PerView(StandardScaler()).fit(X)
+    model = fitted(cls, scale.transform(X), y)
+    method, metric = SIMILARITIES[cls]
+    rows = getattr(model, method)(scale.transform(X))
+    expected = evaluate_retrieval(rows, y, metrics="map", metric=metric).mean()["map"]
+    pipeline = make_pipeline(PerView(StandardScaler()), "passthrough", clone(model)).fit(X, y)
+    assert retrieval_scorer("map")(pipeline, X, y) == expected
+    search = GridSearchCV(pipeline, {}, scoring=retrieval_scorer("map"), cv=3).fit(X, y)
+    assert search.score(X, y) == expected
+
+
+def test_a_metric_that_is_named_compares_the_projections():
+    X, y = Views(views()), classes()
+    model = JRL(n_neighbors=10).fit(X, y)
+    expected = evaluate_retrieval(model.transform(X), y, metrics="map", metric="cosine").mean()
+    table = evaluate_retrieval(X, y, metrics="map", metric="cosine", estimator=model)
+    assert table.mean() == expected
+    assert table.mean() != evaluate_retrieval(X, y, metrics="map", estimator=model).mean()
+    assert retrieval_scorer("map", similarity="cosine")(model, X, y) == expected["map"]
+
+
+def test_a_saved_index_ranks_as_it_did(tmp_path):
+    X, y = Views(views()), classes()
+    index = RetrievalIndex(JRL(n_neighbors=10).fit(X, y)).add(X)
+    save(index, tmp_path / "index.mvcca")
+    queries = {"text": X["text"][:7]}
+    first, second = (i.search(queries, "image") for i in (index, load(tmp_path / "index.mvcca")))
+    np.testing.assert_array_equal(first[1], second[1])
+    np.testing.assert_array_equal(first[0], second[0])
 
 
 def test_a_list_of_views_is_scored_as_the_mapping_is():

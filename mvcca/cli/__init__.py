@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
+from mvcca.cli.terminal import printable
 
 __all__ = ["main"]
 
@@ -43,12 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         With 2 after a usage error, and with 0 after ``--help`` and ``--version``.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
-    options = parser.parse_args(arguments)
-    options.arguments = arguments
     if hasattr(sys.stdout, "reconfigure"):  # a terminal that lacks a letter is no reason to stop
         sys.stdout.reconfigure(errors="replace")
     try:
+        options = build_parser().parse_args(arguments)
+        options.arguments = arguments
         options.run(options)
         sys.stdout.flush()
     except UsageError as error:
@@ -59,15 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"out of memory: {error}" if str(error) else "out of memory")
     except KeyboardInterrupt as interrupt:
         advice = f": {interrupt}" if str(interrupt) else ""
-        print(f"\nmvcca: interrupted{advice}", file=sys.stderr)
+        print(f"\nmvcca: interrupted{printable(advice)}", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Python flushes stdout once more at exit, which would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return 141
+    except OSError as error:  # those of files are errors of the command already
+        _give_up_stdout()
+        return _fail(f"standard output cannot be written: {error.strerror or error}")
     return 0
 
 
+def _give_up_stdout() -> None:
+    """Python flushes stdout once more at exit, which would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(message: str) -> int:
-    print(f"mvcca: error: {message}", file=sys.stderr)
+    print(f"mvcca: error: {printable(message)}", file=sys.stderr)
     return 1

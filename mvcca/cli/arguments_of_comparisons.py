@@ -139,13 +139,18 @@ def _add_common(command: ArgumentParser, n_components: int | None, report: str |
         "--by-direction", action="store_true", help="print every ordered pair of views, too"
     )
     command.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of all that is drawn (default: 0)"
+        "--seed",
+        type=words.seed,
+        default=0,
+        metavar="N",
+        help="seed of all that is drawn (default: 0)",
     )
     command.add_argument(
         "--report",
         default=report,
         metavar="FILE",
-        help=f"HTML page to write, with pictures (default: {report or 'none'})",
+        help="HTML page to write (.html or .htm), with pictures if matplotlib is there\n"
+        f"(default: {report or 'none'})",
     )
     if report:
         command.add_argument(

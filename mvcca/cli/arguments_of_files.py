@@ -27,10 +27,11 @@ FILES = """files:
   .npz             one dense array, file.npz:KEY for one of several, or scipy.sparse.save_npz
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
   .parquet         columns of numbers (needs pyarrow)
-  .csv, .tsv       numbers; a first line of names is skipped
+  .csv, .tsv       numbers, perhaps below a line of names: words, or 0, 1, 2, ... as pandas writes
   .txt             labels only: a line per object, its labels separated by commas
 Labels are a class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
-or the label sets of a .txt file."""
+or the label sets of a .txt file. Names of columns (.csv, .tsv, .parquet) are kept in the model,
+and rows to project must have the same, in the same order."""
 
 _BY_ROWS = """Of .npy, .h5, .zarr, .parquet and sparse (csr) .npz files a block of rows at a time is
 in memory, other files are read whole."""
@@ -115,8 +116,8 @@ def add_to_transform(transform: ArgumentParser) -> None:
     _add_output(
         transform,
         "FILE",
-        "scores to write, .npy or .parquet; of several views a name with {view} in it, such as\n"
-        "scores-{view}.npy",
+        "scores to write, .npy, .parquet or .csv; of several views a name with {view} in it,\n"
+        "such as scores-{view}.npy",
         required=True,
     )
     _add_block_rows(transform)
@@ -153,8 +154,8 @@ def add_to_search(search: ArgumentParser) -> None:
     search.add_argument(
         "--metric",
         choices=("cosine", "euclidean", "inner"),
-        default="cosine",
-        help="what is compared (default: cosine)",
+        help="similarity of the rows that `mvcca transform` gives (default: the one that the\n"
+        "method declares; for most cosine)",
     )
     _add_output(
         search,

@@ -8,6 +8,7 @@ import numpy as np
 
 from mvcca.cli.case import Case
 from mvcca.retrieval import top_k
+from mvcca.retrieval.metrics import Metric
 from mvcca.views import Views
 
 __all__ = ["Example", "Item", "examples"]
@@ -44,14 +45,18 @@ class Example:
     found: list[Item]
 
 
-def examples(case: Case, scores: Views, n_queries: int, n_items: int, seed: int) -> list[Example]:
+def examples(
+    case: Case, rows_by_view: Views, metric: Metric, n_queries: int, n_items: int, seed: int
+) -> list[Example]:
     """Search the second view with rows of the first, all with different labels if there are any.
 
     Parameters
     ----------
     case : Case
-    scores : Views
-        The projected held-out objects.
+    rows_by_view : Views
+        Held-out objects, as the method compares them.
+    metric : {"cosine", "euclidean", "inner"}
+        How it compares them.
     n_queries, n_items : int
         How many queries, and how many items for each, as far as there are as many.
     seed : int
@@ -61,12 +66,12 @@ def examples(case: Case, scores: Views, n_queries: int, n_items: int, seed: int)
     -------
     list of Example
     """
-    source, target, *_ = scores.names
+    source, target, *_ = rows_by_view.names
     queries, gallery = case.test.objects(source), case.test.objects(target)
     texts = case.label_texts or [""] * len(case.test)
     rows = _varied([texts[i] for i in queries], n_queries, seed)
     n_items = min(n_items, len(gallery))
-    _, found = top_k(scores[source][rows], scores[target], n_items)
+    _, found = top_k(rows_by_view[source][rows], rows_by_view[target], n_items, metric)
     shared = _shared_labels(case, queries[rows], gallery)
     return [
         Example(

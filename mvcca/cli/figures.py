@@ -19,6 +19,7 @@ from mvcca.cli.case import Case
 from mvcca.cli.examples import Example, Item
 from mvcca.cli.run import Fitted, Settings
 from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
+from mvcca.plotting._style import literal
 from mvcca.retrieval import recall_curve
 
 __all__ = ["Picture", "correlations", "embedding", "images", "recall_curves"]
@@ -42,14 +43,11 @@ def correlations(outcomes: Sequence[Fitted]) -> Picture:
     n_rows = -(-len(outcomes) // n_columns)
     figure = Figure(figsize=(2.4 * n_columns, 2.0 * n_rows), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
-    floor = 0.0
     for ax, outcome in zip(axes, outcomes, strict=False):  # the last line may not be full
         CorrelationDisplay.from_scores(outcome.train, scores_test=outcome.test, ax=ax)
-        floor = min(floor, ax.get_ylim()[0])
-        ax.set_title(outcome.name, fontsize="small")
+        ax.set_title(literal(outcome.name), fontsize="small")
         ax.legend(frameon=False, fontsize="x-small", loc="best")
         ax.label_outer()
-    axes[0].set_ylim(bottom=floor)  # of all axes, which share it
     for ax in axes[len(outcomes) :]:
         ax.set_visible(False)
     return _picture(figure)
@@ -60,7 +58,11 @@ def recall_curves(case: Case, outcomes: Sequence[Fitted], settings: Settings) ->
     curves = {}
     for outcome in outcomes:
         by_direction = recall_curve(
-            outcome.test, case.relevance_vectors, k=50, relevance=settings.relevance
+            outcome.ranked,
+            case.relevance_vectors,
+            k=50,
+            metric=outcome.ranking.metric,
+            relevance=settings.relevance,
         )
         mean = np.mean(list(by_direction.values()), axis=0)
         curves[outcome.name] = {("any view", "any other"): mean}
@@ -81,7 +83,7 @@ def embedding(case: Case, outcome: Fitted, seed: int) -> Picture:
         1
     ):  # so few points gain nothing from threads, and lose on a busy machine
         EmbeddingDisplay.from_scores(
-            outcome.test[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
+            outcome.ranked[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
         )
     return _picture(figure)
 
@@ -97,7 +99,9 @@ def images(case: Case, found: Sequence[Example]) -> Picture:
             ax.imshow(_image(case, item), cmap="gray_r", vmin=0, vmax=1, extent=box)
             if column:
                 ax.add_patch(_frame(item, box))
-        ax.text(-0.55, line, example.query.labels, ha="right", va="center", fontsize="large")
+        ax.text(
+            -0.55, line, literal(example.query.labels), ha="right", va="center", fontsize="large"
+        )
     ax.set(xlim=(-1, n_columns - 0.5), ylim=(len(found) - 0.5, -0.5))
     ax.set_axis_off()
     return _picture(figure)

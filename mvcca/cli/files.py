@@ -10,9 +10,8 @@ from __future__ import annotations
 import csv
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,33 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz
 
 from mvcca.cli.errors import CommandError
+from mvcca.cli.tables import read_table
 from mvcca.sources import SourceError, open_matrix
 
 __all__ = ["FORMATS", "open_array", "path_of", "read_array"]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .parquet, .csv or .tsv"
 
+_TEXT = (".csv", ".tsv")
 _KEYED = (".npz", ".h5", ".hdf5", ".zarr")
 _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".parquet")
+# What NumPy, SciPy and the standard library raise for files that are damaged or something else.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+    EOFError,
+    KeyError,
+    csv.Error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, whatever the format
 
 
-def read_array(name: str, formats: str = FORMATS) -> Any:
+def read_array(name: str, formats: str = FORMATS, n_rows: int | None = None) -> Any:
     """Read one array.
 
     Parameters
@@ -40,11 +54,15 @@ def read_array(name: str, formats: str = FORMATS) -> Any:
         A path ending in one of `FORMATS`; ``file.npz:key`` names one array of several.
     formats : str
         The endings that an error message offers.
+    n_rows : int, optional
+        The number of rows to expect. It decides whether the first line of a text file that could
+        be either is a row or names the columns.
 
     Returns
     -------
     ndarray or csr_array
-        Text columns of a table come back as strings.
+        Text columns of a table come back as strings. Numbers below a line of names are
+        `NamedColumns`.
 
     Raises
     ------
@@ -52,17 +70,16 @@ def read_array(name: str, formats: str = FORMATS) -> Any:
         If the file is missing or damaged, or holds something else.
     """
     path, key = _path_and_key(name)
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
+    suffix = path.suffix.lower()
+    if suffix not in _TEXT and suffix not in _READERS:
         raise CommandError(f"{path}: expected a file ending in {formats}")
     _check_exists(path)
     try:
-        array = read(path, key)
+        array = read_table(path, n_rows) if suffix in _TEXT else _READERS[suffix](path, key)
     except SourceError as error:
         raise CommandError(_line(error)) from error
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise CommandError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise CommandError(f"{path}: expected real numbers or text, got {array.dtype}")
     return array
@@ -91,8 +108,10 @@ def open_array(name: str) -> Any:
     _check_exists(path)
     try:
         return open_matrix(path, key)
-    except (SourceError, ImportError, OSError) as error:
+    except (SourceError, ImportError) as error:
         raise CommandError(_line(error)) from error
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
 
 
 def path_of(name: str) -> Path:
@@ -116,14 +135,19 @@ def _check_exists(path: Path) -> None:
 
 def _is_csr(path: Path) -> bool:
     """Whether a file is one of `scipy.sparse.save_npz` with rows one after the other."""
-    unreadable = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
-    with suppress(*unreadable), path.open("rb") as file:  # others will say what is wrong
+    with suppress(*_UNREADABLE), path.open("rb") as file:  # others will say what is wrong
         if path.suffix.lower() != ".npz":
             return False
         archive = np.load(file, allow_pickle=False)
         keys = set(getattr(archive, "files", ()))
         return keys >= _SPARSE_KEYS and archive["format"].item() in (b"csr", "csr")
     return False
+
+
+def _unreadable(path: Path, error: Exception) -> CommandError:
+    return CommandError(
+        f"{path}: cannot be read as {path.suffix}: {_line(error) or type(error).__name__}"
+    )
 
 
 def _line(error: Exception) -> str:
@@ -149,61 +173,6 @@ def _read_npz(path: Path, key: str | None) -> Any:
         if key not in keys:
             raise ValueError(f"it has no array {key!r}; it holds {keys}")
         return archive[key]
-
-
-def _read_table(path: Path, _: None) -> np.ndarray:
-    """Rows of equal length; a header is a first line with a word where the second has a number."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    head = list(islice(_lines(path, delimiter), 2))
-    if not head:
-        raise ValueError("it is empty")
-    n_header = int(len(head) == 2 and _is_header(*head))
-    if n_header and not head[0][0]:
-        raise ValueError("its first column has no name and is likely a row index; write without it")
-    if not all(map(_is_number, head[n_header])):
-        return np.array(list(islice(_lines(path, delimiter), n_header, None)))
-    try:
-        return np.loadtxt(
-            path,
-            delimiter=delimiter,
-            skiprows=n_header,
-            ndmin=2,
-            comments=None,
-            quotechar='"',
-            encoding="utf-8-sig",
-        )
-    except ValueError:
-        for number, row in islice(enumerate(_lines(path, delimiter), start=1), n_header, None):
-            for column, cell in enumerate(row, start=1):
-                if not _is_number(cell):
-                    where = f"row {number}, column {column}"
-                    raise ValueError(f"expected a number in {where}, got {cell!r}") from None
-        raise
-
-
-def _lines(path: Path, delimiter: str) -> Iterator[list[str]]:
-    """Cells of every line that is not blank; all lines are as long as the first."""
-    length = None
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = (row for row in csv.reader(file, delimiter=delimiter) if row)
-        for number, row in enumerate(rows, start=1):
-            length = length or len(row)
-            if len(row) != length:
-                raise ValueError(f"row {number} has {len(row)} columns, expected {length}")
-            yield row
-
-
-def _is_header(first: list[str], second: list[str]) -> bool:
-    pairs = zip(first, second, strict=True)
-    return any(not _is_number(name) and _is_number(cell) for name, cell in pairs)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_parquet(path: Path, _: None) -> np.ndarray:
@@ -234,8 +203,6 @@ def _read_rows(path: Path, key: str | None) -> Any:
 _READERS: dict[str, Callable[[Path, Any], Any]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
-    ".csv": _read_table,
-    ".tsv": _read_table,
     ".parquet": _read_parquet,
     ".h5": _read_rows,
     ".hdf5": _read_rows,

@@ -19,6 +19,7 @@ from mvcca.cli.models import describe, facts
 from mvcca.cli.output import writable
 from mvcca.cli.progress import Progress
 from mvcca.cli.running import on_workers, running
+from mvcca.cli.terminal import printable
 from mvcca.persistence import save
 from mvcca.sources import RowSource
 from mvcca.statistics._checkpoint import checkpoint_until_written
@@ -46,7 +47,7 @@ def run(options: Namespace) -> None:
             with networks.told(model, Progress().keep):
                 method.fit(model, views, None if labels is None else labels.vectors)
             save(model, output)
-    print(describe(facts(str(output))))
+    print(printable(describe(facts(str(output)))))
 
 
 def _chosen(method: Method, options: Namespace) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.files import open_array, path_of, read_array
+from mvcca.cli.errors import CommandError, UsageError, in_one_line
+from mvcca.cli.files import open_array, path_of
 from mvcca.cli.labels import Labels, read_labels
+from mvcca.config import block_slices
 from mvcca.sources import RowSource
 from mvcca.views import Views
 
-__all__ = ["by_name", "files_of", "files_of_labels", "open_view", "read_inputs", "read_view"]
+__all__ = ["by_name", "checked_view", "files_of", "files_of_labels", "open_view", "read_inputs"]
 
 
 def read_inputs(
@@ -34,7 +35,7 @@ def read_inputs(
     labels : list of str
         What ``--labels`` was given: a file, or NAME=FILE for every view.
     read : callable
-        `read_view` or `open_view`.
+        `checked_view` or `open_view`.
 
     Returns
     -------
@@ -82,13 +83,18 @@ def files_of(pairs: Iterable[tuple[str, str]]) -> list[Path]:
     return [path_of(file) for _, file in pairs]
 
 
-def read_view(name: str, file: str) -> Any:
-    """A matrix of finite numbers, in memory."""
-    return _checked(name, file, read_array(file))
+def checked_view(name: str, file: str) -> Any:
+    """As `open_view`, with all numbers known to be finite."""
+    block = open_view(name, file)
+    if isinstance(block, RowSource):
+        with in_one_line():
+            for rows in block_slices(len(block), block.row_bytes):
+                _checked(name, file, block.read(rows.start, rows.stop), rows.start)
+    return block
 
 
 def open_view(name: str, file: str) -> Any:
-    """A matrix that is read by rows, where the file's format allows it; else as `read_view`."""
+    """A matrix that is read by rows, where the file's format allows it; else one in memory."""
     block = open_array(file)
     if not isinstance(block, RowSource):
         return _checked(name, file, block)
@@ -96,7 +102,7 @@ def open_view(name: str, file: str) -> Any:
     return block
 
 
-def _checked(name: str, file: str, block: Any) -> Any:
+def _checked(name: str, file: str, block: Any, start: int = 0) -> Any:
     if block.ndim != 2:
         raise CommandError(
             f"{file}: view {name!r} must be a matrix with a row per object, got an array of shape "
@@ -107,7 +113,9 @@ def _checked(name: str, file: str, block: Any) -> Any:
         raise CommandError(f"{file}: view {name!r} must hold numbers, got text")
     _check_size(name, file, block)
     if not np.isfinite(values).all():
-        raise CommandError(f"{file}: view {name!r} holds NaN or infinity{_first_place(block)}")
+        raise CommandError(
+            f"{file}: view {name!r} holds NaN or infinity{_first_place(block, start)}"
+        )
     return block
 
 
@@ -116,11 +124,11 @@ def _check_size(name: str, file: str, block: Any) -> None:
         raise CommandError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
 
 
-def _first_place(block: Any) -> str:
+def _first_place(block: Any, start: int) -> str:
     if issparse(block):
         return ""
     row, column = np.argwhere(~np.isfinite(block))[0] + 1
-    return f", first in row {row}, column {column}"
+    return f", first in row {start + row}, column {column}"
 
 
 def _label_files(given: list[str], names: list[str]) -> dict[str, str]:
@@ -158,7 +166,7 @@ def _stacked(files: dict[str, str], heights: dict[str, int]) -> Labels | None:
     """Labels of all objects, from one file for them or one per view."""
     if not files:
         return None
-    parts = {name: read_labels(file) for name, file in files.items()}
+    parts = {name: read_labels(file, heights[name]) for name, file in files.items()}
     for name, file in files.items():
         n_labels = len(parts[name]) if isinstance(parts[name], list) else parts[name].shape[0]
         if n_labels != heights[name]:

@@ -86,7 +86,7 @@ class Labels:
         return f"{len(self.names)} labels, {per_object:.1f} per object"
 
 
-def read_labels(name: str) -> Any:
+def read_labels(name: str, n_rows: int | None = None) -> Any:
     """Read labels in a form that `Labels.of` takes.
 
     Parameters
@@ -95,6 +95,9 @@ def read_labels(name: str) -> Any:
         A path. ``.txt`` holds a label set per line, labels separated by commas, and an empty line
         is an object without labels. The other formats hold a class per row, an indicator matrix or
         real label vectors.
+    n_rows : int, optional
+        The number of objects, which decides whether a first line that could be either names the
+        columns.
 
     Returns
     -------
@@ -107,7 +110,8 @@ def read_labels(name: str) -> Any:
     """
     if name.lower().endswith(".txt"):
         return _read_label_sets(Path(name))
-    array = read_array(name, formats=f".txt, {FORMATS}")
+    array = read_array(name, f".txt, {FORMATS}", n_rows)
+    array = array if issparse(array) else np.asarray(array)
     if array.ndim == 2 and array.dtype.kind in "US":
         if array.shape[1] > 1:
             raise CommandError(

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from mvcca._archive import read_archive
 from mvcca.cli.errors import CommandError, in_one_line
@@ -53,7 +56,11 @@ def facts(name: str) -> dict[str, Any]:
         "method": type(model).__name__,
         "parameters": {key: _plain(value) for key, value in model.get_params(deep=False).items()},
     }
-    if hasattr(model, "view_names_"):
+    if isinstance(model, Pipeline):
+        found["steps"] = {name: type(step).__name__ for name, step in model.steps}
+        model = next((step for _, step in model.steps if hasattr(step, "n_components_")), model)
+    found["fitted"] = _is_fitted(model)
+    if hasattr(model, "view_names_") and hasattr(model, "n_components_"):
         found["views"] = {name: model._fitted_width(name) for name in model.view_names_}
         found["n_components"] = model.n_components_
     if hasattr(model, "best_epoch_"):
@@ -69,10 +76,12 @@ def describe(found: dict[str, Any]) -> str:
     """Facts as lines of text."""
     lines = {"file": found["file"], "method": found["method"]}
     lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in found["parameters"].items())
+    if "steps" in found:
+        lines["steps"] = ", ".join(f"{name} ({kind})" for name, kind in found["steps"].items())
     if "views" in found:
         lines["views"] = ", ".join(f"{name} ({width})" for name, width in found["views"].items())
         lines["components"] = str(found["n_components"])
-    else:
+    elif not found["fitted"]:
         lines["views"] = "not fitted"
     if "epochs" in found:
         lines["epochs"] = f"{found['epochs']}, with the weights after number {found['best_epoch']}"
@@ -83,6 +92,14 @@ def describe(found: dict[str, Any]) -> str:
     lines["written by"] = ", ".join(f"{name} {v}" for name, v in found["written_by"].items())
     width = max(map(len, lines))
     return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _numbers(values: list[float]) -> str:

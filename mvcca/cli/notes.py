@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mvcca.cli.terminal import printable
+
 __all__ = ["note", "warnings_as_notes"]
 
 
 def note(message: str) -> None:
     """Say something, in a line of its own."""
-    print(f"mvcca: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    print(f"mvcca: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser, Namespace, RawTextHelpFormatter
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from mvcca.cli import arguments_of_comparisons as comparisons
 from mvcca.cli import arguments_of_files as files
+from mvcca.cli.terminal import printable
 
 __all__ = ["build_parser"]
 
@@ -43,19 +44,26 @@ _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None], str]] = {
 }
 
 
+class _Parser(ArgumentParser):
+    """A parser that repeats what the user wrote in a form that a terminal can show."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 class _Version(Action):
     """Prints the version; looked up only when asked for."""
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
         from mvcca import __version__
 
-        print(f"mvcca {__version__}")
+        print(f"mvcca {__version__}", flush=True)
         parser.exit()
 
 
 def build_parser() -> ArgumentParser:
     """The parser of `mvcca`; a parsed command has its function as ``run``."""
-    parser = ArgumentParser(
+    parser = _Parser(
         "mvcca",
         description="Multi-view CCA and cross-modal retrieval: which method finds, for a query in "
         "one view, the right items in another?",

@@ -6,6 +6,8 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from mvcca.cli.terminal import printable
+
 __all__ = ["Progress"]
 
 
@@ -29,13 +31,13 @@ class Progress:
     def say(self, message: str) -> None:
         """Replace the line."""
         if self._shown:
-            print(f"\r\x1b[K{message} ...", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{printable(message)} ...", end="", file=sys.stderr, flush=True)
 
     def keep(self, message: str) -> None:
         """Put a line in its place that stays."""
         self.clear()
         if self._shown:
-            print(message, file=sys.stderr, flush=True)
+            print(printable(message), file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Leave an empty line for what is printed next."""

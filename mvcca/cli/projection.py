@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,8 @@ class Projection:
 
     Attributes
     ----------
-    model : estimator
+    project : callable
+        Makes scores of views, such as a model's ``transform``.
     name : str
         The view.
     file : str
@@ -35,7 +36,7 @@ class Projection:
         Of the scores.
     """
 
-    model: Any
+    project: Callable[[Any], Any]
     name: str
     file: str
     rows: Any
@@ -43,7 +44,7 @@ class Projection:
     dtype: np.dtype
 
     @classmethod
-    def open(cls, model: Any, name: str, file: str) -> Projection:
+    def open(cls, project: Callable[[Any], Any], name: str, file: str) -> Projection:
         """Open a file and see that the model takes its rows.
 
         Raises
@@ -53,8 +54,8 @@ class Projection:
         """
         rows = open_view(name, file)
         with in_one_line(f"{file}: "):
-            first = as_views(model.transform({name: rows[:1]}))[name]
-        return cls(model, name, file, rows, first.shape[1], first.dtype)
+            first = as_views(project({name: rows[:1]}))[name]
+        return cls(project, name, file, rows, first.shape[1], first.dtype)
 
     def __len__(self) -> int:
         return self.rows.shape[0]
@@ -75,7 +76,7 @@ class Projection:
         """
         with in_one_line(f"{self.file}, rows {rows.start} to {rows.stop}: "):
             block = Views({self.name: self.rows})[rows].in_memory()
-            return np.asarray(as_views(self.model.transform(block))[self.name])
+            return np.asarray(as_views(self.project(block))[self.name])
 
     def in_memory(self) -> np.ndarray:
         """All scores, (n_rows, width)."""

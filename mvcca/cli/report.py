@@ -12,26 +12,34 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from sklearn import config_context
 
-from mvcca.cli import figures, page
+from mvcca.cli import page
 from mvcca.cli.examples import Example, Item, examples
 from mvcca.cli.output import replacing
 from mvcca.cli.run import Settings
 from mvcca.cli.table import Line, Results, pretty, written
 
-__all__ = ["write_report"]
+__all__ = ["NO_PICTURES", "has_pictures", "write_report"]
 
 _TITLE = "Retrieval across views"
 _LEAD = (
-    "A query is a row of one view, its answer a list of rows of another, nearest first. Which "
-    "method puts the right ones on top? The best by the first measure is shaded; all measures are "
-    "means over the directions between views, on objects that no method was fitted to."
+    "A query is a row of one view, its answer a list of rows of another, best first. Which method "
+    "puts the right ones on top? Each method ranks by its own similarity. The best by the first "
+    "measure is shaded; all measures are means over the directions between views, on objects that "
+    "no method was fitted to."
 )
 _N_QUERIES, _N_ITEMS = 6, 8
-_LIBRARIES = ("mvcca", "numpy", "scipy", "scikit-learn", "matplotlib")
+_LIBRARIES = ("mvcca", "numpy", "scipy", "scikit-learn")
+NO_PICTURES = "which need matplotlib: pip install 'mvcca[plot]'"
+
+
+def has_pictures() -> bool:
+    """Whether matplotlib is installed, to draw them."""
+    return find_spec("matplotlib") is not None
 
 
 def write_report(
@@ -67,7 +75,7 @@ def write_report(
     ]
     text = page.page(_TITLE, parts)
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))  # a file's name need not be text
 
 
 # ---- tables -------------------------------------------------------------------------------------
@@ -108,6 +116,13 @@ def _by_direction(results: Results, name: str, directions: list[str]) -> str:
 
 def _pictures(results: Results, settings: Settings) -> Iterator[str]:
     case, best = results.case, results.best
+    if not has_pictures():
+        yield page.heading(2, case.title)
+        yield page.paragraph(f"This report has no pictures, {NO_PICTURES}.", "about")
+        yield from _queries(results, settings)
+        return
+    from mvcca.cli import figures
+
     yield page.heading(2, f"{case.title}: pictures")
     if case.has_test_pairs:
         yield page.heading(3, "correlations")
@@ -137,10 +152,13 @@ def _pictures(results: Results, settings: Settings) -> Iterator[str]:
 def _queries(results: Results, settings: Settings) -> Iterator[str]:
     case, best = results.case, results.best
     source, target, *_ = case.test.names
-    found = examples(case, best.test, _N_QUERIES, _N_ITEMS, settings.seed)
+    rows, metric = best.ranked, best.ranking.metric
+    found = examples(case, rows, metric, _N_QUERIES, _N_ITEMS, settings.seed)
     what = f"Queries in {source} and, best first, what {best.name} finds for them in {target}"
     yield page.heading(3, f"queries: {source} → {target}")
-    if case.layout:
+    if case.layout and has_pictures():
+        from mvcca.cli import figures
+
         yield page.figure(
             *figures.images(case, found),
             f"{what}: a solid green frame is right (a bold one is {case.same}), a dashed orange "
@@ -173,7 +191,7 @@ def _text(results: Results, item: Item) -> str:
 
 
 def _facts(results: Sequence[Results], settings: Settings, arguments: Sequence[str]) -> str:
-    used = [*_LIBRARIES, *(["torch"] if "torch" in sys.modules else [])]
+    used = [*_LIBRARIES, *(name for name in ("matplotlib", "torch") if name in sys.modules)]
     versions = ", ".join(f"{name} {version(name)}" for name in used)
     now = datetime.now().astimezone()
     with config_context(print_changed_only=False):

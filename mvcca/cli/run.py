@@ -24,7 +24,9 @@ from mvcca.cli.labels import Labels
 from mvcca.cli.methods import METHODS, Method
 from mvcca.cli.progress import Progress
 from mvcca.retrieval import RetrievalTable, evaluate_retrieval
+from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.measure import Measure
+from mvcca.retrieval.metrics import Metric
 from mvcca.views import Views
 
 __all__ = [
@@ -53,8 +55,8 @@ class Settings:
     options : dict
         Parameters for all estimators that have them.
     regs : tuple of float or str
-        Ridges. Of several, each method takes the best on a fifth of the training objects; without
-        any it is `REG`, and for networks as `mvcca.cli.networks` chooses.
+        Ridges. Of several, each method with a ridge takes the best on a fifth of the training
+        objects; without any it is `REG`, and for networks as `mvcca.cli.networks` chooses.
     metrics : tuple of str
         Measures as `mvcca.retrieval.evaluate_retrieval` names them; the first one decides.
     relevance : {"pairs", "labels"} or None
@@ -87,6 +89,10 @@ class Fitted:
         How long the fit took.
     train, test : Views
         Projected training and held-out objects.
+    ranking : Ranking
+        The similarity that the method declares.
+    ranked : Views
+        Held-out objects as rows that this similarity compares; `test` for most methods.
     retrieval : RetrievalTable
         Measures of the held-out objects.
     warnings : tuple of str
@@ -99,6 +105,8 @@ class Fitted:
     seconds: float
     train: Views
     test: Views
+    ranking: Ranking
+    ranked: Views
     retrieval: RetrievalTable
     warnings: tuple[str, ...]
 
@@ -157,7 +165,7 @@ def at_random(case: Case, settings: Settings) -> RetrievalTable:
     """Measures of scores that are drawn at random: what no method should fall below."""
     rng = np.random.default_rng(settings.seed)
     noise = {name: rng.standard_normal((X.shape[0], 8)) for name, X in case.test.items()}
-    return _measure(case.test.replace(noise), case.test_relevance, settings)
+    return _measure(case.test.replace(noise), "cosine", case.test_relevance, settings)
 
 
 def best_of(fitted: Sequence[Fitted]) -> Fitted:
@@ -195,7 +203,9 @@ def _run(
         except (ValueError, RuntimeError) as error:  # the estimator's own words for why it cannot
             return Skipped(method.title, " ".join(str(error).split()))
         train, test = estimator.transform(case.train), estimator.transform(case.test)
-        retrieval = _measure(test, case.test_relevance, settings)
+        ranking = Ranking.of(estimator)
+        ranked = test if ranking.method == "transform" else ranking.project(case.test)
+        retrieval = _measure(ranked, ranking.metric, case.test_relevance, settings)
     return Fitted(
         method.title,
         _learns_from(method, kind, case),
@@ -203,6 +213,8 @@ def _run(
         seconds,
         train,
         test,
+        ranking,
+        ranked,
         retrieval,
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
     )
@@ -229,7 +241,7 @@ def _parameters(
     """What the user chose, or what is usual; of several ridges, the one that does best."""
     usual = networks.usual(method, settings.options, len(case.train))
     parameters = {"reg": REG, **usual, **settings.options}
-    if len(settings.regs) > 1:
+    if len(settings.regs) > 1 and "reg" in method.takes():
         fit, held_out = split(case.train, 0.2, settings.seed)
         relevance = None if case.train_relevance is None else case.train_relevance[held_out]
         y = None if labels is None else labels[fit].vectors
@@ -238,8 +250,9 @@ def _parameters(
             estimator = method.build({**parameters, "reg": reg})
             with networks.told(estimator, _within(f"reg {reg}", say)):
                 method.fit(estimator, case.train[fit], y)
-            scores = estimator.transform(case.train[held_out])
-            return _goodness(_measure(scores, relevance, settings))
+            ranking = Ranking.of(estimator)
+            rows = ranking.project(case.train[held_out])
+            return _goodness(_measure(rows, ranking.metric, relevance, settings))
 
         return {**parameters, "reg": max(settings.regs, key=goodness)}
     return {**parameters, **({"reg": settings.regs[0]} if settings.regs else {})}
@@ -252,10 +265,12 @@ def _warm_up(method: Method, estimator: Any, views: Views, y: Any) -> None:
         method.fit(estimator, views[few], None if y is None else y[few])
 
 
-def _measure(scores: Views, relevance: Labels | None, settings: Settings) -> RetrievalTable:
+def _measure(
+    rows: Views, metric: Metric, relevance: Labels | None, settings: Settings
+) -> RetrievalTable:
     labels = relevance.vectors if relevance is not None and relevance.are_sets else None
     return evaluate_retrieval(
-        scores, labels, metrics=settings.metrics, relevance=settings.relevance
+        rows, labels, metrics=settings.metrics, metric=metric, relevance=settings.relevance
     )
 
 

@@ -17,8 +17,11 @@ from mvcca.cli.models import load_model
 from mvcca.cli.output import replacing, writable
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
+from mvcca.cli.terminal import printable
 from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 from mvcca.retrieval import top_k
+from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.metrics import Metric
 from mvcca.statistics._accumulate import watched
 from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views
@@ -38,12 +41,13 @@ def run(options: Namespace) -> None:
         inputs = [Path(options.model), *files_of(options.galleries + options.queries)]
         output = writable(options.output, inputs)
     model = load_model(options.model)
+    ranking = Ranking.of(model, options.metric)
     with running(options):
         search = _Search(
-            [Projection.open(model, name, file) for name, file in galleries.items()],
-            [Projection.open(model, name, file) for name, file in queries.items()],
+            [Projection.open(ranking.project, name, file) for name, file in galleries.items()],
+            [Projection.open(ranking.project, name, file) for name, file in queries.items()],
             options.k,
-            options.metric,
+            ranking.metric,
         )
         search.check()
         if output is None:
@@ -51,7 +55,7 @@ def run(options: Namespace) -> None:
             return
         with replacing(output) as file:
             _write(search, output.suffix.lower(), file)
-    print(f"{output}: {options.k} hits for each of {search.n_queries:,} queries")
+    print(printable(f"{output}: {options.k} hits for each of {search.n_queries:,} queries"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ class _Search:
     galleries: list[Projection]
     queries: list[Projection]
     k: int
-    metric: str
+    metric: Metric
 
     @property
     def n_queries(self) -> int:
@@ -90,8 +94,8 @@ class _Search:
         slices = list(row_blocks(views))
 
         def find(rows: slice) -> tuple[int, np.ndarray, np.ndarray]:
-            scores = sum(query.part(rows) for query in self.queries)
-            return rows.start, *top_k(scores, gallery, self.k, self.metric)  # type: ignore[arg-type]
+            scores = np.sum([query.part(rows) for query in self.queries], axis=0)
+            return rows.start, *top_k(scores, gallery, self.k, self.metric)
 
         return watched(map(find, slices), views, slices)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import warnings
 from argparse import Namespace
 from collections.abc import Sequence
-from importlib.util import find_spec
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from mvcca.cli.arguments_of_networks import chosen_for_networks
 from mvcca.cli.case import Case
 from mvcca.cli.errors import CommandError
+from mvcca.cli.notes import note
 from mvcca.cli.output import writable
 from mvcca.cli.progress import Progress
 from mvcca.cli.run import Settings, at_random, check_settings, run_case
 from mvcca.cli.table import Results
+from mvcca.cli.terminal import printable
 
 __all__ = ["run_cases"]
 
@@ -39,7 +41,7 @@ def run_cases(cases: Sequence[Case], options: Namespace, n_components: int) -> N
     """
     settings = _settings(options, n_components)
     check_settings(settings)
-    page = None if options.report is None else writable(options.report)
+    page = None if options.report is None else _report_file(options.report)
     results = []
     with Progress() as progress:
         for case in cases:
@@ -47,22 +49,28 @@ def run_cases(cases: Sequence[Case], options: Namespace, n_components: int) -> N
                 outcomes, chance = run_case(case, settings, progress), at_random(case, settings)
             results.append(Results.of(case, outcomes, chance, settings, options.by_direction))
             progress.clear()
-            print(results[-1], end="\n\n", flush=True)
+            print(printable(str(results[-1])), end="\n\n", flush=True)
         meanings = dict.fromkeys(meaning for result in results for meaning in result.meanings)
-        print(*meanings, sep="\n", flush=True)
+        print(*map(printable, meanings), sep="\n", flush=True)
         if page is None:
             return
-        if find_spec("matplotlib") is None:
-            raise CommandError(
-                "the report has pictures, which need matplotlib: pip install 'mvcca[plot]'"
-            )
-        from mvcca.cli.report import write_report
+        from mvcca.cli.report import NO_PICTURES, has_pictures, write_report
 
         progress.say("drawing the report")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # letters of labels that the font lacks, and the like
             write_report(page, results, settings, options.arguments)
-    print(f"\nReport: {page}")
+    if not has_pictures():
+        note(f"{page} has no pictures, {NO_PICTURES}")
+    print(printable(f"\nReport: {page}"))
+
+
+def _report_file(name: str) -> Path:
+    """The path of a report, an HTML page."""
+    path = writable(name)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise CommandError(f"{path}: expected a report to go to a file ending in .html or .htm")
+    return path
 
 
 def _settings(options: Namespace, n_components: int) -> Settings:

@@ -84,7 +84,8 @@ class Results:
         best, names = best_of(fitted), list(chance.mean())
         notes = list(dict.fromkeys(text for outcome in fitted for text in outcome.warnings))
         choices = ["reg"] if len(settings.regs) > 1 else []  # what methods were let choose
-        header = ["method", "learns from", *choices, *map(pretty, names), "fit s", "notes"]
+        measured = [*map(pretty, names), "fit s", "ranked by"]
+        header = ["method", "learns from", *choices, *measured, "notes"]
         blank = [""] * len(choices)
         lines = []
         for outcome in outcomes:
@@ -92,17 +93,18 @@ class Results:
                 cells = [outcome.title, *[""] * (len(header) - 1)]
                 lines.append(Line(cells, skipped=outcome.reason))
                 continue
-            chosen = [str(getattr(outcome.estimator, name)) for name in choices]
+            chosen = [str(getattr(outcome.estimator, name, "")) for name in choices]
             numbers = " ".join(f"[{notes.index(text) + 1}]" for text in outcome.warnings)
             measures = _measures(outcome.retrieval.mean())
             what = [outcome.title, outcome.learns_from, *chosen]
-            cells = [*what, *measures, f"{outcome.seconds:.2f}", numbers]
+            ranking = str(outcome.ranking)
+            cells = [*what, *measures, f"{outcome.seconds:.2f}", ranking, numbers]
             lines.append(Line(cells, kind="best" if outcome is best else ""))
             for row in outcome.retrieval if by_direction else ():
                 direction = f"  {row.query} -> {row.target}"
-                cells = [direction, "", *blank, *_measures(row.values), "", ""]
+                cells = [direction, "", *blank, *_measures(row.values), "", "", ""]
                 lines.append(Line(cells, kind="direction"))
-        cells = ["random scores", "nothing", *blank, *_measures(chance.mean()), "", ""]
+        cells = ["random scores", "nothing", *blank, *_measures(chance.mean()), "", "cosine", ""]
         return cls(
             case,
             fitted,
@@ -182,8 +184,8 @@ def _networks(fitted: Sequence[Fitted]) -> list[str]:
 
 
 def _meaning(note: str) -> str:
-    """What measures mean, under their pretty names."""
-    names, _, meaning = note.partition(": ")
+    """What measures mean, under their pretty names, for any similarity."""
+    names, _, meaning = note.replace("; cosine", "").partition(": ")
     return f"{', '.join(map(pretty, names.split(', ')))}: {meaning}"
 
 

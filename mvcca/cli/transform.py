@@ -14,7 +14,8 @@ from mvcca.cli.models import load_model
 from mvcca.cli.output import replacing, writable
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
-from mvcca.cli.writing import check_parquet, write_npy, write_parquet
+from mvcca.cli.terminal import printable
+from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 
 __all__ = ["run"]
 
@@ -31,20 +32,22 @@ def run(options: Namespace) -> None:
     }
     model = load_model(options.model)
     with running(options), ExitStack() as outputs:  # renamed together, once all are written
-        projections = [Projection.open(model, name, file) for name, file in files.items()]
+        projections = [Projection.open(model.transform, name, file) for name, file in files.items()]
         for projection in projections:
             target = targets[projection.name]
             _write(projection, target, outputs.enter_context(replacing(target)))
     for projection in projections:
         n_rows, width = len(projection), projection.width
-        print(f"{targets[projection.name]}: {n_rows:,} rows, {width} components")
+        print(printable(f"{targets[projection.name]}: {n_rows:,} rows, {width} components"))
 
 
 def _targets(output: str, names: list[str]) -> dict[str, str]:
     """The file of every view's scores."""
     suffix = Path(output).suffix.lower()
-    if suffix not in (".npy", ".parquet"):
-        raise CommandError(f"{output}: expected scores to go to a file ending in .npy or .parquet")
+    if suffix not in (".npy", ".parquet", ".csv"):
+        raise CommandError(
+            f"{output}: expected scores to go to a file ending in .npy, .parquet or .csv"
+        )
     if suffix == ".parquet":
         check_parquet()
     if len(names) > 1 and _VIEW not in output:
@@ -64,5 +67,6 @@ def _write(projection: Projection, target: Path, file: BinaryIO) -> None:
         write_npy(file, projection.blocks(), shape, projection.dtype)
         return
     columns = [f"component{number}" for number in range(projection.width)]
-    blocks = projection.blocks()
-    write_parquet(file, (dict(zip(columns, block.T, strict=True)) for block in blocks))
+    tables = (dict(zip(columns, block.T, strict=True)) for block in projection.blocks())
+    write = write_csv if target.suffix.lower() == ".csv" else write_parquet
+    write(file, tables)

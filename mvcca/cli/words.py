@@ -9,6 +9,7 @@ import json
 import math
 from argparse import ArgumentTypeError
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -23,11 +24,14 @@ __all__ = [
     "positive",
     "positive_int",
     "reg",
+    "seed",
     "share",
     "sizes",
     "test_size",
 ]
 
+_LARGEST = 2**63 - 1  # what whole numbers of the libraries hold
+_LARGEST_SEED = 2**32 - 1
 _PYTHON = {"None": None, "True": True, "False": False}
 
 
@@ -70,6 +74,10 @@ def named_file(text: str) -> tuple[str, str]:
     name, separator, file = text.partition("=")
     if not (name and separator and file):
         raise ArgumentTypeError(f"expected NAME=FILE, got {text!r}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # models, tables and reports hold it as text
+        raise ArgumentTypeError(f"expected a name in UTF-8, got {name!r}") from None
     return name, file
 
 
@@ -80,7 +88,7 @@ def parameter(text: str) -> tuple[str, Any]:
         raise ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     if word in _PYTHON:
         return name, _PYTHON[word]
-    for read in (json.loads, float):  # .5 is no number in JSON
+    for read in (partial(json.loads, parse_int=_whole), float):  # .5 is no number in JSON
         with suppress(ValueError):
             return name, read(word)
     return name, word
@@ -96,9 +104,20 @@ def positive(text: str) -> float:
 
 def positive_int(text: str) -> int:
     """A whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
+    value = _whole(text) if text.isdecimal() else 0
+    if value < 1:
         raise ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return int(text)
+    return value
+
+
+def seed(text: str) -> int:
+    """A whole number that random generators take."""
+    value = _whole(text) if text.isdecimal() else -1
+    if not 0 <= value <= _LARGEST_SEED:
+        raise ArgumentTypeError(
+            f"expected a whole number from 0 to {_LARGEST_SEED}, got {_shown(text)}"
+        )
+    return value
 
 
 def reg(text: str) -> float | str:
@@ -117,6 +136,19 @@ def test_size(text: str) -> float | int:
     if isinstance(value, float) and value >= 1:
         raise ArgumentTypeError(f"expected a share below 1 or a whole number, got {text!r}")
     return value
+
+
+def _whole(text: str) -> int:
+    """A whole number, which is not too large to compute with."""
+    value = int(text) if len(text) <= 20 else math.inf  # int refuses thousands of digits
+    if abs(value) > _LARGEST:
+        raise ArgumentTypeError(f"expected whole numbers below 2**63, got {_shown(text)}")
+    return int(value)
+
+
+def _shown(text: str) -> str:
+    """What the user wrote, cut where it is very long."""
+    return repr(text) if len(text) <= 40 else f"{text[:20]!r}... ({len(text)} characters)"
 
 
 def _number(text: str) -> float:

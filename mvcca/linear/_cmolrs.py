@@ -53,7 +53,8 @@ class CMOLRS(LinearEstimator):
     the symmetric W, and batches of queries are not known to be. Figures need not be those of the
     paper.
 
-    The similarity is the inner product of the projections: rank by it with ``metric="inner"``.
+    The similarity is the inner product of the projections. Retrieval with this estimator ranks by
+    it; functions that take scores alone need ``metric="inner"``.
 
     Parameters
     ----------
@@ -111,6 +112,7 @@ class CMOLRS(LinearEstimator):
     True
     """
 
+    retrieval_ranking = ("transform", "inner")
     _min_views = 1
     _supervised = True
     _computes_on_devices = False

@@ -80,7 +80,8 @@ class JRL(LinearEstimator):
     there are any, count in the graph terms alone.
 
     The published similarity of two rows is not that of their projections: each takes over the
-    labels of its nearest training rows, of all views; see `propagate`.
+    labels of its nearest training rows, of all views; see `propagate`. Retrieval with this
+    estimator ranks by it.
 
     The official code takes at most 5 steps, each with the other view's last weights, and mixes two
     graphs in one Laplacian (degrees of the binary one, weights of the dense one), which leaves
@@ -146,10 +147,10 @@ class JRL(LinearEstimator):
     >>> data = load_digits_views()
     >>> train, test = data.views[:600], data.views[600:1000]
     >>> model = JRL(n_neighbors=20).fit(train, data.labels[:600])
-    >>> shares = model.propagate(test)
-    >>> table = evaluate_retrieval(shares, data.labels[600:1000], metrics="map", metric="inner")
+    >>> table = evaluate_retrieval(test, data.labels[600:1000], metrics="map", estimator=model)
     """
 
+    retrieval_ranking = ("propagate", "inner")
     _min_views = 1
     _supervised = True
     _computes_on_devices = False
@@ -238,8 +239,9 @@ class JRL(LinearEstimator):
 
         A row x gets Σ_l w_l(x) y_l over its k nearest training rows l, of all views, with weights
         in the ratios of 1 / (1 + exp(distance)) that add up to 1. Inner products of these are the
-        published similarity, Σ_l Σ_m w_l(x) w_m(x') [class of l = class of m]: rank by them with
-        ``metric="inner"`` in `mvcca.evaluate_retrieval` and `mvcca.retrieval.top_k`.
+        published similarity, Σ_l Σ_m w_l(x) w_m(x') [class of l = class of m]. Retrieval
+        with this estimator ranks by them; `mvcca.retrieval.top_k` takes them with
+        ``metric="inner"``.
 
         Parameters
         ----------

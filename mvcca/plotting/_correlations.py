@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import component_correlations, pairwise_correlations
-from mvcca.plotting._style import GREY, color, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, tidy_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,10 +118,11 @@ class CorrelationDisplay:
         self
         """
         ax = tidy_axes(ax, grid="y")
-        lowest, n_components = 0.0, 1
+        lowest, longest = 0.0, 1
         for number, (rows, of_pairs) in enumerate(self.correlations.items()):
             values = np.stack(list(of_pairs.values()))
             mean, n_components = values.mean(axis=0), values.shape[1]
+            longest = max(longest, n_components)
             place = np.arange(1, n_components + 1)
             lowest = min(lowest, float(values.min()))
             # The rows of the fit are the backdrop: what holds on others is the news.
@@ -129,13 +130,16 @@ class CorrelationDisplay:
                 GREY if number == 0 and len(self.correlations) > 1 else color(number and number - 1)
             )
             size = 5 if n_components <= 30 else 3
-            label = f"{rows} (sum {mean.sum():.2f})"
+            label = f"{literal(rows)} (sum {mean.sum():.2f})"
             ax.plot(place, mean, "o-", color=tone, markersize=size, linewidth=1.2, label=label)
             if len(values) > 1:
                 band = values.min(axis=0), values.max(axis=0)
                 ax.fill_between(place, *band, color=tone, alpha=0.15, linewidth=0)
-        ax.set(xlabel="Component", ylabel="Correlation", xlim=(0.5, n_components + 0.5))
-        ax.set_ylim(min(0.0, 1.1 * lowest), 1.02)
+        ax.set(xlabel="Component", ylabel="Correlation")
+        # Limits as data: axes that are shared or drawn on twice take the widest.
+        ax.update_datalim([(0.5, min(0.0, 1.1 * lowest)), (longest + 0.5, 1.02)])
+        ax.margins(0)
+        ax.autoscale_view()
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure

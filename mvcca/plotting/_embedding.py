@@ -10,7 +10,7 @@ import numpy as np
 
 from mvcca.labels import encode_labels
 from mvcca.measures import unit_rows
-from mvcca.plotting._style import COLORS, FAINT, GREY, color, marker, tidy_axes
+from mvcca.plotting._style import COLORS, FAINT, GREY, color, literal, marker, tidy_axes
 from mvcca.views import Views, as_views
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class EmbeddingDisplay:
         from matplotlib.lines import Line2D
 
         def dot(shape: str, tone: str, label: str) -> Line2D:
-            return Line2D([], [], linestyle="", marker=shape, color=tone, label=label)
+            return Line2D([], [], linestyle="", marker=shape, color=tone, label=literal(label))
 
         views = [
             dot(marker(i), GREY if tones else color(i), name)

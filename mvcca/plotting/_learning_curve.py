@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.plotting._style import GREY, color, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, tidy_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,7 +172,13 @@ class LearningCurveDisplay:
         from matplotlib.lines import Line2D
 
         handles = [
-            Line2D([], [], color=color(number), linewidth=_OF_VALIDATION["linewidth"], label=name)
+            Line2D(
+                [],
+                [],
+                color=color(number),
+                linewidth=_OF_VALIDATION["linewidth"],
+                label=literal(name),
+            )
             for number, name in enumerate(self.histories)
             if name
         ]

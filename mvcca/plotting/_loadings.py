@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.inspection import loadings, variable_correlations
-from mvcca.plotting._style import FAINT, GREY, color, tidy_axes
+from mvcca.plotting._style import FAINT, GREY, color, literal, tidy_axes
 from mvcca.views import holds_views
 
 if TYPE_CHECKING:
@@ -171,9 +171,15 @@ class LoadingsDisplay:
         place = np.arange(len(top))
         for number, name in enumerate(self.loadings):
             mine = views[top] == number
-            ax.barh(place[mine], chosen[top[mine], 0], color=color(number), height=0.7, label=name)
+            ax.barh(
+                place[mine],
+                chosen[top[mine], 0],
+                color=color(number),
+                height=0.7,
+                label=literal(name),
+            )
         ax.axvline(0, color=GREY, linewidth=0.8)
-        ax.set_yticks(place, [names[i] for i in top])
+        ax.set_yticks(place, [literal(names[i]) for i in top])
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
         ax.set(xlim=(-1, 1), xlabel=f"Loading on component {wanted[0] + 1}")
@@ -191,11 +197,13 @@ class LoadingsDisplay:
         views, names = self._views(), self._names()
         for number, name in enumerate(self.loadings):
             mine = views == number
-            ax.scatter(*chosen[mine].T, color=color(number), s=30, linewidths=0, label=name)
+            ax.scatter(
+                *chosen[mine].T, color=color(number), s=30, linewidths=0, label=literal(name)
+            )
         for i in top:
             x, y = chosen[i]
             ax.annotate(
-                names[i],
+                literal(names[i]),
                 (x, y),
                 xytext=(6 if x >= 0 else -6, 0),
                 textcoords="offset points",

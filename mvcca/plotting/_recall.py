@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.plotting._style import GREY, color, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.views import holds_views
 
@@ -52,7 +52,9 @@ class RecallCurveDisplay:
         self.curves = curves
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any = None, **options: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **options: Any
+    ) -> Self:
         """Draw how well fitted estimators retrieve.
 
         Parameters
@@ -63,18 +65,23 @@ class RecallCurveDisplay:
             Held-out rows: queries and gallery.
         y : labels, optional
             As `mvcca.retrieval.recall_curve` takes them; what is relevant follows its rules.
+        ax : matplotlib Axes, optional
+            Where to draw; new axes by default.
         **options
-            As `from_scores` takes them.
+            Such as ``k=50`` or ``relevance="labels"``: as `mvcca.retrieval.recall_curve` takes
+            them. Each estimator is ranked by the similarity it declares, unless a `metric` is
+            given.
 
         Returns
         -------
         RecallCurveDisplay
         """
-        if isinstance(estimator, Mapping):
-            scores = {name: one.transform(X) for name, one in estimator.items()}
-        else:
-            scores = {type(estimator).__name__: estimator.transform(X)}
-        return cls.from_scores(scores, y, **options)
+        if not isinstance(estimator, Mapping):
+            estimator = {type(estimator).__name__: estimator}
+        curves = {
+            name: recall_curve(X, y, estimator=one, **options) for name, one in estimator.items()
+        }
+        return cls(curves).plot(ax)
 
     @classmethod
     def from_scores(cls, scores: Any, y: Any = None, *, ax: Any = None, **options: Any) -> Self:
@@ -141,7 +148,7 @@ class RecallCurveDisplay:
         from matplotlib.patches import Patch
 
         handles: list[Any] = [
-            Line2D([], [], color=color(number), label=method)
+            Line2D([], [], color=color(number), label=literal(method))
             for number, method in enumerate(self.curves)
             if method
         ]
@@ -151,7 +158,7 @@ class RecallCurveDisplay:
             handles.append(Patch(color=GREY, alpha=0.3, linewidth=0, label=label))
         else:
             handles += [
-                Line2D([], [], color=GREY, linestyle=dash, label=f"{query} → {target}")
+                Line2D([], [], color=GREY, linestyle=dash, label=literal(f"{query} → {target}"))
                 for dash, (query, target) in zip(_DASHES, directions, strict=False)
             ]
         ax.legend(handles=handles, frameon=False, loc="best")

@@ -41,6 +41,11 @@ def tidy_axes(ax: Any = None, *, grid: str | None = None) -> Axes:
     return ax
 
 
+def literal(text: str) -> str:
+    """Escape dollars, between which matplotlib would read mathematics."""
+    return text.replace("$", r"\$")
+
+
 def color(number: int) -> str:
     """The colour of a line or group; the sequence starts again after ten."""
     return COLORS[number % len(COLORS)]

@@ -14,6 +14,7 @@ import numpy as np
 from mvcca.measures import NoRelevant, Ties
 from mvcca.retrieval._search import Search
 from mvcca.retrieval.collection import Collection
+from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.metrics import Metric
 from mvcca.retrieval.relevance import RelevanceBy
@@ -29,11 +30,12 @@ def evaluate_retrieval(
     labels: Any = None,
     *,
     metrics: str | Sequence[str] = DEFAULT_METRICS,
-    metric: Metric = "cosine",
+    metric: Metric | None = None,
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     exclude_self: bool = True,
     no_relevant: NoRelevant = "zero",
+    estimator: Any = None,
 ) -> RetrievalTable:
     """Measure retrieval from every view to every other one.
 
@@ -63,13 +65,15 @@ def evaluate_retrieval(
     scores : Views, mapping or list of matrices, each of shape (n_rows, n_components)
         Projected rows, as `transform` gives them. In a mapping whose heights differ, but are
         multiples of the least, consecutive rows show one object (five captions of an image).
+        With an `estimator`, views for it to project.
     labels : array-like or mapping of str to array-like, optional
         Classes, label sets or indicators: one per object; or by view name, one per row. With
         labels by view name, rows of a plain mapping or list are not taken to be paired.
     metrics : str or sequence of str
         Names from the table above.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared.
+    metric : {"cosine", "euclidean", "inner"}, optional
+        Similarity used for ranking. By default the one that the `estimator` declares, and cosine
+        without an estimator.
     relevance : {"pairs", "labels"}, optional
         One relevance for all measures.
     directions : {"cross", "within", "all"} or iterable of (query, target), default="cross"
@@ -80,6 +84,9 @@ def evaluate_retrieval(
         some published figures do.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Average precision of a query without any relevant item.
+    estimator : fitted estimator, optional
+        Projects `scores` and says how its rows are ranked: by its ``retrieval_ranking``, or by the
+        cosine of its scores if it has none. A `metric` compares the rows of its ``transform``.
 
     Returns
     -------
@@ -107,6 +114,7 @@ def evaluate_retrieval(
     wanted = [Measure.parse(name) for name in ([metrics] if isinstance(metrics, str) else metrics)]
     if not wanted:
         raise ValueError("Expected at least one measure, got none.")
+    scores, metric = _ranked(scores, metric, estimator)
     collection = Collection.of(scores, labels)
     longest = max((measure.k for measure in wanted if not measure.is_rank and measure.k), default=1)
     rows, used = [], {}
@@ -124,17 +132,18 @@ def recall_curve(
     labels: Any = None,
     *,
     k: int = 50,
-    metric: Metric = "cosine",
+    metric: Metric | None = None,
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     exclude_self: bool = True,
     ties: Ties = "average",
+    estimator: Any = None,
 ) -> dict[tuple[str, str], np.ndarray]:
     """Recall at 1, ..., k in every direction, to plot.
 
     Parameters
     ----------
-    scores, labels, metric, relevance, directions, exclude_self
+    scores, labels, metric, relevance, directions, exclude_self, estimator
         As in `evaluate_retrieval`.
     k : int, default=50
         Longest list.
@@ -151,6 +160,7 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
+    scores, metric = _ranked(scores, metric, estimator)
     collection = Collection.of(scores, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
@@ -159,6 +169,14 @@ def recall_curve(
         ranks = search.lists(relevance or measure.choose(search)).ranks(ties)
         curves["+".join(query), target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
     return curves
+
+
+def _ranked(scores: Any, metric: Metric | None, estimator: Any) -> tuple[Any, Metric]:
+    """Rows to compare, and how."""
+    if estimator is None:
+        return scores, metric or "cosine"
+    ranking = Ranking.of(estimator, metric)
+    return ranking.project(scores), ranking.metric
 
 
 def _directions(

@@ -13,7 +13,8 @@ import numpy as np
 
 from mvcca.retrieval._blockwise import checked_k, search
 from mvcca.retrieval.collection import joint_scores
-from mvcca.retrieval.metrics import METRICS, Gallery, Metric, checked_rows
+from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.metrics import Gallery, Metric, checked_rows
 from mvcca.views import Views, as_views, holds_views
 
 
@@ -24,8 +25,9 @@ class RetrievalIndex:
     ----------
     estimator : fitted estimator
         Projects a mapping of view names to matrices with `transform`.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared. The cosine with a zero row is 0.
+    metric : {"cosine", "euclidean", "inner"}, optional
+        Similarity of the rows of `transform`. The cosine with a zero row is 0. By default the
+        similarity that the estimator declares (``retrieval_ranking``), and cosine if it has none.
     backend : str, default="exact"
         "exact", or "faiss" for approximate search in a graph, or "faiss:" and the description of
         another faiss index, such as "faiss:IVF256,Flat".
@@ -52,9 +54,10 @@ class RetrievalIndex:
     array([0, 1, 2])
     """
 
-    def __init__(self, estimator: Any, metric: Metric = "cosine", backend: str = "exact") -> None:
-        if metric not in METRICS:
-            raise ValueError(f"Expected metric to be one of {list(METRICS)}, got {metric!r}.")
+    def __init__(
+        self, estimator: Any, metric: Metric | None = None, backend: str = "exact"
+    ) -> None:
+        Ranking.of(estimator, metric)  # refuses an unknown metric
         kind, _, description = backend.partition(":")
         if kind not in ("exact", "faiss") or (kind == "exact" and description):
             raise ValueError(f"Expected backend to be 'exact' or 'faiss', got {backend!r}.")
@@ -172,7 +175,7 @@ class RetrievalIndex:
                 "Expected Views, a mapping or a list of matrices; name the view of a lone matrix, "
                 f"as in {{'text': X}}. Got {type(X).__name__}."
             )
-        return as_views(self.estimator.transform(X)).in_memory()
+        return as_views(Ranking.of(self.estimator, self.metric).project(X)).in_memory()
 
     def _shelf(self, target: str | None) -> _Shelf:
         """One view's gallery, or all views' as one; prepared when it is first searched."""
@@ -185,7 +188,8 @@ class RetrievalIndex:
             ids = np.concatenate([self._ids[name] for name in names])
             if len({self._ids[name].dtype.kind for name in names}) > 1:
                 raise ValueError("To search all views their ids must be of one type.")
-            gallery = Gallery(np.concatenate([self._rows[name] for name in names]), self.metric)
+            metric = Ranking.of(self.estimator, self.metric).metric
+            gallery = Gallery(np.concatenate([self._rows[name] for name in names]), metric)
             objects = np.unique(ids, return_inverse=True)[1].reshape(-1)
             kind, _, description = self.backend.partition(":")
             graph = _faiss_index(gallery, description or "HNSW32") if kind == "faiss" else None

@@ -24,7 +24,7 @@ class Measure:
     @classmethod
     def parse(cls, name: str) -> Measure:
         """Read a name."""
-        match = re.fullmatch(r"(map|p|r|mrr|mr|mean_rank)(?:@([1-9]\d*))?(?::(\w+))?", name)
+        match = re.fullmatch(r"(map|p|r|mrr|mr|mean_rank)(?:@([1-9]\d{0,17}))?(?::(\w+))?", name)
         if not match:
             raise ValueError(
                 f"Unknown measure {name!r}. Known are map, map@K, p@K, r@K, mr, mean_rank and mrr."

@@ -55,6 +55,8 @@ class SparseNpz(FileSource):
                 "it again with save_npz(path, load_npz(path).tocsr())."
             )
         shape = np.lib.format.read_array(archive.open("shape.npy"), allow_pickle=False)
+        if shape.dtype.kind not in "iu":
+            raise SourceError(f"{self.path}: expected a shape of whole numbers, got {shape}.")
         return tuple(shape.tolist())
 
     def _checked_row_starts(self, members: dict[str, _Member]) -> np.ndarray:
