@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mvcca.linear._mvcca import MVCCA
-from mvcca.views import holds_views
 
 
 class CCA(MVCCA):
@@ -81,8 +80,3 @@ class CCA(MVCCA):
     ) -> None:
         self.n_components = n_components
         self.reg = reg
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project both; two lone matrices give a tuple."""
-        second = None if holds_views(X) else y
-        return self.fit(X, y, **fit_params).transform(X, second)
