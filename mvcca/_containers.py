@@ -35,7 +35,9 @@ def row_labels(rows: Any) -> np.ndarray | None:
     """Index of a pandas object; None for other containers, or if a label is missing."""
     if not hasattr(rows, "iloc"):  # a list has an `index` too
         return None
-    return None if rows.index.hasnans else np.asarray(rows.index)
+    index = rows.index
+    # A MultiIndex does not know whether labels are missing; they compare as tuples.
+    return None if index.nlevels == 1 and index.hasnans else np.asarray(index)
 
 
 def column_labels(block: Any) -> tuple[str | int, ...] | None:

@@ -76,7 +76,7 @@ def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
 
 
 def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
-    """scikit-learn's error about NaN or infinity with where they are and what to do; others as is."""
+    """An error about NaN or infinity, with where they are and what to do; other errors as is."""
     if not re.search("contains (NaN|infinity)", str(error)):
         return error
     checked = check_array(block, **(options | {"ensure_all_finite": False}))

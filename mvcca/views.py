@@ -485,6 +485,7 @@ def _stack_rows(blocks: list[Any]) -> Any:
 
 
 def _checked_index(index: Any, heights: dict[str, int]) -> np.ndarray:
+    reject_masks(index)
     index = np.asarray(index)
     if index.ndim != 2 or index.shape[1] != len(heights) or index.dtype.kind not in "iu":
         raise ValueError(

@@ -32,6 +32,7 @@ class CCA(MVCCA):
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         A and B, by view name ("X" and "y" where two lone matrices were fitted).
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     canonical_correlations_ : ndarray, shape (n_components_,)

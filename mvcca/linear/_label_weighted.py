@@ -159,7 +159,8 @@ def _counts(rows: LabelledViews) -> LabelSums:
         for name, code in rows.codes.items()
     ]
     nothing = np.empty((len(rows.table), 0))
-    return LabelSums(rows.table, {}, np.column_stack(counts), nothing, nothing.dtype)
+    widths = dict.fromkeys(rows.codes, 0)
+    return LabelSums(rows.table, widths, np.column_stack(counts), nothing, nothing.dtype)
 
 
 def _draw_landmarks(rows: LabelledViews, n: int, rng: np.random.RandomState) -> np.ndarray:
