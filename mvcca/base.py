@@ -16,11 +16,12 @@ import numpy as np
 import sklearn
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._backend import at_home, beside, is_device_array, placed, precision
 from mvcca._checked_rows import CheckedRows
+from mvcca._containers import column_labels, common_row_labels, reject_masks
 from mvcca._devices import working_on
 from mvcca.config import block_slices, get_config
 from mvcca.labels import LabelTable
@@ -30,14 +31,14 @@ from mvcca.validation import (
     FLOATS,
     check_column_names,
     check_device_matrix,
-    column_names,
+    check_numbers,
     encode_views,
+    explained,
     is_finite,
     is_per_view,
     of_view,
     read_labels,
     read_small,
-    reject_masks,
     reject_strings,
     used_lines,
     weights_of_objects,
@@ -183,8 +184,23 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return came.wrap({n: self._scores(n, block) for n, block in came.views.items()})
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project X alone; see `fit` and `transform`."""
-        return self.fit(X, y, **fit_params).transform(X)
+        """Fit to X (and y), then project the views.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        **fit_params
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        scores : same container as came in
+            As `transform` gives them. Two lone matrices give a tuple, as in scikit-learn's
+            ``cross_decomposition``; labels are not projected.
+        """
+        is_second_view = not self._supervised and not holds_views(X)
+        return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
 
     @property
     def _n_features_out(self) -> int:
@@ -231,12 +247,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         If `sparing`, none of the objects of `Views` need be seen in a view.
         """
         if not holds_views(X):
-            return self._open_matrices(X, y, reset=reset)
+            return self._open_matrices(X, y, reset=reset, unpaired=unpaired)
         raw = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
         if reset:
             self.n_features_in_ = raw.shape[1]
             self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
-            self._column_names = {name: column_names(block) for name, block in raw.items()}
+            self._column_names = {name: column_labels(block) for name, block in raw.items()}
         else:
             self._check_fitted_to(raw)
         minimum = 2 if reset else 0 if sparing and isinstance(X, Views) and len(X) else 1
@@ -252,7 +268,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
         return Input(raw.replace(checked), wrap)
 
-    def _open_matrices(self, X: Any, y: Any, *, reset: bool) -> Input:
+    def _open_matrices(self, X: Any, y: Any, *, reset: bool, unpaired: bool) -> Input:
         """One lone matrix, or two: scikit-learn's convention for cross-decomposition."""
         if not reset and "X" not in self.view_names_:
             raise ValueError(
@@ -263,7 +279,9 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         blocks = {"X": self._check_lone_matrix(X, reset, minimum)}
         frames = {"X": X}
         if reset:
-            self._column_names = {"X": None, "y": column_names(y)}  # X has feature_names_in_
+            self._column_names = {"X": column_labels(X), "y": column_labels(y)}
+        else:
+            check_column_names("X", self._column_names["X"], X)
         if y is not None:
             if not reset and "y" not in self.view_names_:
                 raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
@@ -279,16 +297,19 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             out = tuple(self._frame(scores[name], columns, frames[name]) for name in blocks)
             return out if y is not None else out[0]
 
-        return Input(Views(blocks), wrap)
+        ids = None if unpaired else common_row_labels(frames)
+        return Input(Views(blocks).with_ids(ids), wrap)
 
     def _check_lone_matrix(self, X: Any, reset: bool, minimum: int) -> Any:
         source = X if is_device_array(X) else as_source(X)
         if source is None:
             reject_masks(X)
             reject_strings(X)
-            return validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=minimum
-            )
+            options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
+            try:
+                return validate_data(self, X, reset=reset, **options)
+            except ValueError as error:
+                raise explained(error, X, **options) from None
         checked = self._check_view("X", source, ensure_min_samples=minimum)
         if reset:
             self.n_features_in_ = checked.shape[1]
@@ -303,10 +324,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             return self._check_view("y", Y, ensure_min_samples=minimum)
         if (source := as_source(y)) is not None:
             return self._check_view("y", source, ensure_min_samples=minimum)
-        reject_masks(y)
-        reject_strings(y)
-        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
-        Y = check_array(y, ensure_2d=False, input_name="y", estimator=self, **options)
+        options = {"ensure_2d": False, "input_name": "y", "ensure_min_samples": minimum}
+        Y = check_numbers(y, self, **options)
         return Y.reshape(-1, 1) if Y.ndim == 1 else Y
 
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
@@ -316,10 +335,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             if is_device_array(block):
                 checked = check_device_matrix(block, type(self).__name__, **options)
                 return checked if self._computes_on_devices else at_home(checked)
-            reject_masks(block)
-            reject_strings(block)
-            options |= {"ensure_all_finite": not is_finite(block), "estimator": self}
-            return check_array(block, accept_sparse="csr", dtype=FLOATS, **options)
+            return check_numbers(block, self, ensure_all_finite=not is_finite(block), **options)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
 
@@ -356,6 +372,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         second = None if holds_views(X) else y
         views = self._open(X, second, reset=reset, sparing=not reset).views
         views = read_small(self._check_completeness(views, reset))
+        if reset and not (views.seen.sum(axis=1) > 1).any():
+            raise ValueError(
+                f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "
+                "and MVMLCCA take labels instead; rows that do correspond are paired with "
+                "Views(blocks, index) or Views.aligned."
+            )
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights

@@ -259,6 +259,8 @@ def permutation_test(
     ValueError
         If there are not two paired views, or not more objects than independent features: then the
         correlations are 1 whatever the pairing is.
+    TypeError
+        If X is an estimator.
 
     References
     ----------
@@ -274,6 +276,16 @@ def permutation_test(
     >>> (test.p_values < 0.05).tolist()
     [True, True, False, False, False]
     """
+    if hasattr(X, "fit"):
+        raise TypeError(
+            "The permutation test takes rows and no model: permutation_test(X, Y) or "
+            f"permutation_test(views). Got {type(X).__name__} as the first view."
+        )
+    if y is None and not holds_views(X):
+        raise ValueError(
+            "The permutation test takes two paired views, got one matrix. Pass the second one as "
+            "y, or both as Views."
+        )
     views = _views_of(X, y)
     if len(views.names) != 2 or not views.is_paired:
         raise ValueError(
@@ -302,10 +314,17 @@ def permutation_test(
 def _views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
     """Rows in any accepted container as Views; a list is named as it was in fit."""
     if not holds_views(X):
-        return Views({"X": X} if y is None else {"X": X, "y": np.reshape(y, (len(y), -1))})
+        return Views({"X": X} if y is None else {"X": X, "y": _as_matrix(y)}).in_memory()
     if y is not None:
         raise ValueError("y is the second of two lone matrices, but X holds views. Leave y out.")
     return as_views(X, names).in_memory()
+
+
+def _as_matrix(y: Any) -> Any:
+    """A second matrix, or a vector as its only column, with the row labels it has."""
+    if np.ndim(y) != 1 or issparse(y):
+        return y
+    return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
 
 
 def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, eye_array, issparse
 from scipy.sparse import vstack as sparse_vstack
 
+from mvcca._containers import are_positions, column_labels, few, reject_masks
+
 __all__ = ["LabelTable", "encode_labels", "indicator_matrices", "label_vectors"]
 
 
@@ -29,7 +31,8 @@ class LabelTable:
     vectors : csr_array of 0/1 or ndarray of float, shape (n_distinct, n_labels)
         One line per distinct label vector; sparse for classes, sets and indicators.
     vocabulary : ndarray or None, shape (n_labels,)
-        What the columns mean, where labels came as classes or sets.
+        What the columns mean, if labels are classes, sets, or a DataFrame with column names;
+        sorted.
     """
 
     vectors: Any
@@ -65,6 +68,7 @@ def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
     y : array-like, sparse matrix or list of label sets
         A class vector (n,), an indicator matrix (n, n_labels), real label vectors (n, n_dims), or
         n collections of label names. One real number per row is a label vector of length one.
+        Columns of a DataFrame are known by name, those of an array by position.
 
     Returns
     -------
@@ -76,11 +80,13 @@ def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
     Raises
     ------
     ValueError
-        If labels hold NaN or infinity, are neither one- nor two-dimensional, or are lists of
-        numbers that could be label sets as well as label vectors.
+        If labels hold NaN or infinity, are masked, are neither one- nor two-dimensional, are lists
+        of numbers that could be label sets as well as label vectors, or have a column name twice.
     """
+    reject_masks(y)
     if issparse(y):
         return _encode_matrix(csr_array(y))
+    names = _names_of_columns(y)
     sets = _label_sets(y)
     if sets is not None:
         return _encode_sets(sets)
@@ -97,7 +103,7 @@ def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
                 f"A two-dimensional y must hold numbers, got {values.dtype}. Pass several names "
                 "per row as a list of sets."
             )
-        return _encode_matrix(values)
+        return _encode_matrix(values, names)
     raise ValueError(
         "Labels must be a class vector, an indicator matrix, a list of label sets or real label "
         f"vectors; got an array of shape {values.shape}."
@@ -122,13 +128,29 @@ def indicator_matrices(*labels: Any) -> list[csr_array]:
     ValueError
         If labels are real-valued vectors, which have no label in common or apart.
     """
+    table, codes = encode_label_sets(*labels)
+    return [csr_array(table.vectors[lines]) for lines in codes]
+
+
+def encode_label_sets(*labels: Any) -> tuple[LabelTable, list[np.ndarray]]:
+    """Distinct label sets over several containers of labels, and the codes of each; as above."""
     table, codes = in_one_table([encode_labels(y) for y in labels])
     if not table.is_binary:
         raise ValueError(
             "Relevance needs classes, label sets or an indicator matrix; got real-valued label "
             "vectors. Threshold them, or use weighted_average_precision."
         )
-    return [csr_array(table.vectors[lines]) for lines in codes]
+    return table, codes
+
+
+def label_names(table: LabelTable, codes: np.ndarray) -> list[Any]:
+    """Names of the labels that some of the coded rows carry; positions if they have no names."""
+    present = np.zeros(len(table), dtype=bool)
+    present[codes] = True
+    columns = np.unique(table.vectors[present].indices).tolist()
+    if table.vocabulary is None:
+        return [f"column {column}" for column in columns]
+    return [table.vocabulary[column] for column in columns]
 
 
 def in_one_table(
@@ -172,6 +194,7 @@ def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
        Cross-modal Matching and Retrieval", CVPRW 2022, section 3 and eq. (5).
     """
+    reject_masks(labels)
     sets = [_as_set(label) for label in labels]
     missing = sorted({str(name) for names in sets for name in names if name not in vectors})
     if missing:
@@ -217,17 +240,39 @@ def _label_sets(y: Any) -> list[frozenset[Any]] | None:
 
 
 def _encode_sets(sets: list[frozenset[Any]]) -> tuple[LabelTable, np.ndarray]:
-    names = sorted(set().union(*sets), key=lambda name: (type(name).__name__, name))
+    names = sorted(set().union(*sets), key=_by_name)
     column = {name: number for number, name in enumerate(names)}
     indices = [sorted(column[name] for name in labels) for labels in sets]
     lengths = [len(row) for row in indices]
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     flat = np.fromiter((c for row in indices for c in row), dtype=np.int32, count=indptr[-1])
     matrix = csr_array((np.ones(len(flat), np.uint8), flat, indptr), shape=(len(sets), len(names)))
+    vectors, codes = _distinct_rows(matrix)
+    return LabelTable(vectors, _as_vocabulary(names)), codes
+
+
+def _as_vocabulary(names: Sequence[Any]) -> np.ndarray:
     vocabulary = np.empty(len(names), dtype=object)
     vocabulary[:] = names
-    vectors, codes = _distinct_rows(matrix)
-    return LabelTable(vectors, vocabulary), codes
+    return vocabulary
+
+
+def _by_name(name: Any) -> tuple[str, Any]:
+    """Sorting key of names that may be of several types."""
+    return type(name).__name__, name
+
+
+def _names_of_columns(y: Any) -> np.ndarray | None:
+    """Column names of a DataFrame of labels; None for others, and for default names."""
+    names = column_labels(y)
+    if names is None or are_positions(names):
+        return None
+    if names == tuple(f"column_{number}" for number in range(len(names))):  # polars by default
+        return None
+    if len(set(names)) < len(names):
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        raise ValueError(f"Several columns of y have the same name: {few(twice)}.")
+    return _as_vocabulary(names)
 
 
 def _resolve_objects(values: np.ndarray) -> np.ndarray:
@@ -267,7 +312,10 @@ def _is_indicator(values: np.ndarray) -> bool:
     return values.dtype.kind == "b" or bool(np.isin(values, (0, 1)).all())
 
 
-def _encode_matrix(values: Any) -> tuple[LabelTable, np.ndarray]:
+def _encode_matrix(values: Any, names: np.ndarray | None = None) -> tuple[LabelTable, np.ndarray]:
+    if names is not None:
+        order = sorted(range(len(names)), key=[_by_name(name) for name in names].__getitem__)
+        values, names = values[:, order], names[order]
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported as labels.")
     if issparse(values):
@@ -282,7 +330,7 @@ def _encode_matrix(values: Any) -> tuple[LabelTable, np.ndarray]:
     else:
         dense = values.toarray() if issparse(values) else values
         vectors, codes = _distinct_rows(np.ascontiguousarray(dense, dtype=float))
-    return LabelTable(vectors), codes
+    return LabelTable(vectors, names), codes
 
 
 def _require_finite(values: np.ndarray) -> None:
@@ -308,9 +356,12 @@ def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
 def _common_columns(a: LabelTable, b: LabelTable) -> tuple[Any, Any, np.ndarray | None]:
     """The vectors of two tables over the same columns."""
     if (a.vocabulary is None) != (b.vocabulary is None):
+        named = a.vocabulary if b.vocabulary is None else b.vocabulary
+        assert named is not None
         raise ValueError(
             "Labels of the same kind are expected everywhere: classes or label sets, indicator "
-            "matrices, or real label vectors. Got two kinds."
+            "matrices, or real label vectors; with column names everywhere or nowhere. Got two "
+            f"kinds: labels with names ({few(named)}), and columns without."
         )
     if a.vocabulary is None or b.vocabulary is None:
         if a.vectors.shape[1] != b.vectors.shape[1]:
@@ -322,11 +373,17 @@ def _common_columns(a: LabelTable, b: LabelTable) -> tuple[Any, Any, np.ndarray 
         if a.is_binary and b.is_binary:
             return a.vectors, b.vectors, None
         return a.dense(), b.dense(), None  # label vectors that happen to be 0 and 1 are real too
-    names = sorted({*a.vocabulary, *b.vocabulary}, key=lambda name: (type(name).__name__, name))
+    if not (a.is_binary and b.is_binary):
+        if not np.array_equal(a.vocabulary, b.vocabulary):
+            apart = sorted({*a.vocabulary} ^ {*b.vocabulary}, key=_by_name)
+            raise ValueError(
+                "Real label vectors must have the same columns everywhere; columns on one side "
+                f"only: {few(apart)}."
+            )
+        return a.dense(), b.dense(), a.vocabulary
+    names = sorted({*a.vocabulary, *b.vocabulary}, key=_by_name)
     column = {name: number for number, name in enumerate(names)}
-    vocabulary = np.empty(len(names), dtype=object)
-    vocabulary[:] = names
-    return _spread(a, column), _spread(b, column), vocabulary
+    return _spread(a, column), _spread(b, column), _as_vocabulary(names)
 
 
 def _spread(table: LabelTable, column: dict[Any, int]) -> csr_array:

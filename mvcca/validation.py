@@ -7,15 +7,25 @@ they came in, is `mvcca.base`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
 from mvcca._backend import at_home, is_device_array, namespace
+from mvcca._containers import (
+    are_positions,
+    check_same_rows,
+    column_labels,
+    correspond,
+    few,
+    reject_masks,
+    row_labels,
+)
 from mvcca._threads import each
 from mvcca.config import block_size, block_slices
 from mvcca.labels import LabelTable, encode_labels, in_one_table
@@ -25,24 +35,84 @@ from mvcca.views import Views, in_memory
 FLOATS = [np.float64, np.float32]
 
 
-def reject_masks(block: Any) -> None:
-    """Refuse masked arrays, whose mask NumPy would drop without a word."""
-    if np.ma.isMaskedArray(block):
-        raise ValueError(
-            "Masked arrays are not supported: the mask would be dropped. Fill or drop the masked "
-            "entries first."
-        )
-
-
 def reject_strings(block: Any) -> None:
     """Refuse strings, which NumPy would turn into numbers where they look like some."""
     if issparse(block):
         return
     values = np.asarray(block)
-    if values.dtype.kind in "US" or (
-        values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.flat)
-    ):
-        raise ValueError("Expected numbers, got strings. Encode them first.")
+    if values.dtype.kind in "US":
+        strings = np.ones(values.shape, dtype=bool)
+    elif values.dtype.kind == "O":
+        strings = np.array([isinstance(v, str | bytes) for v in values.flat], dtype=bool)
+    else:
+        return
+    if strings.any():
+        where = ""
+        if values.ndim == 2:
+            columns = np.flatnonzero(strings.reshape(values.shape).any(axis=0))
+            where = f" in column{'s' * (len(columns) > 1)} {_columns_in_words(block, columns)}"
+        raise ValueError(f"Expected numbers, got strings{where}. Encode or drop them first.")
+
+
+def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
+    """A matrix as CSR or dense floats, with scikit-learn's checks; errors say where and what to do.
+
+    Parameters
+    ----------
+    block : array-like, sparse matrix or DataFrame
+        What a user passed.
+    estimator : estimator
+        Named in errors.
+    **options
+        As `sklearn.utils.check_array` takes them.
+    """
+    reject_masks(block)
+    reject_strings(block)
+    options = {"accept_sparse": "csr", "dtype": FLOATS} | options
+    try:
+        return check_array(block, estimator=estimator, **options)
+    except ValueError as error:
+        raise explained(error, block, **options) from None
+
+
+def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
+    """An error about NaN or infinity, with where they are and what to do; other errors as is."""
+    if not re.search("contains (NaN|infinity)", str(error)):
+        return error
+    checked = check_array(block, **(options | {"ensure_all_finite": False}))
+    if issparse(checked):
+        entries = checked.tocoo()
+        bad = ~np.isfinite(entries.data)
+        rows, columns, values = entries.row[bad], entries.col[bad], entries.data[bad]
+    else:
+        checked = checked.reshape(len(checked), -1)
+        rows, columns = np.nonzero(~np.isfinite(checked))
+        values = checked[rows, columns]
+    missing = np.isnan(values)
+    first = np.flatnonzero(missing)[0] if missing.any() else 0
+    what = "NaN" if missing.any() else f"infinity or a value too large for {checked.dtype}"
+    message = (
+        f"Input contains {what}: first in row {rows[first]}, column "
+        f"{_columns_in_words(block, columns[first : first + 1])}; {len(values)} such "
+        f"value{'s' * (len(values) > 1)} in {len(np.unique(rows))} of {checked.shape[0]} rows. "
+    )
+    if not missing.any():
+        return ValueError(message + "Drop, clip or rescale them first.")
+    n_empty = int(np.sum(np.bincount(rows[missing]) == checked.shape[1]))
+    if n_empty and checked.shape[1] > 1:
+        message += (
+            f"{n_empty} row{'s are' if n_empty > 1 else ' is'} NaN throughout: leave objects that "
+            "a view does not show out of it, with mvcca.Views(blocks, index=...). "
+        )
+    return ValueError(message + "Fill in missing values with mvcca.PerView(SimpleImputer()).")
+
+
+def _columns_in_words(block: Any, columns: np.ndarray) -> str:
+    """Columns by name if the container has names, else by position."""
+    names = column_labels(block)
+    if names is None or are_positions(names):
+        return few(int(column) for column in columns).replace("'", "")
+    return few(names[column] for column in columns)
 
 
 def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1) -> Any:
@@ -51,7 +121,8 @@ def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1)
     if block.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {block.ndim}D array instead, of shape {tuple(block.shape)}. "
-            "Reshape your data: a single feature with x.reshape(-1, 1)."
+            "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
+            "x.reshape(1, -1)."
         )
     if str(getattr(block, "layout", "torch.strided")) != "torch.strided":
         raise TypeError("Sparse tensors are not supported. Pass a sparse matrix of SciPy.")
@@ -129,22 +200,46 @@ def column_names(block: Any) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
-def check_column_names(name: str, fitted: tuple[str, ...] | None, block: Any) -> None:
-    """A DataFrame has the columns of the one that was fitted, in their order."""
-    came = column_names(block)
-    if fitted is None or came is None or fitted == came:
+def check_column_names(name: str, fitted: tuple[str | int, ...] | None, block: Any) -> None:
+    """Refuse a DataFrame or file whose columns are not those of the one fitted, in their order."""
+    found = column_labels(block)
+    if fitted is None or found is None or fitted == found:
         return
-    moved = "the same names in another order" if set(fitted) == set(came) else f"{list(came)}"
+    fitted_names, found_names = _as_array(fitted), _as_array(found)
+    if correspond(fitted_names, found_names):
+        return
+    if set(fitted) == set(found):
+        column = next(
+            j for j, pair in enumerate(zip(fitted, found, strict=True)) if len({*pair}) > 1
+        )
+        what = (
+            f"got the same names in another order: column {column} is {found[column]!r} instead of "
+            f"{fitted[column]!r}. Reorder them, for example by frame[names]."
+        )
+    else:
+        missing = [column for column in fitted if column not in set(found)]
+        unknown = [column for column in found if column not in set(fitted)]
+        what = f"missing: {few(missing) or 'none'}; unknown: {few(unknown) or 'none'}."
     raise ValueError(
-        f"View {name!r}: the feature names should match those that were passed during fit, "
-        f"{list(fitted)}; got {moved}."
+        f"View {name!r}: the feature names should match those that were passed during fit; {what}"
     )
+
+
+def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
+    """Names in an array that is integer only if all of them are."""
+    if all(isinstance(name, int) for name in names):
+        return np.array(names, dtype=int)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array
 
 
 def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
     """Checked weights, one per object; in a first batch every view's must add up to more than 1."""
     if sample_weight is None:
         return None
+    reject_masks(sample_weight)
+    check_same_rows("sample_weight", row_labels(sample_weight), "the views", views.ids)
     column = np.empty((len(views), 1))
     weights = _check_sample_weight(
         at_home(sample_weight), column, dtype=np.float64, ensure_non_negative=True
@@ -183,6 +278,7 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
         return dict.fromkeys(views.names)
     if not per_view:
         check_consistent_length(views, y)
+        check_same_rows("y", row_labels(y), "the views", views.ids)
         everything = views.is_paired
         return {n: y if everything else _safe_indexing(y, views.objects(n)) for n in views.names}
     labels = dict(y) if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
@@ -193,6 +289,12 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
             raise ValueError(
                 f"View {name!r} has {views[name].shape[0]} rows but {_height(labels[name])} labels."
             )
+        check_same_rows(
+            f"the labels of view {name!r}",
+            row_labels(labels[name]),
+            f"view {name!r}",
+            views.ids_of(name),
+        )
     return labels
 
 
@@ -205,6 +307,7 @@ def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict
                 "Found input variables with inconsistent numbers of samples: "
                 f"{[len(views), len(of_objects)]}. One label (or label set) per object is expected."
             )
+        check_same_rows("y", row_labels(y), "the views", views.ids)
         return shared, {name: of_objects[views.objects(name)] for name in views.names}
     labels = labels_by_view(views, y, per_view)
     encoded = []

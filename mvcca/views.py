@@ -17,6 +17,14 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse import vstack as sparse_vstack
 
 from mvcca._backend import at_home, is_device_array, namespace, rows_of
+from mvcca._containers import (
+    are_positions,
+    check_same_rows,
+    common_row_labels,
+    few,
+    reject_masks,
+    row_labels,
+)
 from mvcca.sources import RowSource, as_source
 
 __all__ = ["Views"]
@@ -34,7 +42,8 @@ class Views:
         Torch tensors and CuPy arrays stay on their device and are computed with there.
     index : array of int, shape (n_objects, n_views), optional
         ``index[i, v]`` is the row of object i in view v, or -1 where i is not seen in v. Without
-        it row i of every matrix is object i.
+        it row i of every matrix is object i, and pandas DataFrames whose row labels say otherwise
+        are refused; `Views.aligned` pairs them by label.
 
     Attributes
     ----------
@@ -47,13 +56,17 @@ class Views:
     pattern : ndarray of str, shape (n_objects,)
         The views each object is seen in, such as ``"image+text"``: pass it to a stratified
         splitter so that every fold holds every view.
+    ids : ndarray or None, shape (n_objects,)
+        Row labels of the objects, from the index of pandas DataFrames. Labels, weights and further
+        views with an index of their own are checked against them.
     shape : tuple of int
         (number of objects, total number of features).
 
     Raises
     ------
     ValueError
-        If paired views differ in their number of rows, or the index does not fit the blocks.
+        If paired views differ in their number of rows or in their row labels, or the index does
+        not fit the blocks.
 
     Examples
     --------
@@ -72,15 +85,14 @@ class Views:
         heights = {name: block.shape[0] for name, block in self._blocks.items()}
         if index is None:
             if len(set(heights.values())) > 1:
-                found = ", ".join(f"{name}: {height}" for name, height in heights.items())
-                raise ValueError(
-                    f"Paired views must have the same number of rows, got {found}. "
-                    "Use Views.unpaired if no object is seen in two views."
-                )
+                raise ValueError(_different_heights(self._blocks))
             self._seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
+            self._ids = common_row_labels(
+                {f"view {name!r}": block for name, block in self._blocks.items()}
+            )
         else:
             index = _checked_index(index, heights)
-            self._seen = index >= 0
+            self._seen, self._ids = index >= 0, None  # the index pairs rows, whatever their labels
             # From here on row k of a block is the k-th object seen in that view.
             self._blocks = {
                 name: take_rows(block, rows[rows >= 0])
@@ -92,7 +104,67 @@ class Views:
         """Views of which no two show the same object: rows stacked, view after view."""
         named = _named_blocks(blocks)
         heights = np.array([block.shape[0] for block in named.values()])
-        return cls._of(named, np.repeat(np.eye(len(named), dtype=bool), heights, axis=0))
+        seen = np.repeat(np.eye(len(named), dtype=bool), heights, axis=0)
+        return cls._of(named, seen, _stacked_ids([row_labels(b) for b in named.values()]))
+
+    @classmethod
+    def aligned(cls, blocks: Mapping[str, Any] | Sequence[Any], on: str | None = None) -> Views:
+        """Views of DataFrames whose rows are paired by label instead of by position.
+
+        Parameters
+        ----------
+        blocks : mapping of str to DataFrame, or sequence of DataFrames
+            One DataFrame per view, in which every object has at most one row.
+        on : str, optional
+            Column that identifies the objects; it is left out of the features. By default the
+            index of pandas DataFrames. polars DataFrames have no index and need `on`.
+
+        Returns
+        -------
+        Views
+            The objects of all DataFrames, in the order in which their labels first occur, which is
+            ``views.ids``: bring labels in that order with ``y.loc[views.ids]``. An object that some
+            DataFrame lacks is not seen in that view; ``views[views.seen.all(axis=1)]`` are those
+            that none lacks.
+
+        Raises
+        ------
+        ValueError
+            If a view has no row labels, a row without one, or two rows with the same one.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from mvcca import Views
+        >>> image = pd.DataFrame({"red": [0.1, 0.7, 0.4]}, index=["a", "b", "c"])
+        >>> text = pd.DataFrame({"length": [7.0, 5.0, 9.0]}, index=["c", "a", "b"])
+        >>> views = Views.aligned({"image": image, "text": text})
+        >>> list(views["text"]["length"])
+        [5.0, 9.0, 7.0]
+        """
+        named, rows = _named_blocks(blocks), {}
+        for name, block in named.items():
+            labels: Any = row_labels(block)
+            if on is not None:
+                labels, named[name] = _without_column(name, block, on)
+            if labels is None:
+                raise ValueError(
+                    f"View {name!r} has no row labels to align by: expected a pandas DataFrame "
+                    "whose index identifies the objects and misses none, got "
+                    f"{type(block).__name__}. Name a column that identifies them, with on=."
+                )
+            rows[name] = {label: row for row, label in enumerate(labels)}
+            if len(rows[name]) < len(labels):
+                twice = next(x for row, x in enumerate(labels) if rows[name][x] != row)
+                raise ValueError(
+                    f"View {name!r} has several rows with the label {str(twice)!r}; aligning needs "
+                    "one row per object and view. Pair rows with Views(blocks, index)."
+                )
+        ids = list(dict.fromkeys(label for own in rows.values() for label in own))
+        index = np.array(
+            [[own.get(label, -1) for own in rows.values()] for label in ids], dtype=int
+        )
+        return cls(named, index.reshape(len(ids), len(rows))).with_ids(ids)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Views]) -> Views:
@@ -102,13 +174,22 @@ class Views:
             if part.names != names:
                 raise ValueError(f"Expected views {list(names)}, got {list(part.names)}.")
         blocks = {name: _stack_rows([part[name] for part in parts]) for name in names}
-        return cls._of(blocks, np.concatenate([part.seen for part in parts]))
+        seen = np.concatenate([part.seen for part in parts])
+        return cls._of(blocks, seen, _stacked_ids([part.ids for part in parts]))
 
     @classmethod
-    def _of(cls, blocks: dict[str, Any], seen: np.ndarray) -> Views:
+    def _of(cls, blocks: dict[str, Any], seen: np.ndarray, ids: np.ndarray | None = None) -> Views:
         views = cls.__new__(cls)
-        views._blocks, views._seen = blocks, seen
+        views._blocks, views._seen, views._ids = blocks, seen, ids
         return views
+
+    def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
+        """The same objects with other row labels, one per object, or without any."""
+        if ids is not None:
+            ids = _label_array(ids)
+            if len(ids) != len(self):
+                raise ValueError(f"Expected ids of {len(self)} objects, got {len(ids)}.")
+        return Views._of(self._blocks, self._seen, ids)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,6 +205,11 @@ class Views:
     def seen(self) -> np.ndarray:
         """Whether an object is seen in a view, (n_objects, n_views)."""
         return self._seen
+
+    @property
+    def ids(self) -> np.ndarray | None:
+        """Row labels of the objects, (n_objects,); None if the views have none."""
+        return self._ids
 
     @property
     def pattern(self) -> np.ndarray:
@@ -166,7 +252,13 @@ class Views:
                 name: take_rows(block, _as_slice(self._positions[rows, v][seen[:, v]]))
                 for v, (name, block) in enumerate(self._blocks.items())
             }
-        return Views._of(blocks, seen)
+        ids = self._informative_ids
+        return Views._of(blocks, seen, None if ids is None else ids[rows])
+
+    @cached_property
+    def _informative_ids(self) -> np.ndarray | None:
+        """Row labels other than the default 0, ..., n - 1: those are positions, and change."""
+        return None if self._ids is None or are_positions(self._ids) else self._ids
 
     @cached_property
     def is_paired(self) -> bool:
@@ -187,12 +279,17 @@ class Views:
         """The same objects, all of their rows read."""
         if not self.is_lazy:
             return self
-        return Views._of({name: in_memory(block) for name, block in self.items()}, self._seen)
+        blocks = {name: in_memory(block) for name, block in self.items()}
+        return Views._of(blocks, self._seen, self._ids)
 
     def objects(self, name: str) -> np.ndarray:
         """Positions of the objects that the rows of ``views[name]`` belong to."""
         self[name]
         return np.flatnonzero(self._seen[:, self.names.index(name)])
+
+    def ids_of(self, name: str) -> np.ndarray | None:
+        """Row labels of ``views[name]``; None if the objects have none."""
+        return None if self._ids is None else self._ids[self.objects(name)]
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Pairs of a view's name and its matrix."""
@@ -201,7 +298,8 @@ class Views:
     def select(self, names: Sequence[str]) -> Views:
         """The same objects in some of the views."""
         blocks = {name: self[name] for name in names}
-        return Views._of(blocks, self._seen[:, [self.names.index(name) for name in names]])
+        seen = self._seen[:, [self.names.index(name) for name in names]]
+        return Views._of(blocks, seen, self._ids)
 
     def replace(self, blocks: Mapping[str, Any]) -> Views:
         """The same objects with other matrices: one row for each row of ``views[name]``."""
@@ -210,7 +308,8 @@ class Views:
                 raise ValueError(
                     f"View {name!r} has {self[name].shape[0]} rows, got {block.shape[0]}."
                 )
-        return Views._of(_named_blocks(dict(blocks)), self.select(list(blocks)).seen)
+            check_same_rows(f"view {name!r}", row_labels(block), "the objects", self.ids_of(name))
+        return Views._of(_named_blocks(dict(blocks)), self.select(list(blocks)).seen, self._ids)
 
     def add(self, name: str, block: Any) -> Views:
         """The same objects with one more view, in which all of them are seen."""
@@ -222,8 +321,9 @@ class Views:
                 f"View {name!r} has {added[name].shape[0]} rows for {len(self)} objects; an added "
                 "view shows every object."
             )
+        check_same_rows(f"view {name!r}", row_labels(block), "the objects", self._ids)
         seen = np.column_stack([self._seen, np.ones(len(self), dtype=bool)])
-        return Views._of(self._blocks | added, seen)
+        return Views._of(self._blocks | added, seen, self._ids)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
@@ -310,6 +410,10 @@ def _named_blocks(blocks: Any) -> dict[str, Any]:
 
 
 def _as_block(name: str, block: Any) -> Any:
+    try:
+        reject_masks(block)
+    except ValueError as error:
+        raise ValueError(f"View {name!r}: {error}") from error
     if not hasattr(block, "shape"):
         block = np.asarray(block)
     elif (source := as_source(block)) is not None:
@@ -317,9 +421,51 @@ def _as_block(name: str, block: Any) -> Any:
     if len(block.shape) != 2:
         raise ValueError(
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
-            "Reshape your data: a single feature with x.reshape(-1, 1)."
+            "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
+            "x.reshape(1, -1)."
         )
     return block.tocsr() if issparse(block) and block.format != "csr" else block
+
+
+def _different_heights(blocks: Mapping[str, Any]) -> str:
+    """Why matrices cannot be paired, and what to do."""
+    found = ", ".join(f"{name}: {block.shape[0]}" for name, block in blocks.items())
+    message = f"Paired views must have the same number of rows, got {found}. "
+    longest = max(max(block.shape) for block in blocks.values())
+    if all(longest in block.shape for block in blocks.values()):
+        turned = [name for name, block in blocks.items() if block.shape[0] != longest]
+        return message + f"Rows are objects, so transpose {few(turned)}: they are columns there."
+    return message + "Use Views.unpaired if no object is seen in two views."
+
+
+def _stacked_ids(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """Row labels one after the other; default ones would repeat, and say nothing."""
+    known = [ids for ids in parts if ids is not None]
+    if len(known) < len(parts) or any(are_positions(ids) for ids in known):
+        return None
+    same_type = len({ids.dtype for ids in known}) == 1
+    return np.concatenate(known if same_type else [ids.astype(object) for ids in known])
+
+
+def _label_array(labels: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Labels in an array of one dimension, even if they are tuples."""
+    if hasattr(labels, "dtype"):
+        return np.asarray(labels)
+    if {type(label) for label in labels} in ({int}, {np.int64}, {np.datetime64}):
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+def _without_column(name: str, block: Any, column: str) -> tuple[list[Any], Any]:
+    """Labels of rows in a column of a DataFrame, and the rest of it."""
+    if column not in getattr(block, "columns", ()):
+        raise ValueError(f"View {name!r} has no column {column!r} that identifies the objects.")
+    labels = block[column].to_list()
+    if any(label is None or label != label for label in labels):
+        raise ValueError(f"View {name!r} has rows without a label in column {column!r}.")
+    return labels, block.drop(columns=column) if hasattr(block, "iloc") else block.drop(column)
 
 
 def _as_slice(rows: np.ndarray) -> Any:
@@ -339,6 +485,7 @@ def _stack_rows(blocks: list[Any]) -> Any:
 
 
 def _checked_index(index: Any, heights: dict[str, int]) -> np.ndarray:
+    reject_masks(index)
     index = np.asarray(index)
     if index.ndim != 2 or index.shape[1] != len(heights) or index.dtype.kind not in "iu":
         raise ValueError(

@@ -137,6 +137,11 @@ SHALLOW_VARIANTS = [
 ]
 VARIANTS = [*SHALLOW_VARIANTS, *DEEP]
 
+# scikit-learn knows by name which estimators take a second matrix and project it too.
+estimator_checks.CROSS_DECOMPOSITION += sorted(
+    {type(est).__name__ for est in [*ESTIMATORS, NCCA()] if not est._supervised} - {"CCA"}
+)
+
 STEPS = [
     SplitViews(),
     JoinViews(),
@@ -562,6 +567,273 @@ def test_columns_of_a_dataframe_in_another_order_are_refused(estimator):
     model = clone(estimator).fit(frames, LABELS)
     with pytest.raises(ValueError, match="View 'text': the feature names should match"):
         model.transform({"text": frames["text"].iloc[:, ::-1]})
+
+
+CHANGED_COLUMNS = {
+    "names of pandas": (
+        lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
+        lambda frame: frame.iloc[:, ::-1],
+        "column 0 is 'c4' instead of 'c0'",
+    ),
+    "names of polars": (
+        lambda X: pl.DataFrame(X, schema=[f"c{j}" for j in range(X.shape[1])], orient="row"),
+        lambda frame: frame[:, ::-1],
+        "column 0 is 'c4' instead of 'c0'",
+    ),
+    "default numbers": (
+        pd.DataFrame,
+        lambda frame: frame[[1, 0, 2, 3, 4]],
+        "column 0 is 1 instead of 0",
+    ),
+    "other names": (
+        lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
+        lambda frame: frame.rename(columns=lambda name: f"new_{name}"),
+        r"missing: 'c0', 'c1', 'c2', \.\.\. \(5 in all\); unknown: 'new_c0', 'new_c1'",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "change", "message"), CHANGED_COLUMNS.values(), ids=CHANGED_COLUMNS
+)
+@every_door
+def test_columns_are_those_of_the_fit_in_later_batches_and_rows(estimator, form, change, message):
+    frames = {name: form(X) for name, X in blocks_for(estimator).items()}
+    changed = {**frames, "text": change(frames["text"])}
+    message = f"View 'text': the feature names should match.*{message}"
+    model = clone(estimator).fit(frames, LABELS)
+    with pytest.raises(ValueError, match=message):
+        model.transform({"text": changed["text"]})
+    if hasattr(estimator, "partial_fit"):
+        model = clone(estimator).partial_fit(frames, LABELS)
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(changed, LABELS)
+    if not estimator._supervised:  # the second of two lone matrices
+        model = clone(estimator).fit(frames["image"], frames["text"])
+        with pytest.raises(ValueError, match=message.replace("'text'", "'y'")):
+            model.transform(frames["image"], changed["text"])
+
+
+# ---- rows that say which objects they are of (row 43) --------------------------------------------
+
+IDS = np.array([f"id{i:02}" for i in range(N)], dtype=object)
+
+
+def labelled_rows(X: Any, order: Any = slice(None), ids: Any = IDS) -> pd.DataFrame:
+    return pd.DataFrame(X, index=ids).iloc[order]
+
+
+@pytest.mark.parametrize("ids", [IDS, np.arange(N)], ids=["names", "default numbers"])
+@every_estimator
+def test_frames_with_the_same_row_labels_in_another_order_are_refused_or_aligned(estimator, ids):
+    blocks = blocks_for(estimator)
+    order = np.random.default_rng(0).permutation(N)
+    frames = {name: labelled_rows(X, ids=ids) for name, X in blocks.items()}
+    frames["text"] = frames["text"].iloc[order]
+    message = (
+        "view 'image' and view 'text' have the same labels in a different order.*Views.aligned"
+    )
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit(frames, LABELS)
+    if not estimator._supervised:
+        with pytest.raises(ValueError, match="X and y have the same labels in a different order"):
+            clone(estimator).fit(frames["image"], frames["text"])
+    model = clone(estimator).fit(Views.aligned(frames), LABELS)
+    assert_same_model(model, clone(estimator).fit(blocks, LABELS))
+    scores = model.transform(frames)  # by view, so that the order of rows is each view's own
+    assert_same_scores(scores["text"], model.transform(blocks)["text"][order], rounding(estimator))
+
+
+@every_estimator
+def test_frames_with_other_row_labels_are_refused_unless_those_are_default(estimator):
+    blocks = blocks_for(estimator)
+    frames = {name: labelled_rows(X) for name, X in blocks.items()}
+    other = {**frames, "text": frames["text"].rename(lambda label: f"other {label}")}
+    with pytest.raises(ValueError, match="have different labels: row 0 is 'id00' and 'other id00'"):
+        clone(estimator).fit(other, LABELS)
+    default = {**frames, "text": pd.DataFrame(blocks["text"])}
+    expected = clone(estimator).fit(blocks, LABELS)
+    assert_same_model(clone(estimator).fit(default, LABELS), expected)
+
+
+LABELS_WITH_ROWS = {
+    "Series": lambda ids: pd.Series(LABELS @ [1, 2, 4, 8], index=ids),
+    "DataFrame": lambda ids: pd.DataFrame(LABELS, index=ids),
+}
+
+
+@pytest.mark.parametrize("form", LABELS_WITH_ROWS.values(), ids=LABELS_WITH_ROWS)
+@over(LABELLED)
+def test_labels_of_other_rows_are_refused(estimator, form):
+    frames = {name: labelled_rows(X) for name, X in blocks_for(estimator).items()}
+    expected = clone(estimator).fit(frames, form(IDS))
+    turned = form(IDS[::-1])
+    for X, y in (
+        (frames, turned),
+        (Views(frames)[5:80], turned.iloc[5:80]),
+        (frames["image"], turned),
+        (frames, dict.fromkeys(frames, form(IDS)) | {"text": turned}),
+        (Views.unpaired(frames), dict.fromkeys(frames, form(IDS)) | {"text": turned}),
+    ):
+        with pytest.raises(ValueError, match=r"Rows are paired by position, but .* different"):
+            clone(estimator).fit(X, y)
+        if hasattr(estimator, "partial_fit"):
+            with pytest.raises(ValueError, match="Rows are paired by position, but"):
+                clone(estimator).partial_fit(X, y)
+    assert_same_model(clone(estimator).fit(frames, form(range(N))), expected, 1e-12)
+
+
+@over([est for est in ESTIMATORS if est in WEIGHTED])
+def test_weights_of_other_rows_are_refused(estimator):
+    frames = {name: labelled_rows(X) for name, X in blocks_for(estimator).items()}
+    weights = pd.Series(np.linspace(1, 2, N), index=IDS[::-1])
+    with pytest.raises(ValueError, match="sample_weight and the views have the same labels"):
+        clone(estimator).fit(frames, LABELS, sample_weight=weights)
+    model = clone(estimator).fit(frames, LABELS, sample_weight=weights.loc[IDS[::-1]].iloc[::-1])
+    assert model.n_components_
+
+
+@over(LABELLED)
+def test_named_label_columns_are_matched_by_name(estimator):
+    blocks = blocks_for(estimator)
+    y = pd.DataFrame(LABELS, columns=["sea", "sky", "sun", "sand"])
+    expected = clone(estimator).fit(blocks, dict.fromkeys(blocks, y))
+    turned = dict.fromkeys(blocks, y) | {"text": y[["sand", "sea", "sun", "sky"]]}
+    assert_same_model(clone(estimator).fit(blocks, turned), expected, 1e-12)
+    with pytest.raises(ValueError, match=r"two kinds: labels with names \('sand', 'sea', 'sky'"):
+        clone(estimator).fit(blocks, turned | {"text": LABELS})
+
+
+UNLINKED = {
+    "label sets": [
+        [{f"{word}{j}" for j in np.flatnonzero(row)} for row in LABELS] for word in "ab"
+    ],
+    "classes": [[f"{word}{row.sum()}" for row in LABELS] for word in "ab"],
+    "columns": [pd.DataFrame(LABELS, columns=[f"{w}{j}" for j in range(4)]) for w in "ab"],
+    "positions": [np.c_[LABELS, 0 * LABELS], np.c_[0 * LABELS, LABELS]],
+}
+
+
+@pytest.mark.parametrize("labels", UNLINKED.values(), ids=UNLINKED)
+@over(LABELLED)
+def test_views_without_a_label_in_common_are_refused_by_name(estimator, labels):
+    blocks = dict(list(blocks_for(estimator).items())[:2])
+    y = dict(zip(blocks, labels, strict=True))
+    message = r"labels of view 'image' \('(a|column )\d', .* nothing in common .*'(b|column )\d', "
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit(blocks, y)
+
+
+@pytest.mark.filterwarnings("ignore:View .* distinct label sets")
+@over([MLCCA(), MVMLCCA(within="sample"), LGCFL()])
+def test_batches_without_a_label_in_common_warn_until_one_comes(estimator):
+    blocks = dict(list(blocks_for(estimator).items())[:2])
+    apart = {"image": LABELS.sum(axis=1), "text": LABELS.sum(axis=1) + 9}
+    with pytest.warns(UserWarning, match="labels of view 'image' .* nothing in common"):
+        model = clone(estimator).partial_fit(blocks, apart)
+    model.partial_fit(blocks, LABELS.sum(axis=1))
+    assert model.n_label_vectors_ == 8
+
+
+MASKED = {
+    "labels": lambda est, X, y: clone(est).fit(X, np.ma.masked_equal(y[:, 0], 0)),
+    "label matrix": lambda est, X, y: clone(est).fit(X, np.ma.masked_equal(y, 1)),
+    "labels of a view": lambda est, X, y: clone(est).fit(
+        X, dict.fromkeys(X, y) | {"text": np.ma.array(y)}
+    ),
+}
+
+
+@pytest.mark.parametrize("fit", MASKED.values(), ids=MASKED)
+@over(LABELLED)
+def test_masked_labels_are_refused(estimator, fit):
+    with pytest.raises(ValueError, match="Masked arrays are not supported"):
+        fit(estimator, blocks_for(estimator), LABELS)
+
+
+@over([est for est in ESTIMATORS if est in WEIGHTED])
+def test_masked_weights_are_refused(estimator):
+    weights = np.ma.array(np.ones(N), mask=np.arange(N) < 3)
+    with pytest.raises(ValueError, match="Masked arrays are not supported"):
+        clone(estimator).fit(blocks_for(estimator), LABELS, sample_weight=weights)
+
+
+@every_door
+def test_masked_chunks_of_dask_arrays_are_refused(estimator):
+    da = pytest.importorskip("dask.array")
+    blocks = blocks_for(estimator)
+    whole = da.from_array(np.ma.masked_greater(blocks["text"], 3), chunks=(30, -1))
+    hidden = da.from_array(blocks["text"], chunks=(30, -1)).map_blocks(
+        lambda X: np.ma.masked_greater(X, 3), meta=np.empty((0, 0))
+    )
+    for masked in (whole, hidden):
+        with pytest.raises(ValueError, match="Masked arrays are not supported"):
+            clone(estimator).fit({**blocks, "text": masked}, LABELS)
+
+
+def test_a_masked_index_is_refused():
+    index = np.ma.array(np.zeros((3, 2), dtype=int), mask=[[0, 1]] * 3)
+    with pytest.raises(ValueError, match="Masked arrays are not supported"):
+        Views({"image": np.ones((3, 2)), "text": np.ones((3, 2))}, index)
+
+
+# ---- errors that say where and what to do --------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+@every_door
+def test_missing_values_are_located_and_the_remedy_named(estimator, form):
+    blocks = blocks_for(estimator)
+    text = blocks["text"].copy()
+    text[7, 2] = text[7, 4] = text[50, 0] = np.nan
+    message = (
+        r"View 'text': Input contains NaN: first in row 7, column 2; 3 such values in 2 of 90 rows"
+        r"\. Fill in missing values with mvcca\.PerView\(SimpleImputer\(\)\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit({**blocks, "text": form(text)}, LABELS)
+    text[[50, 51]] = np.nan
+    with pytest.raises(ValueError, match=r"2 rows are NaN throughout: .*Views\(blocks, index="):
+        clone(estimator).fit({**blocks, "text": form(text)}, LABELS)
+    named = pd.DataFrame(text, columns=list("abcde"))
+    with pytest.raises(ValueError, match="contains NaN: first in row 7, column 'c'"):
+        clone(estimator).fit({**blocks, "text": named}, LABELS)
+    with pytest.raises(ValueError, match="contains NaN: first in row 7, column 'c'"):
+        clone(estimator).fit(named, LABELS)
+
+
+@every_door
+def test_strings_are_located_by_column(estimator):
+    blocks = blocks_for(estimator)
+    text = pd.DataFrame(blocks["text"], columns=list("abcde")).astype({"b": str, "e": str})
+    with pytest.raises(ValueError, match=r"View 'text': .*got strings in columns 'b', 'e'"):
+        clone(estimator).fit({**blocks, "text": text}, LABELS)
+    with pytest.raises(ValueError, match="got strings in columns 1, 4"):
+        clone(estimator).fit({**blocks, "text": text.to_numpy()}, LABELS)
+
+
+@over([est for est in [*ESTIMATORS, NCCA()] if not est._supervised])
+def test_learning_from_pairs_says_so_if_there_are_none(estimator):
+    blocks = dict(list(blocks_for(estimator).items())[:2])
+    with pytest.raises(ValueError, match=r"no object is in two views.*MLCCA .* take labels"):
+        clone(estimator).fit(Views.unpaired(blocks))
+
+
+@every_door
+def test_a_lone_query_row_is_told_to_become_a_matrix(estimator):
+    blocks = blocks_for(estimator)
+    model = clone(estimator).fit(blocks, LABELS)
+    with pytest.raises(ValueError, match=r"a single row with x\.reshape\(1, -1\)"):
+        model.transform({"text": blocks["text"][0]})
+
+
+@over([est for est in [*ESTIMATORS, NCCA()] if not est._supervised])
+def test_fit_transform_of_two_lone_matrices_projects_both(estimator):
+    X, Y = list(blocks_for(estimator).values())[:2]
+    found = clone(estimator).fit_transform(X, Y)
+    assert isinstance(found, tuple)
+    for scores, wanted in zip(found, clone(estimator).fit(X, Y).transform(X, Y), strict=True):
+        assert_same_scores(scores, wanted, 1e-12)
 
 
 @every_estimator

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy.linalg import qr, svdvals
 from scipy.sparse import csr_array
 from sklearn.cross_decomposition import CCA as ScikitCCA
@@ -278,3 +280,39 @@ def test_sparse_and_rank_deficient_views_are_tested_in_their_span(views):
 def test_views_that_cannot_be_tested_say_why(rows, message):
     with pytest.raises(ValueError, match=message):
         permutation_test(rows, n_permutations=1)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array, pd.DataFrame])
+def test_a_second_matrix_may_be_sparse_or_a_frame(form):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((40, 3)), np.round(rng.standard_normal((40, 2)))
+    model = CCA(2).fit(X, Y)
+    for of in (loadings, component_correlations, explained_variance):
+        for name, values in of(model, X, form(Y)).items():
+            np.testing.assert_allclose(values, of(model, X, Y)[name], atol=1e-12)
+    options = {"n_permutations": 9, "random_state": 0}
+    found, expected = (permutation_test(X, y, **options) for y in (form(Y), Y))
+    np.testing.assert_allclose(found.correlations, expected.correlations)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+
+
+def test_a_second_view_of_one_variable_may_be_a_vector():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    for vector in (y, pd.Series(y), y.tolist()):
+        test = permutation_test(X, vector, n_permutations=9, random_state=0)
+        assert test.correlations.shape == (1,)
+
+
+def test_rows_of_other_objects_are_not_inspected():
+    X, Y = (pd.DataFrame(np.eye(5, 2) + j, index=list("abcde")) for j in range(2))
+    with pytest.raises(ValueError, match="have the same labels in a different order"):
+        permutation_test(X, Y.iloc[::-1])
+
+
+def test_a_permutation_test_says_what_it_takes():
+    X, Y = np.random.default_rng(0).standard_normal((2, 40, 2))
+    with pytest.raises(TypeError, match=r"takes rows and no model: .*\(X, Y\).* Got CCA"):
+        permutation_test(CCA(1).fit(X, Y), X)
+    with pytest.raises(ValueError, match=r"two paired views, got one matrix\. Pass the second"):
+        permutation_test(X)

@@ -176,6 +176,33 @@ def test_many_random_label_sets_fall_into_the_groups_of_a_dictionary():
         assert len(table) == len(set(map(tuple, matrix.tolist())))
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_a_frame_are_known_by_name(frame):
+    y = {"sun": [1, 0, 1], "ape": [0, 0, 1]}
+    table, codes = encode_labels(frame(y))
+    assert table.vocabulary.tolist() == ["ape", "sun"]
+    np.testing.assert_array_equal(table.dense()[codes], [[0, 1], [0, 0], [1, 1]])
+    sets = [{"sun"}, set(), {"ape", "sun"}, {"cow"}]
+    for a, b in ((frame(y), sets), (sets, frame(y))):
+        first, second = indicator_matrices(a, b)
+        assert first.shape[1] == second.shape[1] == 3
+    real = frame({"v": [0.5, 2.0], "u": [3.0, 4.0]})
+    table, codes = encode_labels(real)
+    np.testing.assert_array_equal(table.vectors[codes], [[3.0, 0.5], [4.0, 2.0]])
+    with pytest.raises(ValueError, match=r"same columns everywhere; .*: 'u', 'w'"):
+        table.merge(encode_labels(frame({"v": [0.5], "w": [3.0]}))[0])
+
+
+def test_columns_with_numbers_for_names_match_sets_of_these_numbers():
+    first, second = indicator_matrices(pd.DataFrame({90: [1, 0], 17: [0, 1]}), [{17}, {90, 3}])
+    np.testing.assert_array_equal((first.astype(int) @ second.T).toarray(), [[0, 1], [1, 0]])
+
+
+def test_a_name_of_two_columns_is_refused():
+    with pytest.raises(ValueError, match="Several columns of y have the same name: 'a'"):
+        encode_labels(pd.DataFrame(MATRIX, columns=["a", "b", "a"]))
+
+
 def test_labels_are_not_written_into():
     for y in MATRIX_FORMS.values():
         if sp.issparse(y):
@@ -200,6 +227,8 @@ REFUSED = {
     "complex": ([1j, 2], "Complex data not supported"),
     "a complex matrix": (np.eye(2) * 1j, "Complex data not supported"),
     "complex sparse": (sp.csr_array(np.eye(2) * 1j), "Complex data not supported"),
+    "masked": (np.ma.masked_equal([1, 2, 1], 2), "Masked arrays are not supported"),
+    "a masked matrix": (np.ma.array(np.eye(2)), "Masked arrays are not supported"),
     "three dimensions": (np.zeros((2, 2, 2)), r"got an array of shape \(2, 2, 2\)"),
     "deep lists": ([[[1, 2], [3, 4]]], r"got an array of shape \(1, 2, 2\)"),
     "a number": (3, r"got an array of shape \(\)"),

@@ -362,6 +362,20 @@ def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
         np.testing.assert_array_equal(of_scores.loadings[name], values)
 
 
+@pytest.mark.parametrize(
+    ("view", "names", "message"),
+    [
+        ("view0", ["a"], "must name all .* features of view 'view0', got 1 names"),
+        ("view0", ["a"] * 999, "must name all .* features of view 'view0', got 999 names"),
+        ("smell", ["a"], "feature_names has the view 'smell'; the views are"),
+    ],
+)
+def test_feature_names_of_other_features_are_refused(view, names, message):
+    views = make_gaussian_views(50, random_state=0).views
+    with pytest.raises(ValueError, match=message):
+        plot_loadings(CCA(2).fit(views), views, feature_names={view: names})
+
+
 def test_given_feature_names_are_used(cca, views):
     names = {"view0": list("abcde"), "view1": list("fghi")}
     ax = plot_loadings(cca, views, feature_names=names)

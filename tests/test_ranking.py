@@ -10,7 +10,9 @@ from pathlib import Path
 from threading import Barrier
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
@@ -24,6 +26,7 @@ from mvcca.retrieval import (
     average_precision,
     by_labels,
     by_pairs,
+    evaluate_retrieval,
     ranks,
     score_blocks,
     top_k,
@@ -468,3 +471,68 @@ def test_ranking_loads_numba_only_to_search():
         env={**os.environ, "PYTHONPATH": str(Path(mvcca.__file__).parents[1])},
     )
     assert answer.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.uint8, float, list, sp.csr_array, sp.coo_matrix])
+@pytest.mark.parametrize("k", [None, 7])
+def test_relevance_may_be_a_matrix(form, k):
+    queries, gallery, given = rows(30), rows(40, seed=1), np.random.default_rng(2).random((30, 40))
+    relevant = given < 0.1
+    matrix = relevant.astype(float) if form is float else form(relevant)
+    scores = queries @ gallery.T
+    found = ranks(queries, gallery, matrix, metric="inner")
+    np.testing.assert_array_equal(found, measures.relevant_ranks(scores, relevant))
+    found = average_precision(queries, gallery, matrix, k=k, metric="inner")
+    np.testing.assert_allclose(found, measures.average_precision(scores, relevant, k=k))
+
+
+@pytest.mark.parametrize(
+    ("relevance", "message"),
+    [
+        (np.full((3, 3), 0.5), r"boolean matrix of shape .*got float64 of shape"),
+        (np.ones(3, dtype=bool), r"boolean matrix .*got bool of shape \(3,\)"),
+        (np.ones((3, 2), dtype=bool), "of 3 queries and 2 gallery rows, got 3 and 3"),
+        (np.ma.array(np.eye(3)), "Masked arrays are not supported"),
+        ("labels", "boolean matrix"),
+    ],
+)
+def test_what_is_no_relevance_is_refused(relevance, message):
+    with pytest.raises(ValueError, match=message):
+        ranks(rows(3), rows(3), relevance)
+
+
+@pytest.mark.parametrize("measure", [ranks, average_precision])
+@pytest.mark.parametrize("relevance", [None, by_pairs(6, 6)], ids=["default", "by pairs"])
+def test_pairs_leave_nothing_relevant_without_the_query_itself(measure, relevance):
+    X = rows(6)
+    with pytest.raises(ValueError, match=r"nothing is relevant by pairs.*by_labels"):
+        measure(X, X, relevance, exclude_self=True)
+    classes = [0, 0, 0, 1, 1, 1]
+    assert np.isfinite(measure(X, X, by_labels(classes, classes), exclude_self=True)).all()
+
+
+def test_labels_of_queries_and_gallery_without_a_name_in_common_are_refused():
+    with pytest.raises(ValueError, match=r"'cat', 'dog'\) have nothing in common .*'Katze'"):
+        by_labels(["cat", "dog"], ["Katze", "Hund", "Katze"])
+    scores = {"image": rows(4), "text": rows(6, seed=1)}
+    labels = {"image": ["cat", "dog"] * 2, "text": ["Katze", "Hund"] * 3}
+    with pytest.raises(ValueError, match="have nothing in common"):
+        evaluate_retrieval(scores, labels)
+    assert evaluate_retrieval(scores, labels, directions="within").mean()["map@50"] > 0
+
+
+def test_masked_scores_are_refused():
+    with pytest.raises(ValueError, match="Masked arrays are not supported"):
+        ranks(rows(3), np.ma.array(rows(3)))
+
+
+def test_labels_of_other_objects_are_not_evaluated():
+    ids = list("abcdef")
+    scores = {name: pd.DataFrame(rows(6, seed=seed), index=ids) for seed, name in enumerate("pq")}
+    labels = pd.Series([0, 0, 1, 1, 2, 2], index=ids)
+    expected = evaluate_retrieval(scores, labels).mean()
+    assert evaluate_retrieval(scores, labels.to_numpy()).mean() == expected
+    turned = labels.iloc[::-1]
+    for y in (turned, {"p": labels, "q": turned}):
+        with pytest.raises(ValueError, match="have the same labels in a different order"):
+            evaluate_retrieval(scores, y)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.utils import resample, shuffle
 
-from mvcca import Views
+from mvcca import MLCCA, Views
 from mvcca.views import as_views, holds_views, in_same_container
 
 RNG = np.random.default_rng(0)
@@ -292,6 +292,117 @@ def test_nothing_here_writes_into_the_matrices():
     views.concatenate([views, views])
     np.testing.assert_array_equal(image, IMAGE)
     np.testing.assert_array_equal(text.toarray(), before)
+
+
+# ---- row labels ----------------------------------------------------------------------------------
+
+NAMED = pd.DataFrame(IMAGE, index=list("uvwxyz"))
+
+
+def test_aligned_views_pair_rows_by_label_and_keep_what_is_seen_once():
+    text = pd.DataFrame(TEXT[:4], index=list("xaub"))
+    views = Views.aligned({"image": NAMED, "text": text})
+    assert views.ids.tolist() == list("uvwxyzab")
+    for label, pattern in zip(views.ids, views.pattern, strict=True):
+        names = [name for name, frame in (("image", NAMED), ("text", text)) if label in frame.index]
+        assert pattern == "+".join(names)
+    both = views[views.seen.all(axis=1)]
+    assert both.ids.tolist() == ["u", "x"]
+    np.testing.assert_array_equal(both["image"], NAMED.loc[["u", "x"]])
+    np.testing.assert_array_equal(both["text"], text.loc[["u", "x"]])
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, lambda columns: pl.DataFrame(columns)], ids=["pandas", "polars"]
+)
+@pytest.mark.parametrize("ids", [["p", "q", "r"], [7, 3, 5]], ids=["names", "numbers"])
+def test_views_are_aligned_on_a_column_that_is_no_feature(frame, ids):
+    image = frame({"id": ids, "red": [1.0, 2.0, 3.0]})
+    text = frame({"length": [30.0, 10.0, 20.0], "id": [ids[2], ids[0], ids[1]]})
+    views = Views.aligned([image, text], on="id")
+    assert views.ids.tolist() == ids
+    assert views.widths == {"view0": 1, "view1": 1}
+    np.testing.assert_array_equal(np.asarray(views["view1"]), [[10.0], [20.0], [30.0]])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
+        pd.to_datetime(["2024-03-01", "2024-01-01", "2024-02-01"]),
+        pd.CategoricalIndex(["x", "z", "y"]),
+        pd.Index([2.5, 0.5, 1.5]),
+    ],
+    ids=lambda index: type(index).__name__,
+)
+def test_row_labels_of_every_type_are_compared_and_aligned(index):
+    image = pd.DataFrame({"red": [1.0, 2.0, 3.0]}, index=index)
+    text = pd.DataFrame({"length": [10.0, 20.0, 30.0]}, index=index).iloc[[2, 0, 1]]
+    with pytest.raises(ValueError, match="the same labels in a different order: row 0 is "):
+        Views([image, text])
+    views = Views.aligned([image, text])
+    np.testing.assert_array_equal(views["view1"], [[10.0], [20.0], [30.0]])
+    y = pd.Series([1, 2, 3], index=index)
+    assert MLCCA(1).fit(views, y.loc[image.index]).n_components_ == 1
+    with pytest.raises(ValueError, match="y and the views have the same labels"):
+        MLCCA(1).fit(views, y.iloc[::-1])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "on", "message"),
+    [
+        ([NAMED, TEXT], None, "View 'view1' has no row labels to align by.*got ndarray.*on="),
+        ([pl.DataFrame({"a": [1.0]})], None, "View 'view0' has no row labels to align by"),
+        ([NAMED.rename({"v": "u"})], None, "View 'view0' has several rows with the label 'u'"),
+        ([NAMED.rename({"v": None})], None, "no row labels.*misses none"),
+        ([NAMED], "id", "View 'view0' has no column 'id'"),
+        ([TEXT], "id", "View 'view0' has no column 'id'"),
+        ([pl.DataFrame({"id": ["a", None]})], "id", "rows without a label in column 'id'"),
+    ],
+)
+def test_what_cannot_be_aligned_is_refused(blocks, on, message):
+    with pytest.raises(ValueError, match=message):
+        Views.aligned(blocks, on)
+
+
+def test_row_labels_go_with_the_objects():
+    views = Views({"image": NAMED, "text": TEXT})
+    assert views.ids.tolist() == list("uvwxyz")
+    kept = views.select(["text"]).replace({"text": TEXT[:, :1]}).add("more", IMAGE).in_memory()
+    assert kept[[4, 1]].ids.tolist() == ["y", "v"]
+    assert Views.concatenate([views[:2], views[4:]]).ids.tolist() == list("uvyz")
+    assert Views.unpaired([NAMED, NAMED[2:]]).ids.tolist() == list("uvwxyzwxyz")
+    assert pickle.loads(pickle.dumps(views)).ids.tolist() == list("uvwxyz")
+    assert Views([IMAGE]).ids is Views([NAMED, NAMED], np.c_[:6, :6]).ids is None
+    turned = NAMED.iloc[::-1]
+    for change in (lambda: views.add("more", turned), lambda: views.replace({"text": turned})):
+        with pytest.raises(ValueError, match="the objects have the same labels in a different"):
+            change()
+
+
+def test_default_row_labels_are_positions_and_go_with_any_others():
+    default = pd.DataFrame(IMAGE)
+    assert Views([default, NAMED]).ids.tolist() == list("uvwxyz")
+    views = Views([default, default.copy()])
+    assert views[[3, 1]].ids is None
+    halves = default.iloc[3:], default.iloc[:3]
+    np.testing.assert_array_equal(Views(list(halves))["view0"], IMAGE[3:])
+    with pytest.raises(ValueError, match="different labels: row 0 is '3' and '4'"):
+        Views([default.iloc[3:5], default.iloc[4:]])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "advice"),
+    [
+        ([(9, 2), (3, 9)], "Rows are objects, so transpose 'view1': they are columns there"),
+        ([(2, 9), (3, 9)], "Rows are objects, so transpose 'view0', 'view1'"),
+        ([(9, 4), (4, 3)], "Use Views.unpaired if"),
+        ([(9, 4), (8, 9)], "Rows are objects, so transpose 'view1'"),
+    ],
+)
+def test_transposed_matrices_are_told_so(shapes, advice):
+    with pytest.raises(ValueError, match=advice):
+        Views([np.ones(shape) for shape in shapes])
 
 
 # ---- what it refuses -----------------------------------------------------------------------------

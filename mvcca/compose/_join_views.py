@@ -13,8 +13,9 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca._containers import column_labels, reject_masks
 from mvcca.base import OutputContainerMixin
-from mvcca.validation import FLOATS, check_column_names, column_names, of_view, reject_masks
+from mvcca.validation import FLOATS, check_column_names, of_view
 from mvcca.views import Views, as_views, holds_views
 
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
@@ -98,7 +99,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         self.n_features_in_ = views.shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
         self._widths = views.widths
-        self._columns = {name: column_names(block) for name, block in views.items()}
+        self._columns = {name: column_labels(block) for name, block in views.items()}
         return self
 
     def transform(self, X: Any) -> Any:
@@ -163,7 +164,10 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
     def _names_of(self, view: str, input_features: Any) -> tuple[str, ...]:
         width = self._widths[view]
         if input_features is None:
-            return self._columns[view] or tuple(f"x{i}" for i in range(width))
+            columns = self._columns[view] or range(width)
+            return tuple(
+                name if isinstance(name, str) else f"x{i}" for i, name in enumerate(columns)
+            )
         if len(input_features) != width:
             raise ValueError(
                 f"input_features should name the {width} columns of view {view!r}, got "

@@ -13,8 +13,9 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca._containers import reject_masks
 from mvcca.base import OutputContainerMixin
-from mvcca.validation import is_per_view, labels_by_view, of_view, reject_masks
+from mvcca.validation import is_per_view, labels_by_view, of_view
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
 
 

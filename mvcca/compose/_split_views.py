@@ -10,8 +10,9 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca._containers import reject_masks
 from mvcca.base import OutputContainerMixin
-from mvcca.validation import column_names, reject_masks
+from mvcca.validation import column_names
 from mvcca.views import Views, holds_views
 
 

@@ -73,6 +73,7 @@ class DCCA(DeepEstimator):
         Whose weights these are.
     weights_ : dict of str to ndarray, shape (n_scores, n_components_)
         Of the linear CCA.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_scores,)
         Training means of the networks' outputs.
     canonical_correlations_ : ndarray, shape (n_components_,)

@@ -96,6 +96,7 @@ class KCCA(MVCCA):
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         α of the landmarks, in the order of ``feature_maps_[name].landmarks``; weights of the
         Fourier features.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means of k(x, z_j), or of the Fourier features.
     feature_maps_ : dict of str to LandmarkFeatures or FourierFeatures

@@ -72,6 +72,7 @@ class NCCA(MultiViewEstimator):
     ----------
     weights_ : dict of str to ndarray, shape (n_objects, n_components_)
         √n (D_yᵀ diag(b) V) / σ of the first view, √n (D_xᵀ diag(a) U) / σ of the second.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     normalizers_ : dict of str to ndarray, shape (n_objects,)
         D_yᵀ b of the first view, D_xᵀ a of the second.
     smoothers_ : dict of str to Smoother

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mvcca.linear._mvcca import MVCCA
-from mvcca.views import holds_views
 
 
 class CCA(MVCCA):
@@ -33,6 +32,7 @@ class CCA(MVCCA):
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         A and B, by view name ("X" and "y" where two lone matrices were fitted).
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     canonical_correlations_ : ndarray, shape (n_components_,)
@@ -81,8 +81,3 @@ class CCA(MVCCA):
     ) -> None:
         self.n_components = n_components
         self.reg = reg
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to X (and y), then project both; two lone matrices give a tuple."""
-        second = None if holds_views(X) else y
-        return self.fit(X, y, **fit_params).transform(X, second)

@@ -76,6 +76,7 @@ class CMOLRS(LinearEstimator):
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         A_p in the units of the features, by view name.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)

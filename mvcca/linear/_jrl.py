@@ -107,6 +107,7 @@ class JRL(LinearEstimator):
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         P_p in the units of the features, by view name. What is dropped keeps weights of about 1e-6
         of the largest: norms are smoothed by that much.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the labelled rows.
     labels_ : ndarray, shape (n_components_,)

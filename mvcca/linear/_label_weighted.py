@@ -53,7 +53,8 @@ class LabelledViews:
             for name, code in self.codes.items()
         ]
         nothing = np.empty((len(self.table), 0))
-        return LabelSums(self.table, {}, np.column_stack(counts), nothing, nothing.dtype)
+        widths = dict.fromkeys(self.codes, 0)
+        return LabelSums(self.table, widths, np.column_stack(counts), nothing, nothing.dtype)
 
     def object_weights(self) -> np.ndarray:
         return np.ones(len(self.views)) if self.weights is None else self.weights

@@ -15,7 +15,7 @@ from mvcca.linalg import Rotation
 from mvcca.linear._constraint import check_variances, variances_within
 from mvcca.linear._estimator import LinearEstimator
 from mvcca.linear._group_sparse import GroupSparse
-from mvcca.linear._label_checks import check_label_vectors
+from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
 from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._reg import positive_reg, reg_of_names, reg_of_rows
 from mvcca.linear._rotations import in_row_space, means_of_features
@@ -57,6 +57,7 @@ class LGCFL(LinearEstimator):
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         U_p by view name. What is dropped keeps weights of about 1e-6 of the largest: norms are
         smoothed by that much.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     labels_ : ndarray, shape (n_components_,)
@@ -143,6 +144,7 @@ class LGCFL(LinearEstimator):
         """
         self._validate_params()
         views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
+        check_shared_labels(table, codes)
         reg = positive_reg(reg_of_rows(self.reg, views))
         rows, rotations = in_row_space(views, weights, reg)
         statistic = LabelStatistic.of(rows, table, codes, weights, with_moments=True)

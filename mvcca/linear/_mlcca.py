@@ -18,7 +18,7 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._blocks import blocks_between
 from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_label_vectors
+from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
     LabelledViews,
@@ -108,6 +108,7 @@ class MLCCA(LabelWeightedEstimator):
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         One map per view, by name.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means (plain, not weighted).
     eigenvalues_ : ndarray, shape (n_components_,)
@@ -209,7 +210,9 @@ class MLCCA(LabelWeightedEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        self._fit(_LabelledRows(*self._open_supervised_fit(X, y, sample_weight)))
+        rows = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight))
+        check_shared_labels(rows.table, rows.codes)
+        self._fit(rows)
         self._statistic = None
         return self
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from mvcca._containers import check_same_rows, row_labels
 from mvcca.base import all_or_nothing
 from mvcca.labels import encode_labels
 from mvcca.linear._estimator import LinearEstimator
@@ -44,6 +45,7 @@ class MVCCA(LinearEstimator):
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         One map per view, by name.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
@@ -199,6 +201,7 @@ def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:
     table, codes = encode_labels(y)
     if len(codes) != len(views):
         raise ValueError(f"Expected labels of {len(views)} objects, got {len(codes)}.")
+    check_same_rows("y", row_labels(y), "the views", views.ids)
     vectors = table.vectors[codes]
     if table.is_binary:
         vectors = csr_array(vectors, dtype=np.float64)

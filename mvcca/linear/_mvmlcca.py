@@ -15,7 +15,7 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._blocks import blocks_between, blocks_within
 from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_label_vectors
+from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
 from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
@@ -80,6 +80,7 @@ class MVMLCCA(LabelWeightedEstimator):
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         One map per view, by name, with Σ_p w_pᵀ (B_p + r_p I) w_p = n_views.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
@@ -185,6 +186,7 @@ class MVMLCCA(LabelWeightedEstimator):
         """
         self._validate_params()
         data = LabelledViews(*self._open_supervised_fit(X, y, sample_weight))
+        check_shared_labels(data.table, data.codes)
         reg = reg_of_rows(self.reg, data.views, data.weights)
         check_label_vectors(data.counts())
         data, rotations = data.in_row_space(reg)

@@ -69,6 +69,7 @@ class PLS(LinearEstimator):
         What centred rows are multiplied by to give scores, scaling included; where views are
         deflated these are the *rotations* W (PᵀW)⁺ of the literature. Of the second view under
         "regression" they are Q (QᵀQ)⁺: its scores are the least squares solution T of Ȳ ≈ T Qᵀ.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
@@ -236,6 +237,7 @@ class CFA(PLS):
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
         A and B, by view name ("X" and "y" where two lone matrices were fitted); more views are
         joined as in `PLS`.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)

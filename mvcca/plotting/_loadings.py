@@ -146,7 +146,8 @@ class LoadingsDisplay:
         Raises
         ------
         ValueError
-            If `kind` is unknown, or does not go with `components`.
+            If `kind` is unknown, or does not go with `components`; if `feature_names` names an
+            unknown view, or not all features of one.
         """
         if kind not in ("bar", "circle"):
             raise ValueError(f"kind must be 'bar' or 'circle', got {kind!r}.")
@@ -227,6 +228,16 @@ class LoadingsDisplay:
 
     def _names(self) -> list[str]:
         given = self.feature_names or {}
+        for name, names in given.items():
+            if name not in self.loadings:
+                raise ValueError(
+                    f"feature_names has the view {name!r}; the views are {list(self.loadings)}."
+                )
+            if len(names) != len(self.loadings[name]):
+                raise ValueError(
+                    f"feature_names must name all {len(self.loadings[name])} features of view "
+                    f"{name!r}, got {len(names)} names."
+                )
         return [
             str(given[name][j]) if name in given else f"{name} {j}"
             for name, values in self.loadings.items()

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import issparse
 
-from mvcca.labels import encode_labels, indicator_matrices
+from mvcca._containers import check_same_rows, row_labels
+from mvcca.labels import LabelTable, encode_label_sets
 from mvcca.measures import unit_rows
 from mvcca.retrieval.metrics import checked_rows
 from mvcca.views import Views, as_views
@@ -29,7 +30,7 @@ class Collection:
         The projected rows of each view.
     objects : dict of str to ndarray of int, shape (n_rows,)
         The object that each row shows; rows of two views with the same object are paired.
-    label_sets : csr_array of 0/1 or None, shape (n_distinct, n_labels)
+    label_sets : LabelTable or None
         Distinct label sets.
     codes : dict of str to ndarray of int, shape (n_rows,)
         The label set of each row; empty without labels.
@@ -37,7 +38,7 @@ class Collection:
 
     rows: dict[str, np.ndarray]
     objects: dict[str, np.ndarray]
-    label_sets: csr_array | None
+    label_sets: LabelTable | None
     codes: dict[str, np.ndarray]
 
     @classmethod
@@ -49,6 +50,7 @@ class Collection:
             views = as_views(scores, unpaired=per_view).in_memory()
             objects = {name: views.objects(name) for name in views.names}
             blocks = dict(views.items())
+            _check_rows_of_labels(labels, views)
         else:
             blocks = scores
         rows = {name: checked_rows(block, f"view {name!r}") for name, block in blocks.items()}
@@ -109,6 +111,16 @@ def joint_scores(scores: Any, names: Sequence[str], normalize: bool = False) -> 
     return collection.joint(names)[0]
 
 
+def _check_rows_of_labels(labels: Any, views: Views) -> None:
+    """Refuse labels whose index says that they are those of other objects."""
+    if not isinstance(labels, Mapping) or issparse(labels):
+        check_same_rows("the labels", row_labels(labels), "the views", views.ids)
+        return
+    for name in views.names:
+        own = row_labels(labels.get(name))
+        check_same_rows(f"the labels of view {name!r}", own, f"view {name!r}", views.ids_of(name))
+
+
 def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:
     """Objects of the rows of a mapping whose heights are multiples of the least one."""
     if not isinstance(scores, Mapping) or issparse(scores) or isinstance(scores, Views):
@@ -126,28 +138,25 @@ def _height(block: Any) -> int:
 
 def _codes_of_objects(
     labels: Any, objects: Mapping[str, np.ndarray]
-) -> tuple[csr_array, dict[str, np.ndarray]]:
-    table, codes = encode_labels(indicator_matrices(labels)[0])
+) -> tuple[LabelTable, dict[str, np.ndarray]]:
+    table, [codes] = encode_label_sets(labels)
     n_objects = 1 + max(int(o.max(initial=-1)) for o in objects.values())
     if len(codes) != n_objects:
         raise ValueError(
             f"Expected labels of {n_objects} objects, got {len(codes)}. Labels that differ "
             "between views are passed as a mapping by view name."
         )
-    return table.vectors, {name: codes[rows] for name, rows in objects.items()}
+    return table, {name: codes[rows] for name, rows in objects.items()}
 
 
 def _codes_of_views(
     labels: Mapping[str, Any], rows: Mapping[str, np.ndarray]
-) -> tuple[csr_array, dict[str, np.ndarray]]:
+) -> tuple[LabelTable, dict[str, np.ndarray]]:
     if set(labels) != set(rows):
         raise ValueError(f"Expected labels of the views {list(rows)}, got {list(labels)}.")
-    indicators = indicator_matrices(*(labels[name] for name in rows))
-    for (name, block), indicator in zip(rows.items(), indicators, strict=True):
-        if indicator.shape[0] != len(block):
-            raise ValueError(
-                f"View {name!r} has {len(block)} rows but {indicator.shape[0]} labels."
-            )
-    table, codes = encode_labels(csr_array(vstack(indicators, format="csr")))
-    ends = np.cumsum([len(block) for block in rows.values()])
-    return table.vectors, dict(zip(rows, np.split(codes, ends[:-1]), strict=True))
+    table, of_each = encode_label_sets(*(labels[name] for name in rows))
+    codes = dict(zip(rows, of_each, strict=True))
+    for name, block in rows.items():
+        if len(codes[name]) != len(block):
+            raise ValueError(f"View {name!r} has {len(block)} rows but {len(codes[name])} labels.")
+    return table, codes

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._backend import at_home, is_device_array
+from mvcca._containers import reject_masks
 from mvcca.measures import unit_rows
 
 Metric = Literal["cosine", "euclidean", "inner"]
@@ -109,6 +110,7 @@ def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None) -> np.ndar
     """Finite numbers in a C-contiguous matrix of float32 or float64, at home."""
     if issparse(rows):
         raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
+    reject_masks(rows)
     values = np.asarray(at_home(rows))
     if values.ndim != 2:
         raise ValueError(

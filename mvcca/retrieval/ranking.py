@@ -21,7 +21,7 @@ from mvcca.retrieval._blockwise import (
     search,
 )
 from mvcca.retrieval.metrics import Gallery, Metric
-from mvcca.retrieval.relevance import Relevance, by_pairs
+from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
 
 
 def top_k(
@@ -64,7 +64,7 @@ def top_k(
 def ranks(
     queries: Any,
     gallery: Any,
-    relevance: Relevance | None = None,
+    relevance: Relevance | Any = None,
     *,
     metric: Metric = "cosine",
     ties: Ties = "average",
@@ -78,8 +78,9 @@ def ranks(
         Projected rows.
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
-    relevance : relevance, optional
-        What `by_pairs` or `by_labels` gives; the default is `by_pairs`.
+    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
+        What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
+        dense or sparse; the default is `by_pairs`.
     metric : {"cosine", "euclidean", "inner"}, default="cosine"
         What is compared.
     ties : {"average", "optimistic", "pessimistic"}, default="average"
@@ -99,13 +100,15 @@ def ranks(
     """
     prepared = Gallery(gallery, metric)
     queries = prepared.queries(queries)
-    return ranks_in(prepared, queries, _checked(relevance, queries, prepared), ties, exclude_self)
+    return ranks_in(
+        prepared, queries, _checked(relevance, queries, prepared, exclude_self), ties, exclude_self
+    )
 
 
 def average_precision(
     queries: Any,
     gallery: Any,
-    relevance: Relevance | None = None,
+    relevance: Relevance | Any = None,
     *,
     k: int | None = None,
     normalizer: Normalizer = "relevant",
@@ -121,8 +124,9 @@ def average_precision(
         Projected rows.
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
-    relevance : relevance, optional
-        What `by_pairs` or `by_labels` gives; the default is `by_pairs`.
+    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
+        What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
+        dense or sparse; the default is `by_pairs`.
     k : int or None, default=None
         Cut-off; None ranks the whole gallery.
     normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
@@ -142,11 +146,12 @@ def average_precision(
     Raises
     ------
     ValueError
-        If shapes do not fit, the gallery is empty or a value is not finite.
+        If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
+        no relevant rows by pairs.
     """
     prepared = Gallery(gallery, metric)
     queries = prepared.queries(queries)
-    relevance = _checked(relevance, queries, prepared)
+    relevance = _checked(relevance, queries, prepared, exclude_self)
     if k is None:
         return average_precision_in(
             prepared, queries, relevance, normalizer, no_relevant, exclude_self
@@ -188,12 +193,21 @@ def score_blocks(
     return ((rows, prepared.products(queries[rows])) for rows in row_blocks(queries, prepared, 4))
 
 
-def _checked(relevance: Relevance | None, queries: np.ndarray, gallery: Gallery) -> Relevance:
+def _checked(
+    relevance: Any, queries: np.ndarray, gallery: Gallery, exclude_self: bool
+) -> Relevance:
     if relevance is None:
-        return by_pairs(len(queries), len(gallery))
+        relevance = by_pairs(len(queries), len(gallery))
+    elif not hasattr(relevance, "of_items"):
+        relevance = GivenRelevance(relevance)
     if relevance.shape != (len(queries), len(gallery)):
         raise ValueError(
             f"Relevance is of {relevance.shape[0]} queries and {relevance.shape[1]} gallery rows, "
             f"got {len(queries)} and {len(gallery)}."
+        )
+    if exclude_self and isinstance(relevance, SameObject) and relevance.is_self_only():
+        raise ValueError(
+            "With exclude_self=True nothing is relevant by pairs: the only row paired with a query "
+            "is the query itself. Pass relevance=by_labels(y, y), or a boolean matrix."
         )
     return relevance

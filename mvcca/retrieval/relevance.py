@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 
-from mvcca.labels import encode_labels, indicator_matrices
+from mvcca._containers import few, reject_masks
+from mvcca.labels import LabelTable, encode_label_sets, label_names
 
 RelevanceBy = Literal["pairs", "labels"]
 
@@ -56,21 +57,32 @@ class SameObject:
         objects = self._queries[queries]
         return objects[:, None] == self._gallery[items], np.diff(self._shown.indptr)[objects]
 
+    def is_self_only(self) -> bool:
+        """Whether no object has several gallery rows, so that nothing is left without the query."""
+        return bool((np.diff(self._shown.indptr) <= 1).all())
+
 
 class SharedLabel:
     """Items that share at least one label with the query are relevant.
 
     Parameters
     ----------
-    vectors : csr_array of 0/1, shape (n_distinct, n_labels)
+    table : LabelTable
         Distinct label sets; an empty one is relevant to nothing.
     query_codes, gallery_codes : array of int, shapes (n_queries,) and (n_gallery,)
         The label set of each row.
+
+    Raises
+    ------
+    ValueError
+        If queries and gallery have labels, but none in common.
     """
 
     def __init__(
-        self, vectors: csr_array, query_codes: np.ndarray, gallery_codes: np.ndarray
+        self, table: LabelTable, query_codes: np.ndarray, gallery_codes: np.ndarray
     ) -> None:
+        _check_shared(label_names(table, query_codes), label_names(table, gallery_codes))
+        vectors = table.vectors
         # BLAS is fastest for few labels; it takes floats, which hold these counts exactly.
         few = vectors.shape[1] <= _FEW_LABELS
         self._vectors = vectors.toarray().astype(np.float32) if few else vectors.astype(np.int32)
@@ -92,6 +104,45 @@ class SharedLabel:
         """Whether each query shares a label with each distinct label set."""
         counts = self._vectors[self._queries[queries]] @ self._vectors.T
         return (counts.toarray() if issparse(counts) else counts) > 0
+
+
+class GivenRelevance:
+    """Relevance as a matrix.
+
+    Parameters
+    ----------
+    matrix : array-like or sparse matrix of bool or 0/1, shape (n_queries, n_gallery)
+        Whether a gallery row is relevant to a query.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is masked, is not two-dimensional, or holds anything but 0 and 1.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        reject_masks(matrix)
+        values = csr_array(matrix) if issparse(matrix) else np.asarray(matrix)
+        if (
+            values.ndim != 2
+            or not np.isin(values.data if issparse(values) else values, (0, 1)).all()
+        ):
+            raise ValueError(
+                "Expected relevance from by_pairs or by_labels, or a boolean matrix of shape "
+                f"(n_queries, n_gallery), got {values.dtype} of shape {values.shape}."
+            )
+        self._matrix = values.astype(bool)
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def of(self, queries: slice) -> Any:
+        """Rows of the matrix."""
+        return self._matrix[queries]
+
+    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Relevance of items of each query, and how many gallery rows are relevant to it."""
+        rows = self.of(queries)
+        rows = rows.toarray() if issparse(rows) else rows
+        return np.take_along_axis(rows, items, axis=1), rows.sum(axis=1)
 
 
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
@@ -143,8 +194,15 @@ def by_labels(query_labels: Any, gallery_labels: Any) -> SharedLabel:
     Raises
     ------
     ValueError
-        If labels are real-valued vectors, or of two kinds.
+        If labels are real-valued vectors, of two kinds, or have nothing in common.
     """
-    queries, gallery = indicator_matrices(query_labels, gallery_labels)
-    table, codes = encode_labels(vstack([queries, gallery], format="csr"))
-    return SharedLabel(table.vectors, codes[: queries.shape[0]], codes[queries.shape[0] :])
+    table, (queries, gallery) = encode_label_sets(query_labels, gallery_labels)
+    return SharedLabel(table, queries, gallery)
+
+
+def _check_shared(queries: list[Any], gallery: list[Any]) -> None:
+    if queries and gallery and set(gallery).isdisjoint(queries):
+        raise ValueError(
+            f"The labels of the queries ({few(queries)}) have nothing in common with those of the "
+            f"gallery ({few(gallery)}), so nothing is relevant. Use the same names on both sides."
+        )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mvcca._containers import reject_masks
 from mvcca._warnings import warn
 from mvcca.sources._row_source import RowSource, SourceError
 from mvcca.sources._selection import as_index, as_positions
@@ -28,6 +29,7 @@ class DaskRows(RowSource):
                 f"A Dask array of shape {array.shape} does not know its number of rows. Call "
                 "array.compute_chunk_sizes() first."
             )
+        reject_masks(array._meta)
         self.is_sparse = issparse(array._meta)
         if not self.is_sparse and not isinstance(array._meta, np.ndarray):
             raise SourceError(
@@ -40,6 +42,7 @@ class DaskRows(RowSource):
     def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray | csr_array]:
         for start, stop in runs:
             block = self.array[start:stop].compute()
+            reject_masks(block)
             if self.is_sparse:
                 yield csr_array(block, dtype=self.dtype)
             else:
@@ -61,6 +64,7 @@ class DaskRows(RowSource):
 
 def _as_block(chunk: Any, _: int, dtype: np.dtype) -> np.ndarray | csr_array:
     """A chunk to be looked at only."""
+    reject_masks(chunk)
     if issparse(chunk):
         return csr_array(chunk, dtype=dtype)
     return np.asarray(chunk, dtype=dtype, order="C")
