@@ -18,9 +18,10 @@ class DCCA(DeepEstimator):
 
     Finds one network f_p per view such that the views of an object correlate [1]_,
 
-        max Σ_{p<q} Σ_i s_i(T_pq),   T_pq = (Σ_pp + r_p I)^(-1/2) Σ_pq (Σ_qq + r_q I)^(-1/2),
+        max Σ_{p<q} Σ_i s_i(T_pq),   T_pq = S_p^(-1/2) Σ_pq S_q^(-1/2),   S_p = Σ_pp + r_p v_p I,
 
-    with the covariances Σ of the networks' outputs over a batch: the sum of canonical correlations.
+    with the covariances Σ of the networks' outputs over a batch and their mean variances
+    v_p = tr(Σ_pp) / k: the sum of canonical correlations.
     (Some code maximises Σ s_i², or takes the smallest s_i.) Once trained, linear CCA (`MVCCA` of
     more than two views) is fitted in float64 to what the networks make of all training rows, and
     its scores are the model's.
@@ -36,8 +37,9 @@ class DCCA(DeepEstimator):
         Networks of your own, by view or in order of the views, in place of those: any
         `torch.nn.Module` from rows to (n_rows, n_scores). Copies of them are trained.
     reg : float or mapping of str to float, default=1e-4
-        Ridge r_p, of the batch's covariances and in the linear CCA, in units of the scores'
-        variance.
+        Ridge r_p in units of the mean variance v_p of the view's network outputs, both in the loss
+        and in the linear CCA, so that rescaling the outputs changes neither. A published absolute
+        ridge is r_p v_p; with batch norm at the output, as by default, v_p is 1.
     batch_size : int, default=750
         Rows of a batch; all, if there are fewer. Fewer than 8 rows per component are too few.
     max_epochs : int, default=100

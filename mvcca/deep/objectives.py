@@ -59,7 +59,7 @@ class TraceNormLoss(nn.Module):
     Parameters
     ----------
     reg : float or mapping of str to float, default=1e-4
-        Ridge on every view's covariance, or by view.
+        Ridge on every view's covariance in units of its mean variance, or by view.
 
     Raises
     ------
