@@ -125,7 +125,7 @@ def _with_ridge(S: Tensor, reg: float) -> Tensor:
 
 
 def _factor(F: Tensor, reg: float) -> Tensor:
-    """L with L Lᵀ = Σ + reg v I; I for scores that do not vary at all, which correlate with none."""
+    """L with L Lᵀ = Σ + reg v I; the identity for scores that do not vary at all."""
     S = _with_ridge(_product(F, F), reg)
     return _cholesky(torch.where(S.any(), S, torch.eye(len(S), dtype=S.dtype, device=S.device)))
 

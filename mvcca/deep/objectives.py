@@ -43,7 +43,8 @@ class Batch:
     views : dict of str to Tensor, shape (n_rows, n_features)
         The rows themselves.
     rows : ndarray, shape (n_rows,)
-        Their positions among all objects.
+        Their positions among the rows given to `fit`, of which `validation_fraction` sets some
+        aside. In a validation batch from `X_val`, positions among the rows of `X_val`.
     epoch : int
         From 1.
     """
