@@ -64,7 +64,7 @@ def digits() -> Callable[[int], Split]:
 
 def wikipedia() -> Callable[[int], Split]:
     data = fetch_wikipedia()
-    return lambda seed: (data.train.views, data.test.views, data.test.labels)
+    return lambda _: (data.train.views, data.test.views, data.test.labels)
 
 
 def captions() -> Callable[[int], Split]:
@@ -74,7 +74,7 @@ def captions() -> Callable[[int], Split]:
     )
     train = to_vectors.fit_transform(data.train.views.select(["cap0", "cap1"]))
     test = to_vectors.transform(data.test.views.select(["cap0", "cap1"]))
-    return lambda seed: (train, test, data.test.labels)
+    return lambda _: (train, test, data.test.labels)
 
 
 DATA = {  # rows, components, epochs
