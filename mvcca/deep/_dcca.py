@@ -114,6 +114,8 @@ class DCCA(DeepEstimator):
     (True, True)
     """
 
+    _whitens_batches = True
+
     def _objective(
         self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator
     ) -> Objective:

@@ -50,6 +50,7 @@ class DCCAE(DeepEstimator):
     """
 
     _network_parameters = ()  # the decoders have hidden layers, whatever the encoders are
+    _whitens_batches = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepEstimator._parameter_constraints,
         "reconstruction": [Interval(Real, 0, None, closed="left")],

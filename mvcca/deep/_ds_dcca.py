@@ -66,6 +66,7 @@ class DSDCCA(DeepEstimator):
         "scaling",
         "scaling_start",
     )
+    _whitens_batches = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepEstimator._parameter_constraints,
         "scaling_layer_sizes": ["array-like"],

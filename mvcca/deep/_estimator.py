@@ -26,6 +26,7 @@ from mvcca.config import get_config
 from mvcca.deep._checkpoint import Checkpoint
 from mvcca.deep._host import device_named
 from mvcca.deep._identity import identity
+from mvcca.deep._trace_norm import check_enough_rows
 from mvcca.deep._training_state import TrainingState
 from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines, TotalCorrelation
 from mvcca.deep.encoders import Encoders, mlp
@@ -72,6 +73,7 @@ class DeepEstimator(MVCCA):
     monitor = "loss"  # of models in files from before there was a choice
     _network_parameters: tuple[str, ...] = ("hidden_layer_sizes",)  # without a use for `encoders`
     _collapses_by = "training has collapsed: lower learning_rate"
+    _whitens_batches = False  # needs more rows in a batch than components
     _last_batch = "drop"  # what a loss of batch covariances wants
 
     encoders_: dict[str, nn.Module]
@@ -305,6 +307,8 @@ class DeepEstimator(MVCCA):
     def _new_encoders(self, views: Views, generator: torch.Generator) -> Encoders:
         if self.encoders is None:
             hidden = by_view(self, "hidden_layer_sizes", views.names)
+            if self._whitens_batches:
+                check_enough_rows(min(self.batch_size, len(views)), self.n_components)
             n_scores = _width(self.n_components, len(views), len(views.names))
             return Encoders(
                 {

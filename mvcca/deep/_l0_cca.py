@@ -62,6 +62,7 @@ class L0CCA(DeepEstimator):
     """
 
     _collapses_by = "all gates have closed: lower gate_penalty"
+    _whitens_batches = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepEstimator._parameter_constraints,
         "gate_penalty": [Interval(Real, 0, None, closed="left"), Mapping],

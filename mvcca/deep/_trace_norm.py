@@ -76,10 +76,14 @@ def check_rows(F: Tensor, G: Tensor) -> None:
     """A batch with no more rows than scores correlates perfectly, and teaches nothing."""
     if len(F) != len(G):
         raise ValueError(f"Expected as many rows in both views, got {len(F)} and {len(G)}.")
-    widest = max(F.shape[1], G.shape[1])
-    if len(F) <= widest:
+    check_enough_rows(len(F), max(F.shape[1], G.shape[1]))
+
+
+def check_enough_rows(n_rows: int, n_scores: int) -> None:
+    """More rows than scores."""
+    if n_rows <= n_scores:
         raise ValueError(
-            f"A batch of {len(F)} rows says nothing about the correlations of {widest} scores: "
+            f"A batch of {n_rows} rows says nothing about the correlations of {n_scores} scores: "
             "those of a batch are all 1. Give larger batches (8 rows per score or more), or ask "
             "for fewer components."
         )
