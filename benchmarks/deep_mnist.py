@@ -5,9 +5,10 @@
 
 The first prints a row per method, as RESULTS.md keeps it, with the published figure (100 epochs)
 beside it; with --every also the figures of the epochs on the way, from a linear CCA fitted to what
-the networks make of all training images then. The weights are those of the lowest loss on the
-10,000 validation images. The second times an epoch of DCCA beside a bare torch loop that takes the
-same steps, and beside cca-zoo's DCCA where `python benchmarks/peers --install` has installed it.
+the networks make of all training images then. The weights are those of the best epoch on the
+10,000 validation images by the method's default `monitor`. The second
+times an epoch of DCCA beside a bare torch loop that takes the same steps, and beside cca-zoo's DCCA
+where `python benchmarks/peers --install` has installed it.
 Needs mnist.npz in the folder that MVCCA_DATA names.
 """
 

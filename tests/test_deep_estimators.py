@@ -29,7 +29,7 @@ from mvcca.deep import (  # noqa: E402
     SoftCCA,
     SoftHGR,
 )
-from mvcca.deep.callbacks import Callback  # noqa: E402
+from mvcca.deep.callbacks import Callback, TotalCorrelation  # noqa: E402
 from mvcca.deep.layers import DynamicallyScaledLinear  # noqa: E402
 from mvcca.measures import column_correlations  # noqa: E402
 
@@ -224,6 +224,14 @@ def test_rows_are_scored_one_by_one_as_all_together():
         assert_same_scores(model.transform(X), clone(one_of_them).fit(X).transform(X), 1e-4)
 
 
+@every_estimator
+def test_unpaired_views_are_refused_without_advice_to_fit_no_rows(estimator):
+    unpaired = Views.unpaired(blocks())
+    with pytest.raises(ValueError, match=r"160 of 160 are seen in some only\. MLCCA and") as error:
+        clone(estimator).fit(unpaired)
+    assert "seen.all" not in str(error.value)
+
+
 def test_objects_seen_in_one_view_only_are_refused():
     X = blocks()
     index = np.arange(80)[:, None].repeat(2, axis=1)
@@ -238,8 +246,44 @@ def test_objects_seen_in_one_view_only_are_refused():
 def test_a_fraction_of_rows_set_aside_is_validation():
     model = clone(one_of_them).set_params(validation_fraction=0.25).fit(blocks())
     assert np.isfinite(model.history_["valid_loss"]).all()
-    assert model.best_epoch_ == 1 + model.history_["valid_loss"].argmin()
+    assert model.best_epoch_ == 1 + model.history_["valid_total_correlation"].argmax()
+    by_loss = clone(one_of_them).set_params(validation_fraction=0.25, monitor="loss", max_epochs=9)
+    history = by_loss.fit(blocks()).history_
+    assert by_loss.best_epoch_ == 1 + history["valid_loss"].argmin()
+    assert "valid_total_correlation" not in history
     assert "valid_loss" not in clone(one_of_them).fit(blocks()).history_
+
+
+def test_a_loss_whose_scale_drifts_does_not_keep_an_untrained_epoch():
+    views = make_nonlinear_views(900, random_state=0).views
+    train, test = views[:600], views[600:]
+    options = {**NONLINEAR, "hidden_layer_sizes": (16, 16), "learning_rate": 1e-3}
+
+    class Drifting(nn.Module):
+        """The distance of views; in evaluation it grows with every epoch."""
+
+        def forward(self, scores, batch):
+            return alike(scores, batch) + (0.0 if self.training else 10.0 * batch.epoch)
+
+    model = EncoderCCA(1, objective=Drifting(), validation_fraction=0.2, **options).fit(train)
+    assert model.history_["valid_loss"].argmin() == 0
+    assert model.best_epoch_ == 1 + model.history_["valid_total_correlation"].argmax() > 1
+    model.set_params(monitor="loss").fit(train)
+    assert model.best_epoch_ == 1
+    assert model.set_params(monitor="correlation").fit(train).score(test) > 0.9
+
+
+def test_the_correlation_that_is_monitored_is_that_of_the_model():
+    model = clone(one_of_them).set_params(max_epochs=5).fit(blocks(), X_val=blocks(50, seed=1))
+    best = model.history_["valid_total_correlation"][model.best_epoch_ - 1]
+    assert 2 * model.score(blocks(50, seed=1)) == pytest.approx(best, rel=1e-4)
+
+
+def test_a_total_correlation_of_the_users_is_the_one_that_is_monitored():
+    model = clone(one_of_them).set_params(callbacks=[TotalCorrelation(1)], max_epochs=5)
+    history = model.fit(blocks(), X_val=blocks(50, seed=1)).history_
+    assert (history["valid_total_correlation"] <= 1).all()
+    assert model.best_epoch_ == 1 + history["valid_total_correlation"].argmax()
 
 
 def test_given_validation_rows_train_nothing():
@@ -252,7 +296,7 @@ def test_given_validation_rows_train_nothing():
 
 def test_patience_stops_and_wants_validation_rows():
     model = clone(one_of_them).set_params(patience=2, max_epochs=200, learning_rate=0.1)
-    with pytest.raises(ValueError, match="Give X_val to fit, or validation_fraction"):
+    with pytest.raises(ValueError, match=r"EarlyStopping needs validation rows.* X_val, or"):
         model.fit(blocks())
     model.fit(blocks(), X_val=blocks(50, seed=3))
     assert len(model.history_["epoch"]) == model.best_epoch_ + 2 < 200
@@ -336,6 +380,37 @@ def test_hidden_layers_may_differ_by_view():
     assert widths == {"image": [7, 2], "text": [2]}
 
 
+OF_OWN_NETWORKS = [
+    (cls, "hidden_layer_sizes", (4,)) for cls in (DCCA, SoftCCA, SoftHGR, L0CCA, DSDCCA, EncoderCCA)
+]
+OF_OWN_NETWORKS += [
+    (DSDCCA, "scaling_layer_sizes", (5,)),
+    (DSDCCA, "scaling", "outputs"),
+    (DSDCCA, "scaling_start", "one"),
+]
+
+
+def scaled_encoders():
+    generator = torch.Generator().manual_seed(0)
+    layers = (DynamicallyScaledLinear(d, 2, (4,), generator=generator) for d in (6, 5))
+    return [nn.Sequential(layer, nn.BatchNorm1d(2)) for layer in layers]
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), OF_OWN_NETWORKS)
+def test_parameters_of_networks_beside_encoders_are_refused(cls, name, value):
+    objective = {"objective": alike} if cls is EncoderCCA else {}
+    model = cls(encoders=scaled_encoders(), **objective, **SMALL)
+    assert model.fit(blocks()).score(blocks()) > 0.1
+    with pytest.raises(ValueError, match=rf"^{name}=.* encoders are given\. Leave out {name}"):
+        model.set_params(**{name: value}).fit(blocks())
+
+
+def test_decoders_of_dccae_have_hidden_layers_beside_encoders():
+    model = DCCAE(encoders=scaled_encoders(), **NETS).fit(blocks())
+    other = clone(model).set_params(hidden_layer_sizes=(3,)).fit(blocks())
+    assert not np.array_equal(model.history_["loss"], other.history_["loss"])
+
+
 @pytest.mark.parametrize("sizes", [(5, 0), (2.5,), (-1,), {"image": (3,), "text": (0,)}])
 def test_sizes_of_hidden_layers_are_checked(sizes):
     with pytest.raises(ValueError, match="hidden_layer_sizes must be numbers of units"):
@@ -353,6 +428,38 @@ def test_any_class_of_optimiser_is_taken():
 def test_devices_that_are_not_there_are_refused(device, error):
     with pytest.raises(error, match="device"):
         DCCA(2, **{**NETS, "device": device}).fit(blocks())
+
+
+WHITENING = [e for e in ESTIMATORS if isinstance(e, DCCA | DCCAE | L0CCA | DSDCCA)]
+OTHERS = [e for e in ESTIMATORS if e not in WHITENING]
+every_other = pytest.mark.parametrize("estimator", OTHERS, ids=lambda e: type(e).__name__)
+
+
+@every_other
+def test_more_components_than_memory_holds_are_refused_before_networks_are_made(
+    estimator, monkeypatch
+):
+    monkeypatch.setattr("mvcca.deep._estimator.memory_bytes", lambda: 1e4)
+    monkeypatch.setattr(torch.nn.utils, "skip_init", None)
+    with pytest.raises(MemoryError, match=r"n_components=1000000000 needs about 199,712 bytes"):
+        clone(estimator).set_params(n_components=10**9).fit(blocks())
+
+
+@every_other
+def test_more_components_than_rows_are_clipped_with_a_warning(estimator):
+    with pytest.warns(UserWarning, match="n_components=1000000000 .* Fitted with n_components"):
+        model = clone(estimator).set_params(n_components=10**9).fit(blocks())
+    assert model.n_components_ <= 79
+    assert model.encode(blocks())["image"].shape == (80, 79)
+
+
+@pytest.mark.parametrize("estimator", WHITENING, ids=lambda e: type(e).__name__)
+def test_more_components_than_a_batch_has_rows_are_refused_before_networks_are_made(
+    estimator, monkeypatch
+):
+    monkeypatch.setattr(torch.nn.utils, "skip_init", None)
+    with pytest.raises(ValueError, match=r"A batch of 40 rows .* of 1000000000 scores"):
+        clone(estimator).set_params(n_components=10**9).fit(blocks())
 
 
 def test_batches_that_are_too_small_for_the_components_are_refused():
@@ -415,7 +522,7 @@ def test_history_is_a_table():
 
     model = clone(one_of_them).fit(blocks(), X_val=blocks(50, seed=1))
     table = pd.DataFrame(model.history_)
-    assert table.shape == (2, 6)
+    assert table.shape == (2, 7)
     assert table["epoch"].tolist() == [1, 2]
 
 

@@ -72,6 +72,25 @@ def test_ridges_are_those_of_their_views():
     assert not torch.isclose(one_way, functional.trace_norm(F, G, (2.0, 0.1)))
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1e3])
+@pytest.mark.parametrize("reg", [1e-4, 0.5])
+def test_the_ridge_is_in_units_of_the_scores_variance_as_in_linear_cca(reg, scale):
+    F, G = scores(n=200)
+    expected = CCA(3, reg=reg).fit([F.detach().numpy(), G.detach().numpy()])
+    value, small = functional.trace_norm(F, G, reg), functional.trace_norm(scale * F, G, reg)
+    torch.testing.assert_close(small, value, rtol=1e-9, atol=0)
+    assert value.item() == pytest.approx(expected.canonical_correlations_.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("reg", [0.0, 1e-4])
+def test_scores_that_do_not_vary_correlate_with_none_and_give_finite_gradients(reg):
+    F, G = scores()
+    constant = torch.full_like(F, 3.0).requires_grad_()
+    value = functional.trace_norm(constant, G, reg)
+    assert value.item() == 0
+    assert all(gradient.isfinite().all() for gradient in gradients(value, [constant, G]))
+
+
 def test_trace_norm_is_the_sum_of_linear_ccas_correlations():
     F, G = scores(n=200, k=4)
     model = CCA(4, reg=0).fit([F.detach().numpy(), G.detach().numpy()])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -19,6 +21,7 @@ from mvcca.deep import DCCA, DSDCCA, L0CCA, EncoderCCA, SoftCCA  # noqa: E402
 from mvcca.deep.callbacks import Callback, EarlyStopping, Refinement, TotalCorrelation  # noqa: E402
 from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
+from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
 from mvcca.deep.trainer import Trainer, parameter_groups  # noqa: E402
 
@@ -205,6 +208,60 @@ def test_weight_decay_spares_the_gates():
     assert len(plain["params"]) == 2
 
 
+class TakeScores(Callback):
+    def on_epoch_begin(self, trainer):
+        trainer.scores(trainer.rows.views)
+
+    def on_batch_end(self, trainer):
+        trainer.scores(trainer.rows.views)
+
+
+def test_taking_scores_in_a_callback_changes_no_step():
+    plain, watched = new_trainer(), new_trainer(callbacks=[TakeScores()])
+    plain.train(views(), 3)
+    watched.train(views(), 3)
+    assert_equal_weights(weights_of(watched), weights_of(plain))
+    for (name, one), other in zip(
+        watched.encoders.state_dict().items(), plain.encoders.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other), name
+
+
+def test_taking_scores_leaves_every_layer_in_its_own_mode():
+    trainer = new_trainer()
+    trainer.encoders.train()
+    frozen = trainer.encoders["image"][1].eval()
+    before = [layer.training for layer in trainer.encoders.modules()]
+    trainer.scores(views())
+    assert [layer.training for layer in trainer.encoders.modules()] == before
+    assert not frozen.training
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["fraction", "X_val"])
+def test_rows_of_a_batch_are_positions_in_the_users_rows(given):
+    data, valid, seen = views(), views(30, seed=1), {True: [], False: []}
+
+    class Noted(nn.Module):
+        def forward(self, scores, batch):
+            rows = valid if given and not self.training else data
+            for name, X in batch.views.items():
+                np.testing.assert_array_equal(X.numpy(), rows[name][batch.rows])
+            if batch.epoch == 1:
+                seen[self.training].extend(batch.rows.tolist())
+            return distance(scores)
+
+    model = EncoderCCA(2, objective=Noted(), hidden_layer_sizes=(4,)).set_params(**SMALL)
+    model.set_params(batch_size=10, max_epochs=2)
+    if given:
+        model.fit(data, X_val=valid)
+        assert sorted(seen[False]) == list(range(30))
+        assert sorted(seen[True]) == list(range(N))
+        return
+    model.set_params(validation_fraction=0.25).fit(data)
+    assert sorted(seen[True] + seen[False]) == list(range(N))
+    assert len(seen[False]) == 30
+
+
 # ---- the best weights ----------------------------------------------------------------------------
 
 
@@ -274,6 +331,43 @@ def test_refinement_goes_back_three_times_with_a_tenth_of_the_rate_and_then_stop
     assert_equal_weights(weights_of(trainer), best)
 
 
+@pytest.mark.parametrize(
+    "callback",
+    [EarlyStopping(3), Refinement(3), TotalCorrelation(1)],
+    ids=lambda c: type(c).__name__,
+)
+def test_what_needs_validation_rows_is_refused_without(callback):
+    name = type(callback).__name__
+    with pytest.raises(ValueError, match=f"{name} needs validation rows, and there are none"):
+        new_trainer(callbacks=[callback]).train(views(), 1)
+    model = small(RESUMABLE[0], callbacks=[callback])
+    with pytest.raises(ValueError, match=f"{name} needs validation rows, and there are none"):
+        model.fit(views())
+    # One epoch more has no validation rows, whatever the epochs before had.
+    model.fit(views(), X_val=views(50, seed=1)).partial_fit(views())
+    assert len(model.history_["epoch"]) == 9
+
+
+def test_the_highest_value_of_a_measured_column_may_decide_the_best_epoch():
+    class Measured(Callback):
+        def measure(self, trainer):
+            return {"quality": [float("nan"), 1.0, 3.0, 3.0, 2.0][trainer.epoch - 1]}
+
+    trainer = new_trainer(callbacks=[Measured()])
+    trainer.monitor = "quality"
+    trainer.train(views(), 5, views(50, seed=1))
+    assert trainer.best_epoch == 3
+
+
+def test_collapsed_networks_have_no_total_correlation():
+    trainer = new_trainer(callbacks=[TotalCorrelation(2)])
+    with torch.no_grad():
+        trainer.encoders["image"][-2].weight.zero_()
+    trainer.set_learning_rates([0.0])
+    trainer.train(views(), 1, views(50, seed=1))
+    assert np.isnan(trainer.history[0]["valid_total_correlation"])
+
+
 # ---- interruption --------------------------------------------------------------------------------
 
 RESUMABLE = [
@@ -321,7 +415,11 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(estimator, epoch, tmp_path):
 def test_refinement_goes_on_where_it_was_interrupted_among_other_callbacks(tmp_path):
     objective = Scripted([2, 1] + [3] * 30)
     estimator = EncoderCCA(
-        2, objective=objective, hidden_layer_sizes=(4,), callbacks=[Refinement(3, 2, 3)]
+        2,
+        objective=objective,
+        hidden_layer_sizes=(4,),
+        monitor="loss",
+        callbacks=[Refinement(3, 2, 3)],
     ).set_params(**{**SMALL, "max_epochs": 30})
     whole = copy.deepcopy(estimator).fit(views(), X_val=views(50, seed=1))
     with config_context(checkpoint=tmp_path):
@@ -384,6 +482,118 @@ def test_a_checkpoint_of_other_parameters_or_data_is_refused(change, tmp_path):
             small(RESUMABLE[0]).set_params(**change).fit(views())
         with pytest.raises(ValueError, match="other data or parameters"):
             small(RESUMABLE[0]).fit(views(seed=4))
+
+
+def nearer(weight):
+    def objective(scores, batch):  # noqa: ARG001
+        return weight * distance(scores)
+
+    return objective
+
+
+def wired(activation, bias=True):
+    return [nn.Sequential(nn.Linear(d, 2, bias=bias), activation) for d in (6, 5)]
+
+
+OTHERS = {  # a training that was interrupted, and one that is not the same
+    "regularised less": ({"objective": TraceNormLoss(1e-4)}, {"objective": TraceNormLoss(10.0)}),
+    "another value enclosed": ({"objective": nearer(1.0)}, {"objective": nearer(2.0)}),
+    "another function": ({"objective": nearer(1.0)}, {"objective": distance}),
+    "another activation": ({"encoders": wired(nn.Tanh())}, {"encoders": wired(nn.Sigmoid())}),
+    "a layer without bias": ({"encoders": wired(nn.Tanh())}, {"encoders": wired(nn.Tanh(), False)}),
+    "another seed": ({"random_state": 0}, {"random_state": 1}),
+    "another momentum": (
+        {"optimizer": partial(torch.optim.SGD, momentum=0.5)},
+        {"optimizer": partial(torch.optim.SGD, momentum=0.9)},
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), OTHERS.values(), ids=OTHERS)
+def test_a_training_of_other_parts_does_not_resume(one, other, tmp_path):
+    sizes = {} if "encoders" in one else {"hidden_layer_sizes": (4,)}
+    model = EncoderCCA(2, objective=distance).set_params(**{**SMALL, **sizes, **one})
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            copy.deepcopy(model).set_params(callbacks=[Interrupt(3)]).fit(views())
+        with pytest.raises(ValueError, match="other data or parameters"):
+            copy.deepcopy(model).set_params(**other).fit(views())
+        model.fit(views())
+    assert not any(tmp_path.iterdir())
+
+
+def test_other_validation_rows_do_not_resume(tmp_path):
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            small(RESUMABLE[0], callbacks=[Interrupt(3)]).fit(views(), X_val=views(60, seed=1))
+        with pytest.raises(ValueError, match="other data or parameters"):
+            small(RESUMABLE[0]).fit(views(), X_val=views(60, seed=2))
+
+
+@pytest.mark.parametrize("estimator", RESUMABLE, ids=lambda e: type(e).__name__)
+def test_random_state_none_resumes_with_the_rows_that_were_set_aside(estimator, tmp_path):
+    drawn = {"random_state": None, "validation_fraction": 0.25}
+    seen = []
+    with config_context(checkpoint=tmp_path):
+        model = small(estimator, callbacks=[note_rows(seen), Interrupt(4)]).set_params(**drawn)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(views())
+        resumed = small(estimator, callbacks=[note_rows(seen)]).set_params(**drawn).fit(views())
+    assert len(resumed.history_["epoch"]) == 8
+    before, after = seen
+    np.testing.assert_array_equal(before, after)
+
+
+def note_rows(seen):
+    class Noted(Callback):
+        def on_train_begin(self, trainer):
+            seen.append(trainer.validation.positions)
+
+    return Noted()
+
+
+PROCESS = """
+import sys, numpy as np, torch
+from torch import nn
+from mvcca import config_context
+from mvcca.deep import EncoderCCA
+from mvcca.deep.callbacks import Callback
+
+MARGIN = float(sys.argv[2])
+
+def objective(scores, batch):
+    F, G = scores.values()
+    return (F - G).square().mean() + sum(MARGIN for _ in range(2))
+
+class Interrupt(Callback):
+    def on_batch_end(self, trainer):
+        if trainer.epoch == 3:
+            raise KeyboardInterrupt
+
+X = np.random.default_rng(0).standard_normal((60, 4)).astype("f4")
+model = EncoderCCA(
+    2, objective=objective, encoders=[nn.Linear(2, 2), nn.Linear(2, 2)], batch_size=20,
+    max_epochs=5, validation_fraction=0.2, device="cpu",
+    callbacks=[Interrupt()] if sys.argv[3:] else [],
+)
+with config_context(checkpoint=sys.argv[1]):
+    try:
+        print(model.fit([X[:, :2], X[:, 2:]]).history_["epoch"].tolist())
+    except KeyboardInterrupt:
+        print("interrupted")
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_a_function_as_objective_resumes_in_a_new_process(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-c", PROCESS, str(tmp_path), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert run("0.5", "interrupt") == "interrupted\n"
+    assert "of other data or parameters" in run("0.25")
+    assert run("0.5") == "[1, 2, 3, 4, 5]\n"
 
 
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was():
@@ -528,7 +738,9 @@ def test_the_best_epoch_of_the_warm_up_comes_back_without_scaling():
         def _objective(self, encoders, widths, generator):
             return Scripted([5, 1, 3, 9, 9, 9, 9, 9])
 
-    early = Early(**model.get_params()).fit(views(), X_val=views(60, seed=1))
+    early = (
+        Early(**model.get_params()).set_params(monitor="loss").fit(views(), X_val=views(60, seed=1))
+    )
     assert early.best_epoch_ == 2
     layer = next(m for m in early.encoders_["image"] if hasattr(m, "scaled"))
     assert not layer.scaled

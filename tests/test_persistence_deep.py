@@ -82,7 +82,12 @@ ESTIMATORS = [
     EncoderCCA(objective=TraceNormLoss(1e-2), **NETS),
     DCCA(encoders=own_encoders(), **SMALL),
     DCCA(optimizer="adam", hidden_layer_sizes={"image": [4], "text": np.array([3, 3])}, **SMALL),
-    DCCA(optimizer=torch.optim.AdamW, callbacks=[Refinement(1, 1, 2), ProgressLines()], **NETS),
+    DCCA(
+        optimizer=torch.optim.AdamW,
+        validation_fraction=0.25,
+        callbacks=[Refinement(1, 1, 2), ProgressLines()],
+        **NETS,
+    ),
 ]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:60])
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
@@ -404,6 +409,7 @@ UNFIT = {
     "optimizer": "adam",
     "encoders": [nn.Linear(6, 2), nn.Linear(5, 2)],
 }
+DEFAULT_SIZES = DCCA().hidden_layer_sizes  # which encoders do without
 
 
 @pytest.mark.parametrize("name", UNFIT)
@@ -411,8 +417,10 @@ UNFIT = {
 def test_partial_fit_names_the_parameter_that_does_not_fit_the_networks(name, saved, path):
     model = fitted(ESTIMATORS[0])
     model = there_and_back(model, path) if saved else model
-    before = dict(vars(model.set_params(**{name: UNFIT[name]})))
-    with pytest.raises(ValueError, match=f"do not fit the parameters any more: {name} changed"):
+    sizes = {"hidden_layer_sizes": DEFAULT_SIZES} if name == "encoders" else {}
+    before = dict(vars(model.set_params(**{name: UNFIT[name]}, **sizes)))
+    changed = ", ".join([name, *sizes])
+    with pytest.raises(ValueError, match=f"do not fit the parameters any more: {changed} changed"):
         model.partial_fit(blocks())
     assert vars(model) == before
 
@@ -428,7 +436,7 @@ def test_a_learning_rate_that_was_changed_in_between_takes_effect():
 
 
 def test_callbacks_may_come_and_go_in_between(path):
-    model = fitted(ESTIMATORS[0], callbacks=[Refinement(9)])
+    model = fitted(ESTIMATORS[0], callbacks=[Refinement(9)], validation_fraction=0.25)
     expected = deepcopy(model).partial_fit(blocks())
     model.set_params(callbacks=[Refinement(9), EarlyStopping(9)], patience=5)
     with config_context(progress=True):

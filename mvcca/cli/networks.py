@@ -73,8 +73,9 @@ def told(estimator: Any, say: Callable[[str], None]) -> Iterator[None]:
     class Epochs(Callback):
         def on_epoch_end(self, trainer: Any) -> None:
             figures = trainer.history[-1]
-            losses = [name for name in ("loss", "valid_loss") if name in figures]
-            how = ", ".join(f"{name.replace('_', ' ')} {figures[name]:.4g}" for name in losses)
+            names = ("loss", "valid_loss", "valid_total_correlation")
+            measured = [name for name in names if name in figures]
+            how = ", ".join(f"{name.replace('_', ' ')} {figures[name]:.4g}" for name in measured)
             say(f"epoch {trainer.epoch} of {trainer.last_epoch}, {how}")
 
     given = estimator.callbacks

@@ -42,7 +42,7 @@ class CorrNet(DeepEstimator):
     output_activation : {"identity", "sigmoid"}, default="identity"
         a: "sigmoid" is for features between 0 and 1, as in [1]_.
     reg, batch_size, max_epochs, optimizer, learning_rate, weight_decay, validation_fraction, \
-    patience, callbacks, mixed_precision, device, random_state
+    patience, monitor, callbacks, mixed_precision, device, random_state
         As in `DCCA`, with the defaults of [1]_; reg is that of the linear CCA alone.
 
     Attributes
@@ -80,6 +80,7 @@ class CorrNet(DeepEstimator):
         weight_decay: float = 0.0,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "correlation",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -96,15 +97,16 @@ class CorrNet(DeepEstimator):
         self.weight_decay = weight_decay
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.monitor = monitor
         self.callbacks = callbacks
         self.mixed_precision = mixed_precision
         self.device = device
         self.random_state = random_state
 
     def _encoder(
-        self, n_features: int, hidden: tuple[int, ...], generator: torch.Generator
+        self, n_features: int, hidden: tuple[int, ...], n_scores: int, generator: torch.Generator
     ) -> nn.Module:
-        return nn.Sequential(linear(n_features, self.n_components, generator), nn.Sigmoid())
+        return nn.Sequential(linear(n_features, n_scores, generator), nn.Sigmoid())
 
     def _objective(
         self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator

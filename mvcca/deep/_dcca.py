@@ -18,9 +18,10 @@ class DCCA(DeepEstimator):
 
     Finds one network f_p per view such that the views of an object correlate [1]_,
 
-        max Σ_{p<q} Σ_i s_i(T_pq),   T_pq = (Σ_pp + r_p I)^(-1/2) Σ_pq (Σ_qq + r_q I)^(-1/2),
+        max Σ_{p<q} Σ_i s_i(T_pq),   T_pq = S_p^(-1/2) Σ_pq S_q^(-1/2),   S_p = Σ_pp + r_p v_p I,
 
-    with the covariances Σ of the networks' outputs over a batch: the sum of canonical correlations.
+    with the covariances Σ of the networks' outputs over a batch and their mean variances
+    v_p = tr(Σ_pp) / k: the sum of canonical correlations.
     (Some code maximises Σ s_i², or takes the smallest s_i.) Once trained, linear CCA (`MVCCA` of
     more than two views) is fitted in float64 to what the networks make of all training rows, and
     its scores are the model's.
@@ -34,10 +35,12 @@ class DCCA(DeepEstimator):
         normalised, too. Empty for a linear network.
     encoders : mapping of str to Module, or sequence of Module, optional
         Networks of your own, by view or in order of the views, in place of those: any
-        `torch.nn.Module` from rows to (n_rows, n_scores). Copies of them are trained.
+        `torch.nn.Module` from rows to (n_rows, n_scores). Copies of them are trained. With other
+        hidden_layer_sizes than the default, which would be ignored, `fit` raises an error.
     reg : float or mapping of str to float, default=1e-4
-        Ridge r_p, of the batch's covariances and in the linear CCA, in units of the scores'
-        variance.
+        Ridge r_p in units of the mean variance v_p of the view's network outputs, both in the loss
+        and in the linear CCA, so that rescaling the outputs changes neither. A published absolute
+        ridge is r_p v_p; with batch norm at the output, as by default, v_p is 1.
     batch_size : int, default=750
         Rows of a batch; all, if there are fewer. Fewer than 8 rows per component are too few.
     max_epochs : int, default=100
@@ -47,10 +50,15 @@ class DCCA(DeepEstimator):
     learning_rate : float, default=1e-3
     weight_decay : float, default=1e-5
     validation_fraction : float, optional
-        Share of the rows that are set aside, unless `fit` is given some. With validation rows the
-        weights of the epoch with the lowest validation loss are the ones that stay.
+        Share of the rows that are set aside for validation, unless `fit` is given `X_val`. With
+        validation rows the model has the weights of the best epoch by `monitor`.
     patience : int, optional
-        Stop after as many epochs without a lower validation loss.
+        Stop after as many epochs without a better one by `monitor`. It needs validation rows.
+    monitor : {"correlation", "loss"}, default="correlation"
+        What is compared across epochs on the validation rows: their total correlation under linear
+        CCA of the training rows, as the model would have it (higher is better), or the loss (lower
+        is better). The scale of a loss may drift in training, and its lowest value may be that of
+        the first epoch.
     callbacks : sequence of `mvcca.deep.callbacks.Callback`, default=()
         Copies of them are called.
     mixed_precision : bool, default=False
@@ -66,11 +74,11 @@ class DCCA(DeepEstimator):
     encoders_ : dict of str to Module
         The trained networks, on the CPU.
     history_ : dict of str to ndarray, shape (n_epochs,)
-        A table, such as ``pandas.DataFrame(model.history_)``: epoch, loss, valid_loss with
-        validation rows, learning_rate, skipped (steps that were not finite), seconds, and what
-        callbacks measure.
+        A table, such as ``pandas.DataFrame(model.history_)``: epoch, loss, learning_rate, skipped
+        (steps that were not finite), seconds, and what callbacks measure; with validation rows also
+        valid_loss and, for ``monitor="correlation"``, valid_total_correlation.
     best_epoch_ : int
-        Whose weights these are.
+        The epoch whose weights these are.
     weights_ : dict of str to ndarray, shape (n_scores, n_components_)
         Of the linear CCA.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
@@ -106,6 +114,8 @@ class DCCA(DeepEstimator):
     >>> CCA(1).fit(views).score(views) < 0.1, model.fit(views).score(views) > 0.95
     (True, True)
     """
+
+    _whitens_batches = True
 
     def _objective(
         self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator

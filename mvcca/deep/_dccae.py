@@ -33,7 +33,8 @@ class DCCAE(DeepEstimator):
     reconstruction : float, default=0.01
         λ.
     hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
+    weight_decay, validation_fraction, patience, monitor, callbacks, mixed_precision, device, \
+    random_state
         As in `DCCA`; decoders have the hidden layers in reverse order, also of encoders of
         your own.
 
@@ -48,6 +49,8 @@ class DCCAE(DeepEstimator):
     .. [1] Wang, Arora, Livescu and Bilmes, "On Deep Multi-View Representation Learning", ICML 2015.
     """
 
+    _network_parameters = ()  # the decoders have hidden layers, whatever the encoders are
+    _whitens_batches = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepEstimator._parameter_constraints,
         "reconstruction": [Interval(Real, 0, None, closed="left")],
@@ -68,6 +71,7 @@ class DCCAE(DeepEstimator):
         weight_decay: float = 1e-5,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "correlation",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -85,6 +89,7 @@ class DCCAE(DeepEstimator):
             weight_decay=weight_decay,
             validation_fraction=validation_fraction,
             patience=patience,
+            monitor=monitor,
             callbacks=callbacks,
             mixed_precision=mixed_precision,
             device=device,

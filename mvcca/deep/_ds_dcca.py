@@ -44,7 +44,8 @@ class DSDCCA(DeepEstimator):
     scaling_start : {"default", "one"}, default="default"
         h at first: torch's initial weights, as in the paper, or close to 1.
     hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
+    weight_decay, validation_fraction, patience, monitor, callbacks, mixed_precision, device, \
+    random_state
         As in `DCCA`; encoders of your own must hold layers of type
         `mvcca.deep.layers.DynamicallyScaledLinear`.
 
@@ -59,6 +60,13 @@ class DSDCCA(DeepEstimator):
     .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
     """
 
+    _network_parameters = (
+        "hidden_layer_sizes",
+        "scaling_layer_sizes",
+        "scaling",
+        "scaling_start",
+    )
+    _whitens_batches = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepEstimator._parameter_constraints,
         "scaling_layer_sizes": ["array-like"],
@@ -85,6 +93,7 @@ class DSDCCA(DeepEstimator):
         weight_decay: float = 1e-5,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "correlation",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -102,6 +111,7 @@ class DSDCCA(DeepEstimator):
             weight_decay=weight_decay,
             validation_fraction=validation_fraction,
             patience=patience,
+            monitor=monitor,
             callbacks=callbacks,
             mixed_precision=mixed_precision,
             device=device,
@@ -113,7 +123,7 @@ class DSDCCA(DeepEstimator):
         self.scaling_start = scaling_start
 
     def _encoder(
-        self, n_features: int, hidden: tuple[int, ...], generator: torch.Generator
+        self, n_features: int, hidden: tuple[int, ...], n_scores: int, generator: torch.Generator
     ) -> nn.Module:
         def last(n_in: int, n_out: int) -> nn.Module:
             sizes = tuple(self.scaling_layer_sizes)
@@ -121,7 +131,7 @@ class DSDCCA(DeepEstimator):
                 n_in, n_out, sizes, self.scaling, self.scaling_start, generator
             )
 
-        return mlp(n_features, hidden, self.n_components, last=last, generator=generator)
+        return mlp(n_features, hidden, n_scores, last=last, generator=generator)
 
     def _objective(
         self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator

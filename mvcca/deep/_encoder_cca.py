@@ -28,7 +28,8 @@ class EncoderCCA(DeepEstimator):
         Of scores, tensors by view, and the `mvcca.deep.objectives.Batch` that they are of: a scalar
         tensor. A copy of it is used; if it is a module, its parameters are trained.
     hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
+    weight_decay, validation_fraction, patience, monitor, callbacks, mixed_precision, device, \
+    random_state
         As in `DCCA`; reg is that of the linear CCA alone.
 
     Attributes
@@ -69,6 +70,7 @@ class EncoderCCA(DeepEstimator):
         weight_decay: float = 1e-5,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "correlation",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -86,6 +88,7 @@ class EncoderCCA(DeepEstimator):
             weight_decay=weight_decay,
             validation_fraction=validation_fraction,
             patience=patience,
+            monitor=monitor,
             callbacks=callbacks,
             mixed_precision=mixed_precision,
             device=device,

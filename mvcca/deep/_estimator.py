@@ -5,6 +5,7 @@ What is trained is each estimator's own business: `_encoder`, `_objective`, `_ow
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
@@ -18,12 +19,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from mvcca._memory import memory_bytes
 from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.config import get_config
+from mvcca.deep._checkpoint import Checkpoint
 from mvcca.deep._host import device_named
+from mvcca.deep._identity import identity
+from mvcca.deep._trace_norm import check_enough_rows
 from mvcca.deep._training_state import TrainingState
-from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines
+from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines, TotalCorrelation
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
@@ -38,6 +43,7 @@ from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_
 from mvcca.views import Views, holds_views
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
+_MONITORED = {"correlation": "valid_total_correlation", "loss": "valid_loss"}
 _SEED_BOUND = 2**31 - 1
 _SINGLE = float(np.finfo(np.float32).eps)  # networks compute in float32
 
@@ -58,13 +64,17 @@ class DeepEstimator(MVCCA):
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "monitor": [StrOptions(set(_MONITORED))],
         "callbacks": ["array-like"],
         "mixed_precision": ["boolean"],
         "device": [str],
         "random_state": ["random_state"],
     }
     power = 0.0  # a parameter of MVCCA, not of deep estimators
+    monitor = "loss"  # of models in files from before there was a choice
+    _network_parameters: tuple[str, ...] = ("hidden_layer_sizes",)  # without a use for `encoders`
     _collapses_by = "training has collapsed: lower learning_rate"
+    _whitens_batches = False  # needs more rows in a batch than components
     _last_batch = "drop"  # what a loss of batch covariances wants
 
     encoders_: dict[str, nn.Module]
@@ -86,6 +96,7 @@ class DeepEstimator(MVCCA):
         weight_decay: float = 1e-5,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "correlation",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -102,6 +113,7 @@ class DeepEstimator(MVCCA):
         self.weight_decay = weight_decay
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.monitor = monitor
         self.callbacks = callbacks
         self.mixed_precision = mixed_precision
         self.device = device
@@ -111,8 +123,9 @@ class DeepEstimator(MVCCA):
     def fit(self, X: Any, y: Any = None, X_val: Any = None) -> Self:
         """Train the networks, and fit linear CCA to what they make of all training rows.
 
-        Where `mvcca.config_context` names a checkpoint, an interrupted training goes on from it the
-        next time, exactly as if it had not been interrupted (on a CPU).
+        Where `mvcca.config_context` names a checkpoint, an interrupted training resumes from it the
+        next time, exactly as if it had not been interrupted (on a CPU). With ``random_state=None``
+        it resumes with the seeds that the interrupted training drew.
 
         Parameters
         ----------
@@ -131,24 +144,33 @@ class DeepEstimator(MVCCA):
         ------
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from the others; if an
-            object is seen in some views only; if batches have no more rows than components; or if
-            the loss is never finite.
+            object is seen in some views only; if batches have no more rows than components; if a
+            callback or `patience` needs validation rows and there are none; if both `encoders` and
+            parameters of the networks in their place are given; or if the loss is never finite.
         """
         self._validate_params()
         views = self._open_pairs(X, y, reset=True)
+        validation = self._open_validation(X_val, views.names)
         seeds = check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
-        views, validation = self._split(views, X_val, seeds.pop())
-        trainer = self._new_trainer(views, seeds)
-        trainer.train(
-            views, self.max_epochs, validation, file_of_next_pass(), self._fingerprint(views)
-        )
+        checkpoint, file = None, file_of_next_pass()
+        if file is not None:
+            checkpoint = Checkpoint.open(file, self._fingerprint(views, validation), seeds)
+            seeds = checkpoint.seeds
+        *seeds, of_split = seeds
+        positions = None
+        if validation is None and self.validation_fraction is not None:
+            positions = _split(len(views), self.validation_fraction, of_split)
+            views, validation = (views[rows] for rows in positions)
+        trainer = self._new_trainer(views, seeds, self._callbacks(validation is not None))
+        trainer.train(views, self.max_epochs, validation, checkpoint, positions)
         return self._finish(trainer, views)
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Train for one epoch more, with the optimiser as it was left, also by `fit`.
 
-        The linear CCA at the end is that of these rows: those of earlier calls are gone. Parameters
+        There are no validation rows: `patience`, and callbacks that need them, play no part. The
+        linear CCA at the end is that of these rows: those of earlier calls are gone. Parameters
         that were changed in between take effect, but for those that shape networks or optimiser.
         A model that was saved with ``statistic=False`` starts over, with a warning.
 
@@ -172,9 +194,11 @@ class DeepEstimator(MVCCA):
         views = self._open_pairs(X, y, reset=first)
         if first:
             seeds = check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
-            trainer = self._new_trainer(views, seeds[:3])
         else:
-            trainer = self._new_trainer(views, [0, 0, 0])  # what is drawn is replaced
+            seeds = [0, 0, 0]  # what is drawn is replaced
+        callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
+        trainer = self._new_trainer(views, seeds[:3], callbacks)
+        if not first:
             self._statistic.resume(trainer, self._decisive_params())
         trainer.train(views, 1)
         return self._finish(trainer, views)
@@ -199,10 +223,10 @@ class DeepEstimator(MVCCA):
     # ---- for subclasses --------------------------------------------------------------------------
 
     def _encoder(
-        self, n_features: int, hidden: tuple[int, ...], generator: torch.Generator
+        self, n_features: int, hidden: tuple[int, ...], n_scores: int, generator: torch.Generator
     ) -> nn.Module:
         """The network of a view, where none is given."""
-        return mlp(n_features, hidden, self.n_components, generator=generator)
+        return mlp(n_features, hidden, n_scores, generator=generator)
 
     def _objective(
         self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator
@@ -232,42 +256,35 @@ class DeepEstimator(MVCCA):
     def _open_pairs(self, X: Any, y: Any, *, reset: bool) -> Views:
         views = self._open_fit(X, y, None, reset=reset)[0]
         if not views.is_paired:
+            n_paired = int(views.seen.all(axis=1).sum())
             raise ValueError(
                 f"{type(self).__name__} learns from objects seen in all views, but "
-                f"{np.sum(~views.seen.all(axis=1))} of {len(views)} are seen in some only. Fit "
-                "views[views.seen.all(axis=1)]."
+                f"{len(views) - n_paired} of {len(views)} are seen in some only. "
+                + (
+                    "Fit views[views.seen.all(axis=1)]."
+                    if n_paired
+                    else "MLCCA and MVMLCCA learn from unpaired views that have labels."
+                )
             )
         self.view_names_, self._widths = views.names, views.widths
         return views
 
-    def _split(self, views: Views, X_val: Any, seed: int) -> tuple[Views, Views | None]:
-        if X_val is not None:
-            if not holds_views(X_val):
-                raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
-            validation = self._open(X_val, reset=False).views
-            if set(validation.names) != set(views.names) or not validation.is_paired:
-                raise ValueError(
-                    f"X_val must hold paired rows of the views {list(views.names)}, got "
-                    f"{list(validation.names)}."
-                )
-            return views, validation.select(views.names)
-        if self.validation_fraction is None:
-            if self.patience is not None:
-                raise ValueError(
-                    "patience is in terms of the validation loss. Give X_val to fit, or "
-                    "validation_fraction."
-                )
-            return views, None
-        order = np.random.default_rng(seed).permutation(len(views))
-        n_valid = round(self.validation_fraction * len(views))
-        if not 2 <= n_valid <= len(views) - 2:
+    def _open_validation(self, X_val: Any, names: tuple[str, ...]) -> Views | None:
+        if X_val is None:
+            return None
+        if not holds_views(X_val):
+            raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
+        validation = self._open(X_val, reset=False).views
+        if set(validation.names) != set(names) or not validation.is_paired:
             raise ValueError(
-                f"validation_fraction={self.validation_fraction} of {len(views)} rows leaves too "
-                "few for training or for validation. Give X_val to fit."
+                f"X_val must hold paired rows of the views {list(names)}, got "
+                f"{list(validation.names)}."
             )
-        return views[np.sort(order[n_valid:])], views[np.sort(order[:n_valid])]
+        return validation.select(names)
 
-    def _new_trainer(self, views: Views, seeds: list[int]) -> Trainer:
+    def _new_trainer(
+        self, views: Views, seeds: list[int], callbacks: Sequence[Callback] = ()
+    ) -> Trainer:
         for_weights, for_batches, for_torch = seeds
         generator = torch.Generator().manual_seed(for_weights)
         encoders = self._new_encoders(views, generator)
@@ -279,23 +296,28 @@ class DeepEstimator(MVCCA):
             objective,
             partial(optimizer, lr=self.learning_rate, weight_decay=self.weight_decay),
             sampler=ShuffledBatches(self.batch_size, self._last_batch),
-            callbacks=self._all_callbacks(),
+            callbacks=callbacks,
             device=device_named(self.device),
             seed=for_batches,
             # Ours draw from generators of their own; what others draw from, they cannot say.
             torch_seed=None if self.encoders is None else for_torch,
             mixed_precision=self.mixed_precision,
+            monitor=_MONITORED[self.monitor],
         )
 
     def _new_encoders(self, views: Views, generator: torch.Generator) -> Encoders:
         if self.encoders is None:
             hidden = by_view(self, "hidden_layer_sizes", views.names)
+            if self._whitens_batches:
+                check_enough_rows(min(self.batch_size, len(views)), self.n_components)
+            n_scores = _width(self.n_components, len(views), len(views.names))
             return Encoders(
                 {
-                    name: self._encoder(width, _sizes(name, hidden[name]), generator)
+                    name: self._encoder(width, _sizes(name, hidden[name]), n_scores, generator)
                     for name, width in views.widths.items()
                 }
             )
+        self._refuse_parameters_of_other_networks()
         given = self.encoders
         if not isinstance(given, Mapping):
             if len(given) != len(views.names):
@@ -313,18 +335,40 @@ class DeepEstimator(MVCCA):
         # Copies, so that fitting again starts where this fit started.
         return Encoders({name: deepcopy(given[name]) for name in views.names})
 
-    def _all_callbacks(self) -> list[Callback]:
+    def _refuse_parameters_of_other_networks(self) -> None:
+        """With `encoders`, what shapes the networks in their place would change nothing."""
+        defaults = inspect.signature(type(self)).parameters
+        for name in self._network_parameters:
+            value = getattr(self, name)
+            if identity(value) != identity(defaults[name].default):
+                raise ValueError(
+                    f"{name}={value!r} is for networks that {type(self).__name__} makes itself, "
+                    f"but encoders are given. Leave out {name}, or encoders."
+                )
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        """Those of the method, of the user, and of parameters; `validated`: there are rows for it.
+
+        A `TotalCorrelation` of the user's is the one that is monitored.
+        """
         callbacks = [*self._own_callbacks(), *deepcopy(list(self.callbacks))]
+        reg = self.reg if isinstance(self.reg, Mapping) else float(self.reg)
+        measured = any(isinstance(callback, TotalCorrelation) for callback in callbacks)
+        if validated and self.monitor == "correlation" and not measured:
+            callbacks.append(TotalCorrelation(self.n_components, reg))
         if self.patience is not None:
             callbacks.append(EarlyStopping(self.patience))
         if get_config().progress:
             callbacks.append(ProgressLines())
         return callbacks
 
-    def _fingerprint(self, views: Views) -> str:
+    def _fingerprint(self, views: Views, validation: Views | None) -> str:
         """Of all that decides how a training goes on, but for how long."""
-        params = {n: v for n, v in self._decisive_params().items() if n != "encoders"}
-        return fingerprint_of(views, f"{type(self).__name__} {sorted(params.items())!r}")
+        params = self._decisive_params()
+        if isinstance(self.random_state, Integral):  # others draw anew, and the file has the seeds
+            params["random_state"] = self.random_state
+        held_out = None if validation is None else fingerprint_of(validation, "validation")
+        return fingerprint_of(views, identity((type(self), params, held_out)))
 
     def _decisive_params(self) -> dict[str, Any]:
         free = {"max_epochs", "callbacks", "device", "random_state"}
@@ -367,6 +411,34 @@ class DeepEstimator(MVCCA):
 
     def _fitted_width(self, name: str) -> int:
         return self._widths[name]
+
+
+def _split(n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of training and of validation rows."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    n_valid = round(fraction * n_rows)
+    if not 2 <= n_valid <= n_rows - 2:
+        raise ValueError(
+            f"validation_fraction={fraction} of {n_rows} rows leaves too few for training or for "
+            "validation. Give X_val to fit."
+        )
+    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+
+def _width(n_components: int, n_rows: int, n_views: int) -> int:
+    """Of the networks' outputs: no more than rows can tell apart, and than memory can hold.
+
+    The linear CCA at the end warns of components that the rows cannot give.
+    """
+    width = min(n_components, n_rows - 1)
+    needed, available = 8 * (n_views * width) ** 2, memory_bytes()
+    if needed > available:
+        raise MemoryError(
+            f"n_components={n_components} needs about {needed:,} bytes ({needed / 1e9:.1f} GB) for "
+            f"the covariances of the networks' outputs, and this machine has "
+            f"{available / 1e9:.1f} GB. Lower n_components."
+        )
+    return width
 
 
 def _sizes(name: str, sizes: Any) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
-"""How torch is set up around a training: device, threads' treatment of tiny numbers, random draws.
+"""How torch is set up around a training: device, modes, treatment of tiny numbers, random draws.
 
-Each is put back as it was found.
+Each is restored afterwards.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def device_named(name: str) -> torch.device:
@@ -38,6 +38,19 @@ def device_named(name: str) -> torch.device:
     if not present.get(device.type, False):
         raise RuntimeError(f"device={name!r} is not there. Use device='auto' or 'cpu'.")
     return device
+
+
+@contextmanager
+def evaluating(*modules: nn.Module) -> Iterator[None]:
+    """Modules in evaluation mode; every layer's own mode is restored afterwards."""
+    modes = [(layer, layer.training) for module in modules for layer in module.modules()]
+    try:
+        for module in modules:
+            module.eval()
+        yield
+    finally:
+        for layer, training in modes:
+            layer.training = training
 
 
 @contextmanager

@@ -41,6 +41,8 @@ class L0CCA(DeepEstimator):
     gate_reduction : {"mean", "sum"}, default="mean"
         Whether the expected open gates are averaged over a view's features, as in most code, or
         added up, as the paper prints it.
+    monitor : {"correlation", "loss"}, default="loss"
+        As in `DCCA`. The correlation alone would prefer epochs before gates close.
     hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
     weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
         As in `DCCA`; encoders of your own get gates, too.
@@ -60,6 +62,7 @@ class L0CCA(DeepEstimator):
     """
 
     _collapses_by = "all gates have closed: lower gate_penalty"
+    _whitens_batches = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DeepEstimator._parameter_constraints,
         "gate_penalty": [Interval(Real, 0, None, closed="left"), Mapping],
@@ -84,6 +87,7 @@ class L0CCA(DeepEstimator):
         weight_decay: float = 1e-5,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "loss",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -101,6 +105,7 @@ class L0CCA(DeepEstimator):
             weight_decay=weight_decay,
             validation_fraction=validation_fraction,
             patience=patience,
+            monitor=monitor,
             callbacks=callbacks,
             mixed_precision=mixed_precision,
             device=device,

@@ -30,10 +30,15 @@ class Rows:
         Dense, sparse or in files.
     device : torch.device
         Where the tensors shall be.
+    positions : ndarray, shape (n_rows,), optional
+        Which of the user's rows these are; all of them, in order, by default.
     """
 
-    def __init__(self, views: Views, device: torch.device) -> None:
+    def __init__(
+        self, views: Views, device: torch.device, positions: np.ndarray | None = None
+    ) -> None:
         self.views, self.device = views, device
+        self.positions = np.arange(len(views)) if positions is None else positions
         self._held: dict[str, Tensor] | None = None
         if device.type == "cuda" and not views.is_lazy:
             needed = 4 * len(views) * views.shape[1]

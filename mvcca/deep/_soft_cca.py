@@ -39,7 +39,8 @@ class SoftCCA(DeepEstimator):
         Whether the terms off the diagonal are added up, as published λ of 1 to 20 ask for, or
         averaged.
     hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
+    weight_decay, validation_fraction, patience, monitor, callbacks, mixed_precision, device, \
+    random_state
         As in `DCCA`; reg is that of the linear CCA alone.
 
     Attributes
@@ -78,6 +79,7 @@ class SoftCCA(DeepEstimator):
         weight_decay: float = 1e-5,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        monitor: str = "correlation",
         callbacks: Sequence[Callback] = (),
         mixed_precision: bool = False,
         device: str = "auto",
@@ -95,6 +97,7 @@ class SoftCCA(DeepEstimator):
             weight_decay=weight_decay,
             validation_fraction=validation_fraction,
             patience=patience,
+            monitor=monitor,
             callbacks=callbacks,
             mixed_precision=mixed_precision,
             device=device,

@@ -25,7 +25,8 @@ class SoftHGR(DeepEstimator):
     n_components : int, default=2
         Dimension of the shared space, and width of the networks' output.
     hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
+    weight_decay, validation_fraction, patience, monitor, callbacks, mixed_precision, device, \
+    random_state
         As in `DCCA`; reg is that of the linear CCA alone.
 
     Attributes

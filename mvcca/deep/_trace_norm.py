@@ -21,11 +21,14 @@ def trace_norm(F: Tensor, G: Tensor, reg: float | tuple[float, float] = 1e-4) ->
 
     With F̄ and Ḡ centred by the means of the batch and Σ_fg = F̄ᵀḠ / (n-1) [1]_,
 
-        Σ_i s_i(T),   T = L_f⁻¹ Σ_fg L_g⁻ᵀ,   L_f L_fᵀ = Σ_ff + r_f I,   L_g L_gᵀ = Σ_gg + r_g I.
+        Σ_i s_i(T),   T = L_f⁻¹ Σ_fg L_g⁻ᵀ,   L_f L_fᵀ = Σ_ff + r_f v_f I,   v_f = tr(Σ_ff) / k_f,
 
-    With the polar factor Q = UVᵀ of T = U diag(s) Vᵀ the gradient is
+    and likewise for G: the ridge is in units of the mean variance of a view's scores, so that
+    rescaling the scores changes nothing. With the polar factor Q = UVᵀ of T = U diag(s) Vᵀ the
+    gradient is
 
-        (2 F̄ Δ_ff + Ḡ Δ_fgᵀ) / (n-1),   Δ_fg = L_f⁻ᵀ Q L_g⁻¹,   Δ_ff = -½ L_f⁻ᵀ T Qᵀ L_f⁻¹,
+        (2 F̄ Δ_ff + Ḡ Δ_fgᵀ) / (n-1),   Δ_fg = L_f⁻ᵀ Q L_g⁻¹,
+        Δ_ff = M + r_f tr(M) / k_f I,   M = -½ L_f⁻ᵀ T Qᵀ L_f⁻¹,
 
     and likewise for G. All of it is computed in float64, whatever the scores are in: covariances in
     float32 would have lost the digits already.
@@ -37,7 +40,9 @@ def trace_norm(F: Tensor, G: Tensor, reg: float | tuple[float, float] = 1e-4) ->
     G : Tensor, shape (n_rows, k_g)
         Scores of the second view, row by row of the same objects.
     reg : float or pair of float, default=1e-4
-        Ridges r_f and r_g, in units of the scores' variance.
+        Ridges r_f and r_g, in units of the mean variance of each view's scores, as in `mvcca.CCA`.
+        Published ridges are absolute; for scores of variance 1, as batch norm makes them, the two
+        are the same.
 
     Returns
     -------
@@ -71,10 +76,14 @@ def check_rows(F: Tensor, G: Tensor) -> None:
     """A batch with no more rows than scores correlates perfectly, and teaches nothing."""
     if len(F) != len(G):
         raise ValueError(f"Expected as many rows in both views, got {len(F)} and {len(G)}.")
-    widest = max(F.shape[1], G.shape[1])
-    if len(F) <= widest:
+    check_enough_rows(len(F), max(F.shape[1], G.shape[1]))
+
+
+def check_enough_rows(n_rows: int, n_scores: int) -> None:
+    """More rows than scores."""
+    if n_rows <= n_scores:
         raise ValueError(
-            f"A batch of {len(F)} rows says nothing about the correlations of {widest} scores: "
+            f"A batch of {n_rows} rows says nothing about the correlations of {n_scores} scores: "
             "those of a batch are all 1. Give larger batches (8 rows per score or more), or ask "
             "for fewer components."
         )
@@ -84,14 +93,13 @@ class _TraceNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, F: Tensor, G: Tensor, reg_f: float, reg_g: float) -> Tensor:
         centred_f, centred_g = _centred(F), _centred(G)
-        L_f = _cholesky(_with_ridge(_product(centred_f, centred_f), reg_f))
-        L_g = _cholesky(_with_ridge(_product(centred_g, centred_g), reg_g))
+        L_f, L_g = _factor(centred_f, reg_f), _factor(centred_g, reg_g)
         T = _whitened(L_f, _product(centred_f, centred_g), L_g)
         Q, total = _polar(T)
         if any(ctx.needs_input_grad[:2]):
             between = _unwhitened(L_f, Q, L_g)
-            within_f = _unwhitened(L_f, T @ Q.T, L_f)
-            within_g = _unwhitened(L_g, T.T @ Q, L_g)
+            within_f = _with_ridge(_unwhitened(L_f, T @ Q.T, L_f), reg_f)
+            within_g = _with_ridge(_unwhitened(L_g, T.T @ Q, L_g), reg_g)
             freedom = len(F) - 1
             grad_f = (centred_g @ between.T - centred_f @ within_f) / freedom
             grad_g = (centred_f @ between - centred_g @ within_g) / freedom
@@ -116,7 +124,14 @@ def _product(F: Tensor, G: Tensor) -> Tensor:
 
 
 def _with_ridge(S: Tensor, reg: float) -> Tensor:
-    return S + reg * torch.eye(len(S), dtype=S.dtype, device=S.device)
+    """S + reg tr(S) / k I. The map is its own adjoint: the gradient goes back through it, too."""
+    return S + reg * S.diagonal().mean() * torch.eye(len(S), dtype=S.dtype, device=S.device)
+
+
+def _factor(F: Tensor, reg: float) -> Tensor:
+    """L with L Lᵀ = Σ + reg v I; the identity for scores that do not vary at all."""
+    S = _with_ridge(_product(F, F), reg)
+    return _cholesky(torch.where(S.any(), S, torch.eye(len(S), dtype=S.dtype, device=S.device)))
 
 
 def _whitened(L_f: Tensor, S: Tensor, L_g: Tensor) -> Tensor:
@@ -140,19 +155,15 @@ def _cholesky(S: Tensor) -> Tensor:
     """
     L, failed = torch.linalg.cholesky_ex(S)
     if S.is_cuda:
-        spare, _ = torch.linalg.cholesky_ex(_with_jitter(S, 1e5 * _JITTER))
+        spare, _ = torch.linalg.cholesky_ex(_with_ridge(S, 1e5 * _JITTER))
         return torch.where(failed > 0, spare, L)
     jitter = _JITTER
     for _ in range(5):
         if not failed:
             break
         jitter *= 10
-        L, failed = torch.linalg.cholesky_ex(_with_jitter(S, jitter))
+        L, failed = torch.linalg.cholesky_ex(_with_ridge(S, jitter))
     return L if not failed else torch.full_like(L, torch.nan)
-
-
-def _with_jitter(S: Tensor, share: float) -> Tensor:
-    return S + share * S.diagonal().mean() * torch.eye(len(S), dtype=S.dtype, device=S.device)
 
 
 def _polar(T: Tensor) -> tuple[Tensor, Tensor]:

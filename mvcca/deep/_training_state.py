@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
+from mvcca.deep._identity import identity
+
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
 
@@ -24,7 +26,7 @@ class TrainingState:
     Attributes
     ----------
     parameters : dict of str to str
-        Those of the estimator then, as text.
+        The estimator's parameters at that time, as `identity` tells them apart.
     optimizer : str
         Its class.
     tree : dict
@@ -39,7 +41,7 @@ class TrainingState:
     def of(cls, trainer: Trainer, parameters: Mapping[str, Any]) -> Self:
         """Of a trainer that has ended."""
         return cls(
-            {name: repr(value) for name, value in parameters.items()},
+            {name: identity(value) for name, value in parameters.items()},
             type(trainer.optimizer).__name__,
             # What comes has no validation rows, so that there is no best epoch to go back to.
             {**trainer.state_dict(), "best": None},
@@ -53,7 +55,7 @@ class TrainingState:
         ValueError
             If they ask for other networks, or another optimiser.
         """
-        texts = {name: repr(value) for name, value in parameters.items()}
+        texts = {name: identity(value) for name, value in parameters.items()}
         changed = [name for name, text in texts.items() if text != self.parameters.get(name)]
         shapes = [_shapes(module.state_dict()) for module in trainer.modules]
         if (

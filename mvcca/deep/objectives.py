@@ -43,7 +43,8 @@ class Batch:
     views : dict of str to Tensor, shape (n_rows, n_features)
         The rows themselves.
     rows : ndarray, shape (n_rows,)
-        Their positions among all objects.
+        Their positions among the rows given to `fit`, of which `validation_fraction` sets some
+        aside. In a validation batch from `X_val`, positions among the rows of `X_val`.
     epoch : int
         From 1.
     """
@@ -59,7 +60,7 @@ class TraceNormLoss(nn.Module):
     Parameters
     ----------
     reg : float or mapping of str to float, default=1e-4
-        Ridge on every view's covariance, or by view.
+        Ridge on every view's covariance in units of its mean variance, or by view.
 
     Raises
     ------

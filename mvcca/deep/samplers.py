@@ -17,7 +17,7 @@ class ShuffledBatches:
     Parameters
     ----------
     batch_size : int
-        Rows of a batch. Of fewer objects than that, all.
+        Rows of a batch; all rows, if there are fewer.
     last : {"drop", "fill", "keep"}, default="drop"
         What becomes of the objects left over at the end of an epoch: they sit it out (other ones
         the next time), are joined by others drawn at random, or are a small batch. A loss of

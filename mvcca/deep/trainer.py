@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from torch import Tensor, nn
 from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.deep import _trees
-from mvcca.deep._host import Draws, without_denormals
+from mvcca.deep._checkpoint import Checkpoint
+from mvcca.deep._host import Draws, evaluating, without_denormals
 from mvcca.deep._rows import Rows, as_float32
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
@@ -61,6 +61,10 @@ class Trainer:
         None they draw from that itself, if they do.
     mixed_precision : bool, default=False
         Run networks in bfloat16 where torch deems it safe; the objective is not.
+    monitor : str, default="valid_loss"
+        The column of the history that decides which epoch is best, where there are validation rows:
+        the lowest "valid_loss", or the highest value of a column that a callback measures, such as
+        the "valid_total_correlation" of `mvcca.deep.callbacks.TotalCorrelation`.
 
     Attributes
     ----------
@@ -71,7 +75,7 @@ class Trainer:
         validation rows, what callbacks measure, learning_rate, skipped (steps whose loss or
         gradient was not finite, and which were not taken), seconds.
     best_epoch : int
-        The one with the lowest validation loss; the last one without validation.
+        The best by what is monitored; the last one without validation.
     """
 
     def __init__(
@@ -86,8 +90,10 @@ class Trainer:
         seed: int = 0,
         torch_seed: int | None = None,
         mixed_precision: bool = False,
+        monitor: str = "valid_loss",
     ) -> None:
         self.encoders, self.objective, self.sampler = encoders, objective, sampler
+        self.monitor = monitor
         self.callbacks, self.mixed_precision = list(callbacks), mixed_precision
         self.modules: list[nn.Module] = [encoders]
         if isinstance(objective, nn.Module):
@@ -132,8 +138,8 @@ class Trainer:
         views: Views,
         n_epochs: int,
         validation: Views | None = None,
-        checkpoint: Path | None = None,
-        fingerprint: str = "",
+        checkpoint: Checkpoint | None = None,
+        positions: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Train for some more epochs, and end with the best weights if there is validation.
 
@@ -145,17 +151,28 @@ class Trainer:
             At most.
         validation : Views, optional
             Rows to take the loss of after every epoch.
-        checkpoint : path, optional
-            A file to keep the state in, every 20 seconds, when interrupted after an epoch or more,
-            and in the end; and to go on from if it is there.
-        fingerprint : str
-            Of data and parameters; a checkpoint with another one is refused.
+        checkpoint : Checkpoint, optional
+            Keeps the state, every 20 seconds, when interrupted after an epoch or more, and at the
+            end. Training resumes from the state that it holds.
+        positions : pair of ndarray, optional
+            Which of the user's rows the training and the validation rows are, for `Batch.rows`;
+            all of them, in order, by default.
+
+        Raises
+        ------
+        ValueError
+            If a callback needs validation rows and there are none, or if the loss is never finite.
         """
+        if validation is None:
+            _refuse_validation_of_nothing(self.callbacks)
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
-        self.rows = Rows(views, self.device)
-        self.validation = None if validation is None else Rows(validation, self.device)
-        if checkpoint is not None and checkpoint.exists():
-            self.load_state_dict(_trees.read(checkpoint, fingerprint))
+        of_training, of_validation = positions or (None, None)
+        self.rows = Rows(views, self.device, of_training)
+        self.validation = None
+        if validation is not None:
+            self.validation = Rows(validation, self.device, of_validation)
+        if checkpoint is not None and checkpoint.state is not None:
+            self.load_state_dict(checkpoint.state)
         self._call("on_train_begin")
         kept, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
@@ -173,15 +190,15 @@ class Trainer:
                     if checkpoint is not None:
                         snapshot = self.state_dict()
                         if time.monotonic() - written > _SECONDS:
-                            _trees.write(checkpoint, snapshot, fingerprint)
+                            checkpoint.write(snapshot)
                             written = time.monotonic()
         except BaseException:
             # Before the end of the first epoch there is nothing to go on from.
             if checkpoint is not None and snapshot and snapshot["epoch"]:
-                _trees.write(checkpoint, snapshot, fingerprint)
+                checkpoint.write(snapshot)
             raise
         if checkpoint is not None:  # what follows may be interrupted, too
-            _trees.write(checkpoint, self.state_dict(), fingerprint)
+            checkpoint.write(self.state_dict())
         if self.validation is not None:
             self.load_best()
         self._call("on_train_end")
@@ -233,7 +250,7 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed_precision):
             scores = self.encoders(batch)
         scores = {name: F.float() for name, F in scores.items()}
-        loss = self.objective(scores, Batch(batch, rows, self.epoch))
+        loss = self.objective(scores, Batch(batch, self.rows.positions[rows], self.epoch))
         loss.backward()
         gradients = [
             p.grad for g in self.optimizer.param_groups for p in g["params"] if p.grad is not None
@@ -254,19 +271,21 @@ class Trainer:
 
     def _loss_of(self, rows: Rows) -> float:
         """The loss of all rows as one batch, in evaluation."""
-        self._train_mode(False)
-        everything = np.arange(len(rows))
-        with torch.no_grad():
-            batch = rows.take(everything)
+        with torch.no_grad(), evaluating(*self.modules):
+            batch = rows.take(np.arange(len(rows)))
             scores = {n: _in_blocks(self.encoders[n], X).float() for n, X in batch.items()}
-            return float(self.objective(scores, Batch(batch, everything, self.epoch)))
+            return float(self.objective(scores, Batch(batch, rows.positions, self.epoch)))
 
     def _note_best(self, figures: dict[str, float]) -> None:
         if self.validation is None:
             self.best_epoch = self.epoch
-        elif self._best is None or figures["valid_loss"] < self._best["valid_loss"]:
+            return
+        quality = figures[self.monitor] * (-1 if self.monitor == "valid_loss" else 1)
+        if math.isnan(quality):  # of networks that have collapsed
+            return
+        if self._best is None or quality > self._best["quality"]:
             self.best_epoch = self.epoch
-            self._best = self._weights() | {"valid_loss": figures["valid_loss"]}
+            self._best = self._weights() | {"quality": quality}
 
     def _retreat(self, kept: dict[str, Any], times: int) -> None:
         """Back to the weights before the epoch, with half the learning rate; or give up."""
@@ -346,6 +365,15 @@ class Trainer:
             getattr(callback, occasion)(self)
 
 
+def _refuse_validation_of_nothing(callbacks: Iterable[Callback]) -> None:
+    for callback in callbacks:
+        if callback.needs_validation:
+            raise ValueError(
+                f"{type(callback).__name__} needs validation rows, and there are none. Give fit "
+                "X_val, or set validation_fraction."
+            )
+
+
 def parameter_groups(modules: Sequence[nn.Module]) -> list[dict[str, Any]]:
     """All parameters; those that a module names in `no_weight_decay`, in a group of their own."""
     spared = {
@@ -364,10 +392,9 @@ def parameter_groups(modules: Sequence[nn.Module]) -> list[dict[str, Any]]:
 
 def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     """What a network makes of the rows of a view, in evaluation, shape (n_rows, n_scores)."""
-    encoder.eval()
     like = next(encoder.parameters(), torch.empty(0))
     parts = []
-    with torch.no_grad(), without_denormals():
+    with torch.no_grad(), evaluating(encoder), without_denormals():
         for rows in list(block_slices(block.shape[0], _ROW_BYTES)) or [slice(0, 0)]:
             X = torch.from_numpy(as_float32(name, block[rows])).to(like.device)
             parts.append(encoder(X).float().cpu().numpy())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca._backend import is_device_array, namespace
+from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.config import block_slices
@@ -375,11 +375,3 @@ def _check_memory(views: Views) -> None:
             f"({needed / 1e9:.1f} GB) and this machine has {available / 1e9:.1f} GB. Use "
             'approximation="nystroem", "fourier" or "cholesky", whose memory is by n_landmarks.'
         )
-
-
-def _memory_bytes() -> float:
-    """Physical memory of this machine; infinite where the system does not tell."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -35,9 +35,8 @@ class LearningCurveDisplay:
 
     The loss has a panel, and so has the total correlation of the validation rows, where
     `mvcca.deep.callbacks.TotalCorrelation` measured it. The colour is the model's; the loss of the
-    training rows is faint. A dot marks the epoch with the lowest validation loss, whose weights
-    the model has. Losses of different objectives are in different units, and do not compare; total
-    correlations do.
+    training rows is faint. A dot marks the best epoch, whose weights the model has. Losses of
+    different objectives are in different units, and do not compare; total correlations do.
 
     Parameters
     ----------
@@ -111,7 +110,8 @@ class LearningCurveDisplay:
         Parameters
         ----------
         history : mapping of str to array, or mapping of str to such mappings
-            One table, or several by name.
+            One table, or several by name. The best epoch is taken to be the one with the highest
+            valid_total_correlation or, where that was not measured, the lowest valid_loss.
         ax : matplotlib Axes, or sequence of them, optional
             Where to draw, one for each panel; a new figure by default.
 
@@ -236,10 +236,13 @@ def _history_of(estimator: Any) -> History:
 
 
 def _best_of(history: History) -> int:
-    """The epoch with the lowest validation loss; the last one without validation."""
+    """The epoch of the best validation figure; the last one without validation."""
     _check_columns(history)
-    epochs, losses = (np.asarray(history.get(c, ())) for c in ("epoch", "valid_loss"))
-    return int(epochs[np.nanargmin(losses)] if losses.size else epochs[-1])
+    epochs = np.asarray(history["epoch"])
+    for column, sign in (("valid_total_correlation", 1), ("valid_loss", -1)):
+        if column in history:
+            return int(epochs[np.nanargmax(sign * np.asarray(history[column]))])
+    return int(epochs[-1])
 
 
 def _axes_for(panels: Sequence[str], ax: Any) -> list[Axes]:

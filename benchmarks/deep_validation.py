@@ -1,0 +1,150 @@
+"""Deep methods with validation rows and without: label mAP of test rows on three data sets.
+
+    MVCCA_DATA=../shared/data python benchmarks/deep_validation.py [--seeds 2] [--methods ...]
+
+Prints one table, as RESULTS.md keeps it: a row per data set and method, with the mean average
+precision of cosine ranking over both directions, averaged over seeds, of a training without
+validation rows and of trainings that set 10 % of the rows aside and keep the best epoch by loss or
+by correlation (the parameter `monitor`), and the epochs that were kept. On digits the seed also
+draws the split. On captions an item is relevant if its image and the query's have an object in
+common. Wikipedia and captions need wikipedia.npz and coco_val2017_captions.npz in MVCCA_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from _measure import machine
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mvcca import PerView, Views, evaluate_retrieval
+from mvcca.datasets import fetch_coco_captions, fetch_wikipedia, load_digits_views
+from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, CorrNet, SoftCCA, SoftHGR
+
+Split = tuple[Views, Views, np.ndarray]  # training rows, test rows, labels of these
+
+_NETWORKS = {"hidden_layer_sizes": (128, 128), "batch_size": 128}
+METHODS: dict[str, tuple[type, dict[str, Any]]] = {
+    "Soft-CCA": (SoftCCA, {"decorrelation": 1.0, **_NETWORKS}),
+    "DCCA": (DCCA, _NETWORKS),
+    "DCCAE": (DCCAE, _NETWORKS),
+    "Soft-HGR": (SoftHGR, _NETWORKS),
+    "ℓ0-CCA": (L0CCA, {"gate_penalty": 0.01, "gate_sigma": 0.1, **_NETWORKS}),
+    "CorrNet": (CorrNet, {}),
+    "DS-DCCA": (DSDCCA, {"scaling_layer_sizes": (32,), "scaling_start": "one", **_NETWORKS}),
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "loss": {"validation_fraction": 0.1, "monitor": "loss"},
+    "correlation": {"validation_fraction": 0.1, "monitor": "correlation"},
+}
+
+
+def digits() -> Callable[[int], Split]:
+    data = load_digits_views("halves")
+
+    def split(seed: int) -> Split:
+        train, test = train_test_split(
+            np.arange(len(data.views)), test_size=597, random_state=seed, stratify=data.labels
+        )
+        return data.views[train], data.views[test], data.labels[test]
+
+    return split
+
+
+def wikipedia() -> Callable[[int], Split]:
+    data = fetch_wikipedia()
+    return lambda _: (data.train.views, data.test.views, data.test.labels)
+
+
+def captions() -> Callable[[int], Split]:
+    data = fetch_coco_captions()
+    to_vectors = PerView(
+        make_pipeline(TfidfTransformer(sublinear_tf=True), TruncatedSVD(100, random_state=0))
+    )
+    train = to_vectors.fit_transform(data.train.views.select(["cap0", "cap1"]))
+    test = to_vectors.transform(data.test.views.select(["cap0", "cap1"]))
+    return lambda _: (train, test, data.test.labels)
+
+
+DATA = {  # rows, components, epochs
+    "digits": (digits, 10, 60),
+    "wikipedia": (wikipedia, 7, 30),
+    "captions": (captions, 16, 30),
+}
+
+
+def measure(method: str, n_components: int, way: str, data: Split, epochs: int, seed: int) -> Any:
+    """Mean average precision of both directions, and the epoch that was kept."""
+    train, test, labels = data
+    cls, settings = METHODS[method]
+    if cls is DSDCCA:
+        settings = {**settings, "warm_up": epochs // 2}
+    model = cls(
+        n_components,
+        max_epochs=epochs,
+        device="cpu",
+        random_state=seed,
+        **settings,
+        **WAYS[way],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of batches that are small for 20 components
+        model.fit(train)
+    table = evaluate_retrieval(model.transform(test), labels, metrics="map")
+    return np.mean([row.values["map"] for row in table]), model.best_epoch_
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds", end="\n\n")
+    print(
+        "| data | method | no validation | by loss | by correlation | correlation / none "
+        "| epochs by loss | epochs by correlation | s |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name in options.data:
+        prepare, n_components, n_epochs = DATA[name]
+        split, scaler = prepare(), PerView(StandardScaler())
+        splits = [split(seed) for seed in range(options.seeds)]
+        splits = [
+            (scaler.fit_transform(train), scaler.transform(test), y) for train, test, y in splits
+        ]
+        for method in options.methods:
+            start = time.perf_counter()
+            found = {
+                way: np.array(
+                    [
+                        measure(method, n_components, way, data, n_epochs, seed)
+                        for seed, data in enumerate(splits)
+                    ]
+                )
+                for way in WAYS
+            }
+            figures = {way: rows[:, 0].mean() for way, rows in found.items()}
+            kept = {way: ", ".join(f"{n:.0f}" for n in rows[:, 1]) for way, rows in found.items()}
+            print(
+                f"| {name} | {method} | {' | '.join(f'{v:.3f}' for v in figures.values())} "
+                f"| {figures['correlation'] / figures['none']:.3f} | {kept['loss']} "
+                f"| {kept['correlation']} | {time.perf_counter() - start:.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
