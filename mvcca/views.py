@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse import vstack as sparse_vstack
 
 from mvcca._backend import at_home, is_device_array, namespace, rows_of
+from mvcca._sparse import canonical
 from mvcca.sources import RowSource, as_source
 
 __all__ = ["Views"]
@@ -238,7 +239,7 @@ class Views:
 
 def in_memory(block: Any) -> Any:
     """A matrix with all of its rows read."""
-    return block.read(0, block.shape[0]) if isinstance(block, RowSource) else block
+    return canonical(block.read(0, block.shape[0])) if isinstance(block, RowSource) else block
 
 
 def take_rows(block: Any, rows: Any) -> Any:
@@ -319,7 +320,7 @@ def _as_block(name: str, block: Any) -> Any:
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
             "Reshape your data: a single feature with x.reshape(-1, 1)."
         )
-    return block.tocsr() if issparse(block) and block.format != "csr" else block
+    return canonical(block)
 
 
 def _as_slice(rows: np.ndarray) -> Any:
