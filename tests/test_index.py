@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from mvcca import CCA, MVCCA, PerView, Views, config_context
 from mvcca.retrieval import RetrievalIndex, top_k
 
 METRICS = ("cosine", "euclidean", "inner")
+needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="needs faiss")
+FAISS = pytest.param("faiss", marks=needs_faiss)
 
 
 def objects(n=60, seed=0):
@@ -47,7 +50,7 @@ def exact(gallery):
     return RetrievalIndex(Identity(), metric="inner").add(gallery)
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss"])
+@pytest.mark.parametrize("backend", ["exact", FAISS])
 @pytest.mark.parametrize("metric", METRICS)
 def test_any_view_finds_any_other(model, metric, backend):
     gallery, queries = objects(), objects(7, seed=2)
@@ -246,11 +249,9 @@ def in_threads(*functions):
 
 
 @pytest.mark.parametrize("target", ["a", None])
-@pytest.mark.parametrize("backend", ["exact", "faiss:Flat"])
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(metric, backend, target):
-    if backend != "exact":
-        pytest.importorskip("faiss")
     rng = np.random.default_rng(0)
     n_states, n_rows, k = 40, 300, 25  # which passes the end of a chunk
     # Every state has better answers than the one before: nearer ones, or longer ones.
@@ -317,6 +318,7 @@ def test_rows_added_by_several_threads_are_all_there():
 # ---- faiss --------------------------------------------------------------------------------------
 
 
+@needs_faiss
 @pytest.mark.parametrize("description", ["Flat", "HNSW16", "IVF8,Flat"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_faiss_finds_most_of_what_exact_search_finds(metric, description):
@@ -331,6 +333,7 @@ def test_faiss_finds_most_of_what_exact_search_finds(metric, description):
     assert (ids >= 0).all()
 
 
+@needs_faiss
 def test_where_faiss_finds_too_few_the_search_is_exact():
     rng = np.random.default_rng(0)
     gallery, queries = {"a": rng.normal(size=(400, 8))}, {"a": rng.normal(size=(20, 8))}
@@ -348,7 +351,7 @@ def test_a_missing_faiss_names_what_to_install(monkeypatch):
 # ---- bad queries and galleries ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss"])
+@pytest.mark.parametrize("backend", ["exact", FAISS])
 def test_bad_queries_are_refused(model, backend):
     index = RetrievalIndex(model, backend=backend).add(objects(20))
     text = objects(3, seed=2)["text"]
