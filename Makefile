@@ -40,14 +40,16 @@ test-core: $(VENV)/.installed-test-core ## run the core tests (another Python: V
 test-oldest: ## run the core tests on the lowest versions of the dependencies
 	$(MAKE) test-core VENV=.oldest CONSTRAINTS=tests/constraints-oldest.txt
 
-NEWEST := $(firstword $(foreach minor,16 15 14 13,$(shell command -v python3.$(minor))))
+# A shim of pyenv may be on PATH for a Python that only pyenv can name.
+WHERE := import sys; print(sys.executable)
+NEWEST = $(firstword $(foreach minor,16 15 14 13,$(shell \
+    python3.$(minor) -c '$(WHERE)' 2>/dev/null || \
+    "$$(pyenv prefix 3.$(minor) 2>/dev/null)/bin/python3.$(minor)" -c '$(WHERE)' 2>/dev/null)))
 
 test-newest: ## run the core tests on the newest Python here, if that is 3.13 or later
-ifdef NEWEST
-	$(MAKE) test-core VENV=.newest PYTHON=$(NEWEST)
-else
-	@echo "Skipped: there is no python3.13 or newer on PATH."
-endif
+	@newest="$(NEWEST)"; if [ -n "$$newest" ]; then \
+	    $(MAKE) test-core VENV=.newest PYTHON="$$newest"; \
+	else echo "Skipped: python3.13 or newer is not on PATH and not in pyenv."; fi
 
 lint: $(VENV)/.installed-lint ## check style, format and types
 	$(PY) -m ruff check

@@ -305,6 +305,33 @@ def test_label_sums_too_large_for_a_worker_are_refused_with_bytes():
         LabelSums.of(views, table, {"a": np.arange(60_000)})
 
 
+def test_a_worker_without_room_for_any_rows_is_refused_before_it_pauses_for_ever():
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="230MB", dashboard_address=":0"
+        ) as small,
+        distributed.Client(small),
+        pytest.raises(MemoryError, match=r"230,000,000 bytes .*before it is given any rows"),
+    ):
+        Moments.of(Views({"a": da.zeros((100, 5), chunks=50), "b": da.zeros((100, 4), chunks=50)}))
+
+
+def test_a_client_that_is_closed_during_a_fit_is_named(cluster):
+    client = distributed.Client(cluster)
+    closing = threading.Timer(1, client.close)
+    views = {"a": da.ones((N_ROWS, 3), chunks=(10, 3)).map_blocks(slowly, dtype=float)}
+    views["b"] = da.ones((N_ROWS, 2), chunks=(10, 2))
+    closing.start()
+    with config_context(block_rows=10), pytest.raises(RuntimeError, match="client was closed"):
+        Moments.of(Views(views))
+    closing.join()
+
+
+def slowly(rows):
+    time.sleep(0.2)
+    return rows
+
+
 @pytest.mark.parametrize("with_client", [True, False])
 @pytest.mark.parametrize("estimator", [MVCCA, MVMLCCA])
 def test_a_bad_number_in_one_chunk_names_its_view_and_rows(request, estimator, with_client):
