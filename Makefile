@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+CONSTRAINTS := tests/constraints.txt
 PY := $(VENV)/bin/python
 
 # Tests on real data skip themselves where this folder does not exist.
@@ -13,7 +14,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench bench-peers bench-all clean
+.PHONY: help demo test test-core test-oldest test-newest lint format docs bench bench-peers bench-all clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -26,6 +27,29 @@ test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/.installed-test ## run the tests (some of them: make test ARGS="-k ranks")
 	$(PY) -m pytest -n auto --maxprocesses 4 $(ARGS)
+
+# What may differ between versions of the dependencies, without the extras.
+CORE := archive config index kernel labels linear measures persistence public_names ranking \
+    similarity sources statistics supervised_baselines threads views
+
+test-core: export OMP_NUM_THREADS = 1
+test-core: export OPENBLAS_NUM_THREADS = 1
+test-core: $(VENV)/.installed-test-core ## run the core tests (another Python: VENV=.newest PYTHON=python3.13)
+	$(PY) -m pytest -n auto --maxprocesses 4 $(CORE:%=tests/test_%.py) $(ARGS)
+
+test-oldest: ## run the core tests on the lowest versions of the dependencies
+	$(MAKE) test-core VENV=.oldest CONSTRAINTS=tests/constraints-oldest.txt
+
+# A shim of pyenv may be on PATH for a Python that only pyenv can name.
+WHERE := import sys; print(sys.executable)
+NEWEST = $(firstword $(foreach minor,16 15 14 13,$(shell \
+    python3.$(minor) -c '$(WHERE)' 2>/dev/null || \
+    "$$(pyenv prefix 3.$(minor) 2>/dev/null)/bin/python3.$(minor)" -c '$(WHERE)' 2>/dev/null)))
+
+test-newest: ## run the core tests on the newest Python here, if that is 3.13 or later
+	@newest="$(NEWEST)"; if [ -n "$$newest" ]; then \
+	    $(MAKE) test-core VENV=.newest PYTHON="$$newest"; \
+	else echo "Skipped: python3.13 or newer is not on PATH and not in pyenv."; fi
 
 lint: $(VENV)/.installed-lint ## check style, format and types
 	$(PY) -m ruff check
@@ -55,11 +79,11 @@ clean: ## remove what these commands wrote, except the environment
 	find mvcca tests benchmarks docs -name __pycache__ -type d -exec rm -rf {} +
 
 # One stamp per extra: a second call installs nothing, an edited requirement installs again.
-$(VENV)/.installed-%: pyproject.toml tests/constraints.txt | $(PY)
+$(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) | $(PY)
 	@echo "Installing mvcca[$*] into $(VENV) (about a minute the first time)"
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null
 	@$(PY) -m pip install --quiet --disable-pip-version-check \
-	    --constraint tests/constraints.txt --editable ".[$*]"
+	    --constraint $(CONSTRAINTS) --editable ".[$*]"
 	@touch $@
 
 # `python3 -m venv` fails on a Debian without python3-venv; there virtualenv, in .tools, does the same.

@@ -198,7 +198,7 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _os_error(error: SafetensorError, path: Any) -> OSError:
     """The operating system's error that safetensors tells of in words."""
-    number = re.search(r"\(os error (\d+)\)", str(error))
+    number = re.search(r"(?:os error|code:) (\d+)", str(error))  # by version of safetensors
     if number is None:
         return OSError(f"{os.fspath(path)} could not be written: {error}")
     code = int(number[1])

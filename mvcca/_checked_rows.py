@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from mvcca._sparse import canonical
 from mvcca.sources import RowSource
 from mvcca.sources._selection import as_index, as_positions, composed
 from mvcca.validation import FLOATS
@@ -106,7 +107,7 @@ class CheckedRows(RowSource):
         """Rows that were read from `start` on, as floats without NaN and infinity."""
         try:
             return check_array(
-                rows,
+                canonical(rows),
                 accept_sparse="csr",
                 dtype=FLOATS,
                 ensure_min_samples=0,

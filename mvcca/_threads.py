@@ -2,7 +2,9 @@
 
 There are as many as BLAS may use (`OMP_NUM_THREADS`, `threadpoolctl.threadpool_limits`), each with
 one BLAS thread to itself. Blocks are the same for any number of threads, and so are results, bit
-for bit. BLAS threads that wait for work spin, and keep a core from those that have some: work of
+for bit, where BLAS on one thread gives equal bits for equal blocks (OpenBLAS since NumPy 2).
+A lone block is multiplied on all BLAS threads, whose number may change the last digits of its
+result. BLAS threads that wait for work spin, and keep a core from those that have some: work of
 many small products is done with BLAS at one thread throughout.
 """
 

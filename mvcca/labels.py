@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, eye_array, issparse
 from scipy.sparse import vstack as sparse_vstack
 
 from mvcca._containers import are_positions, column_labels, few, reject_masks
+from mvcca._sparse import canonical, own_csr
 
 __all__ = ["LabelTable", "encode_labels", "indicator_matrices", "label_vectors"]
 
@@ -318,15 +319,11 @@ def _encode_matrix(values: Any, names: np.ndarray | None = None) -> tuple[LabelT
         values, names = values[:, order], names[order]
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported as labels.")
-    if issparse(values):
-        values = csr_array(values, copy=True)
-        values.sum_duplicates()
+    values = canonical(values)
     stored = values.data if issparse(values) else values
     _require_finite(stored)
     if _is_indicator(stored):
-        matrix = csr_array(values, dtype=np.uint8)
-        matrix.eliminate_zeros()
-        vectors, codes = _distinct_rows(matrix)
+        vectors, codes = _distinct_rows(own_csr(values, dtype=np.uint8))
     else:
         dense = values.toarray() if issparse(values) else values
         vectors, codes = _distinct_rows(np.ascontiguousarray(dense, dtype=float))

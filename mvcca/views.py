@@ -25,6 +25,7 @@ from mvcca._containers import (
     reject_masks,
     row_labels,
 )
+from mvcca._sparse import canonical
 from mvcca.sources import RowSource, as_source
 
 __all__ = ["Views"]
@@ -338,7 +339,7 @@ class Views:
 
 def in_memory(block: Any) -> Any:
     """A matrix with all of its rows read."""
-    return block.read(0, block.shape[0]) if isinstance(block, RowSource) else block
+    return canonical(block.read(0, block.shape[0])) if isinstance(block, RowSource) else block
 
 
 def take_rows(block: Any, rows: Any) -> Any:
@@ -424,7 +425,7 @@ def _as_block(name: str, block: Any) -> Any:
             "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
             "x.reshape(1, -1)."
         )
-    return block.tocsr() if issparse(block) and block.format != "csr" else block
+    return canonical(block)
 
 
 def _different_heights(blocks: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,6 +133,9 @@ def test_other_programs_can_read_the_arrays(path):
     np.testing.assert_array_equal(load_file(path)["x"], ARRAYS["matrix"])
 
 
+@pytest.mark.skipif(
+    int(safetensors.__version__.split(".")[1]) < 8, reason="safetensors copies before 0.8"
+)
 def test_writing_copies_no_contiguous_array(path):
     array = np.asfortranarray(np.zeros((1000, 1000)))
     tracemalloc.start()
@@ -142,7 +146,7 @@ def test_writing_copies_no_contiguous_array(path):
 
 
 def test_a_sparse_matrix_comes_back_from_its_three_arrays(path):
-    matrix = sp.random_array((5, 7), density=0.3, format="csr", rng=np.random.default_rng(0))
+    matrix = sp.csr_array(np.eye(5, 7) + np.eye(5, 7, 2))
     write_archive(path, csr_parts(matrix), {})
     back = csr_of(read_archive(path)[0], matrix.shape)
     np.testing.assert_array_equal(back.toarray(), matrix.toarray())

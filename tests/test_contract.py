@@ -21,7 +21,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from inspect import signature
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -298,12 +300,17 @@ ROUNDING = {  # 1e-7 is asked for
     "how many rows are multiplied at once"
 }
 
+# The rounding may be the same. scikit-learn has the option from 1.8 on, and the oldest versions are
+# tested without networks.
+_options = signature(parametrize_with_checks).parameters
+NOT_STRICT = {"xfail_strict": False} if "xfail_strict" in _options else {}
+
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of clipped components and rank in tiny data
 @parametrize_with_checks(
     CHECKED,
     expected_failed_checks=lambda est: ROUNDING if type(est) in map(type, DEEP) else {},
-    xfail_strict=False,  # the rounding may be the same
+    **NOT_STRICT,
 )
 def test_scikit_learn_estimator_checks_pass(estimator, check):
     check(estimator)
@@ -859,12 +866,17 @@ def strided(X: np.ndarray) -> np.ndarray:
     return wide[::2, ::2]
 
 
-def duplicated_entries(X: np.ndarray) -> Any:
-    """A COO matrix that holds every entry in two halves."""
-    rows, columns = np.nonzero(X)
-    half = X[rows, columns] / 2
-    twice = (np.r_[rows, rows], np.r_[columns, columns])
-    return sp.coo_array((np.r_[half, half], twice), shape=X.shape)
+def repeated_entries(X: np.ndarray, parts: tuple[float, ...] = (3, -2)) -> Any:
+    """A CSR matrix that stores every entry in several parts, not sorted by column."""
+    once = sp.csr_array(X, dtype=np.result_type(X, np.int8))
+    lines = [slice(*ends) for ends in pairwise(once.indptr)]
+    indices = [np.tile(once.indices[line][::-1], len(parts)) for line in lines]
+    data = [np.outer(parts, once.data[line][::-1]).ravel() for line in lines]
+    matrix = sp.csr_array(
+        (np.concatenate(data), np.concatenate(indices), len(parts) * once.indptr), X.shape
+    )
+    assert not matrix.has_canonical_format
+    return matrix
 
 
 def unsorted(X: np.ndarray) -> Any:
@@ -907,7 +919,9 @@ SPARSE_FORMS = {
     "float32 csr": lambda X: sp.csr_array(X.astype(np.float32)),
     "int csr": lambda X: sp.csr_array(X.astype(np.int64)),
     "bool csr of itself": None,
-    "duplicate entries": duplicated_entries,
+    "repeated entries": repeated_entries,
+    "repeated entries coo": lambda X: repeated_entries(X).tocoo(),
+    "repeated entries csc": lambda X: sp.csc_array(repeated_entries(X.T).T),
     "unsorted indices": unsorted,
     "64-bit indices": with_long_indices,
 }
@@ -936,6 +950,48 @@ def test_every_form_of_the_same_numbers_gives_the_same_model(estimator, form):
     np.testing.assert_allclose(strengths(model), strengths(expected), atol=tol / 10)
     for name, wanted in expected.transform(dense).items():
         assert_same_scores(scores[name], wanted, 10 * tol)
+
+
+@pytest.mark.parametrize("where", ["memory", "file", "Dask"])
+@over([*VARIANTS, NCCA()])
+def test_repeated_entries_of_sparse_rows_add_up(estimator, where, tmp_path):
+    dense = blocks_for(estimator, whole=True)
+    blocks: dict[str, Any] = {name: freeze(repeated_entries(X)) for name, X in dense.items()}
+    rows = blocks
+    if where == "file":
+        for name, block in blocks.items():
+            sp.save_npz(tmp_path / f"{name}.npz", block, compressed=False)
+        rows = {name: mvcca.open_matrix(tmp_path / f"{name}.npz") for name in blocks}
+    elif where == "Dask":
+        rows = {name: in_chunks(block) for name, block in blocks.items()}
+    with untouched(blocks):
+        model = clone(estimator).fit(rows, LABELS)
+        scores = model.transform(rows)
+    once = {name: sp.csr_array(X) for name, X in dense.items()}
+    expected = clone(estimator).fit(once, LABELS)
+    np.testing.assert_allclose(strengths(model), strengths(expected), rtol=1e-8)
+    for name, wanted in expected.transform(once).items():
+        assert_same_scores(np.asarray(scores[name]), wanted, max(1e-8, rounding(estimator)))
+
+
+@over([est for est in [*VARIANTS, NCCA()] if not est._supervised])
+def test_repeated_entries_of_two_lone_matrices_add_up(estimator):
+    dense = list(blocks_for(estimator, whole=True).values())[:2]
+    pair = [freeze(repeated_entries(X)) for X in dense]
+    with untouched(pair):
+        scores = clone(estimator).fit(*pair).transform(*pair)
+    once = [sp.csr_array(X) for X in dense]
+    for found, wanted in zip(scores, clone(estimator).fit(*once).transform(*once), strict=True):
+        assert_same_scores(found, wanted)
+
+
+def in_chunks(matrix: Any) -> Any:
+    """A Dask array of sparse chunks that hold what the matrix stores, as it stores it."""
+    import dask.array as da
+
+    rows = [matrix[start : start + 40] for start in range(0, N, 40)]
+    assert not rows[0].has_canonical_format
+    return da.concatenate([da.from_array(part, chunks=part.shape, asarray=False) for part in rows])
 
 
 @pytest.mark.parametrize("form", SPARSE_FORMS.values(), ids=SPARSE_FORMS)
@@ -1277,6 +1333,7 @@ LABEL_FORMS = {
     "lil": sp.lil_array,
     "dok": sp.dok_array,
     "dia": sp.dia_array,
+    "repeated entries": lambda Z: repeated_entries(Z),
     "explicit zeros": lambda Z: explicit_zeros(Z),
     "DataFrame": pd.DataFrame,
     "polars": lambda Z: pl.DataFrame(Z, orient="row"),
@@ -1533,6 +1590,20 @@ def test_batches_give_what_fit_gives(estimator, form):
     views = Views({name: form(X) for name, X in blocks_for(estimator).items()})
     model = in_batches(estimator, views, CUTS)
     assert_same_model(model, clone(estimator).fit(views, LABELS))
+
+
+@over(ADDING)
+def test_batches_with_repeated_entries_give_what_fit_gives(estimator):
+    dense = Views(blocks_for(estimator, whole=True))
+    views = {name: freeze(repeated_entries(X)) for name, X in dense.items()}
+    with untouched(views):
+        model = clone(estimator)
+        for rows in CUTS:
+            batch = {name: repeated_entries(X[rows]) for name, X in dense.items()}
+            model.partial_fit(batch, repeated_entries(LABELS[rows]))
+        whole = clone(estimator).fit(views, LABELS)
+    assert_same_model(model, clone(estimator).fit(dense, LABELS))
+    assert_same_model(whole, clone(estimator).fit(dense, LABELS))
 
 
 @pytest.mark.filterwarnings("ignore:View .* distinct label sets")

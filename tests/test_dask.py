@@ -16,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import mvcca
@@ -232,7 +232,7 @@ def test_unpaired_views_are_fitted_on_a_cluster(tmp_path):
 @pytest.mark.usefixtures("client")
 def test_sparse_chunks_stay_sparse():
     rng = np.random.default_rng(2)
-    sparse = random_array((N_ROWS, 12), density=0.3, rng=rng, format="csr")
+    sparse = csr_array(rng.random((N_ROWS, 12)) * (rng.random((N_ROWS, 12)) < 0.3))
     dense = sparse[:, :6].toarray() + rng.normal(size=(N_ROWS, 6))
     chunked = da.from_array(sparse.toarray(), chunks=(70, 7)).map_blocks(csr_array)
     assert Views({"a": chunked})["a"].is_sparse
@@ -303,6 +303,33 @@ def test_label_sums_too_large_for_a_worker_are_refused_with_bytes():
     table = LabelTable(np.arange(60_000.0)[:, None])
     with pytest.raises(MemoryError, match=f"{3 * 8 * 60_000 * 1000:,} bytes"):
         LabelSums.of(views, table, {"a": np.arange(60_000)})
+
+
+def test_a_worker_without_room_for_any_rows_is_refused_before_it_pauses_for_ever():
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="230MB", dashboard_address=":0"
+        ) as small,
+        distributed.Client(small),
+        pytest.raises(MemoryError, match=r"230,000,000 bytes .*before it is given any rows"),
+    ):
+        Moments.of(Views({"a": da.zeros((100, 5), chunks=50), "b": da.zeros((100, 4), chunks=50)}))
+
+
+def test_a_client_that_is_closed_during_a_fit_is_named(cluster):
+    client = distributed.Client(cluster)
+    closing = threading.Timer(1, client.close)
+    views = {"a": da.ones((N_ROWS, 3), chunks=(10, 3)).map_blocks(slowly, dtype=float)}
+    views["b"] = da.ones((N_ROWS, 2), chunks=(10, 2))
+    closing.start()
+    with config_context(block_rows=10), pytest.raises(RuntimeError, match="client was closed"):
+        Moments.of(Views(views))
+    closing.join()
+
+
+def slowly(rows):
+    time.sleep(0.2)
+    return rows
 
 
 @pytest.mark.parametrize("with_client", [True, False])

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from mvcca import CCA, MVCCA, Views
+from mvcca import CCA, MVCCA, PerView, Views, config_context
 from mvcca.retrieval import RetrievalIndex, top_k
 
 METRICS = ("cosine", "euclidean", "inner")
+needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="needs faiss")
+FAISS = pytest.param("faiss", marks=needs_faiss)
 
 
 def objects(n=60, seed=0):
@@ -41,7 +50,7 @@ def exact(gallery):
     return RetrievalIndex(Identity(), metric="inner").add(gallery)
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss"])
+@pytest.mark.parametrize("backend", ["exact", FAISS])
 @pytest.mark.parametrize("metric", METRICS)
 def test_any_view_finds_any_other(model, metric, backend):
     gallery, queries = objects(), objects(7, seed=2)
@@ -150,9 +159,166 @@ def test_lists_go_by_the_names_of_their_positions():
     assert ids.ravel().tolist() == [0, 1, 2]
 
 
+def test_what_is_passed_is_copied():
+    rows = np.eye(3)
+    index = exact({"a": rows})
+    rows[:] = 7
+    assert index.search({"a": np.eye(3)}, k=1)[0].ravel().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_any_cut_of_a_gallery_answers_as_a_gallery_in_one_piece(metric, dtype):
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(20_000, 5)) + 30).astype(dtype)
+    rows[0] = 1e3  # a first row unlike the others
+    queries = rows[::2000] + dtype(0.01)
+    expected = top_k(queries, rows, 6, metric)
+    with config_context(block_rows=3000):  # `add` projects by blocks
+        in_blocks = RetrievalIndex(Identity(), metric).add({"a": rows})
+    index = RetrievalIndex(Identity(), metric)
+    for part in np.split(rows, [1, 2, 40, 41, 8191, 8193, 9000]):
+        index.add({"a": part})
+    loaded = pickle.loads(pickle.dumps(index))
+    for each in (in_blocks, index, loaded):
+        scores, ids = each.search({"a": queries}, k=6)
+        assert_allclose(scores, expected[0], rtol=3e-3 if dtype == np.float32 else 1e-9, atol=1e-6)
+        assert np.mean(ids == expected[1]) > 0.95  # in float32 a few change places
+        assert_array_equal(each.search({"a": queries}, k=20_000)[1][:, :6], ids)
+    if dtype == np.float64:
+        assert_array_equal(index.search({"a": queries}, k=6)[1], expected[1])
+
+
+def test_projections_of_blocks_name_the_row_that_is_not_finite():
+    rows = np.ones((100, 2))
+    rows[77, 1] = np.inf
+    with config_context(block_rows=30), pytest.raises(ValueError, match="infinity in row 77"):
+        exact({"a": rows})
+
+
+def test_blocks_in_which_a_view_is_not_seen_are_added():
+    gallery = objects()
+    model = MVCCA(2).fit(gallery)
+    scale = PerView(StandardScaler()).fit(gallery)  # which takes no empty matrix
+    views = Views.unpaired(gallery)
+    expected = RetrievalIndex(make_pipeline(scale, model)).add(views)
+    with config_context(block_rows=25):
+        index = RetrievalIndex(make_pipeline(scale, model)).add(views)
+    for target in (None, "sound"):
+        found = index.search({"image": gallery["image"]}, target, k=9)
+        wanted = expected.search({"image": gallery["image"]}, target, k=9)
+        assert_array_equal(found[1], wanted[1])
+
+
+def test_rows_of_both_precisions_are_held_and_found():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 4))
+    index = exact({"a": rows[:100].astype(np.float32)}).add({"a": rows[100:]})
+    index.add({"a": rows[:50].astype(np.float32)})
+    scores, _ = index.search({"a": rows}, k=3)
+    wanted = rows @ np.concatenate([rows, rows[:50]]).T
+    assert scores.dtype == np.float64
+    assert_allclose(scores, -np.sort(-wanted, axis=1)[:, :3], rtol=1e-6)
+
+
+def test_ids_of_growing_length_and_in_any_order_are_kept():
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(3000)
+    index = RetrievalIndex(Identity(), metric="euclidean")
+    for part in np.split(numbers, np.sort(rng.integers(0, 3000, 40))):
+        index.add({"a": part[:, None].astype(float)}, ids=[f"id {n}" for n in part] or part)
+    _, ids = index.search({"a": numbers[:, None].astype(float)}, k=1)
+    assert ids.ravel().tolist() == [f"id {n}" for n in numbers]
+    for known in numbers[[0, 1500, 2999]]:
+        with pytest.raises(ValueError, match=f"several rows with the id id {known}"):
+            index.add({"a": np.ones((1, 1))}, ids=[f"id {known}"])
+
+
+# ---- threads ------------------------------------------------------------------------------------
+
+
+def in_threads(*functions):
+    """Run functions side by side, with as many changes of thread as can be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(len(functions)) as pool:
+            return [future.result() for future in [pool.submit(f) for f in functions]]
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("target", ["a", None])
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(metric, backend, target):
+    rng = np.random.default_rng(0)
+    n_states, n_rows, k = 40, 300, 25  # which passes the end of a chunk
+    # Every state has better answers than the one before: nearer ones, or longer ones.
+    parts = [
+        {name: length + spread * rng.normal(size=(n_rows, 4)) for name in "ab"}
+        for spread, length in zip(
+            np.linspace(2, 0.1, n_states),
+            np.linspace(1, 20 if metric == "inner" else 1, n_states),
+            strict=True,
+        )
+    ]
+    query = {"a": np.ones((2, 4))}
+    alone, states = RetrievalIndex(Identity(), metric, backend), {}
+    for number, part in enumerate(parts):
+        scores, ids = alone.add(part).search(query, target, k)
+        states[ids.tobytes()] = number, scores
+    assert len(states) > n_states / 2
+
+    index = RetrievalIndex(Identity(), metric, backend).add(parts[0])
+    done = threading.Event()
+
+    def add():
+        try:
+            for part in parts[1:]:
+                index.add(part)
+                time.sleep(0.002)
+        finally:
+            done.set()
+
+    def search():
+        answers = []
+        while not done.is_set():
+            answers.append(index.search(query, target, k))
+        return answers
+
+    _, *answers = in_threads(add, *[search] * 8)
+    for of_one_thread in answers:
+        numbers = []
+        for scores, ids in of_one_thread:
+            number, expected = states[ids.tobytes()]
+            assert_allclose(scores, expected, rtol=1e-9)
+            numbers.append(number)
+        assert numbers == sorted(numbers)
+    assert_array_equal(index.search(query, target, k)[1], alone.search(query, target, k)[1])
+
+
+def test_rows_added_by_several_threads_are_all_there():
+    index = RetrievalIndex(Identity(), metric="euclidean").add({"a": np.zeros((1, 1))})
+
+    def adder(first):
+        def add():
+            for value in range(first, first + 100):
+                index.add({"a": np.full((1, 1), float(value))})
+
+        return add
+
+    in_threads(*[adder(1 + 100 * number) for number in range(6)])
+    values = np.arange(601.0)[:, None]
+    scores, ids = index.search({"a": values}, k=1)
+    assert_allclose(scores, 0, atol=1e-9)
+    assert_array_equal(np.sort(ids.ravel()), np.arange(601))
+
+
 # ---- faiss --------------------------------------------------------------------------------------
 
 
+@needs_faiss
 @pytest.mark.parametrize("description", ["Flat", "HNSW16", "IVF8,Flat"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_faiss_finds_most_of_what_exact_search_finds(metric, description):
@@ -167,6 +333,7 @@ def test_faiss_finds_most_of_what_exact_search_finds(metric, description):
     assert (ids >= 0).all()
 
 
+@needs_faiss
 def test_where_faiss_finds_too_few_the_search_is_exact():
     rng = np.random.default_rng(0)
     gallery, queries = {"a": rng.normal(size=(400, 8))}, {"a": rng.normal(size=(20, 8))}
@@ -184,7 +351,7 @@ def test_a_missing_faiss_names_what_to_install(monkeypatch):
 # ---- bad queries and galleries ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss"])
+@pytest.mark.parametrize("backend", ["exact", FAISS])
 def test_bad_queries_are_refused(model, backend):
     index = RetrievalIndex(model, backend=backend).add(objects(20))
     text = objects(3, seed=2)["text"]

@@ -117,6 +117,24 @@ def test_zeros_stored_in_a_sparse_relevance_are_not_relevant():
     assert relevant_ranks([[3.0, 2.0, 1.0]], stored) == [3]
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8])
+def test_sparse_relevance_may_repeat_entries_and_is_left_as_it_was(dtype):
+    relevance = np.array([[1, 0, 1, 1], [0, 1, 0, 1]], dtype=bool)
+    scores = np.array([[0.3, 0.9, 0.1, 0.5], [0.2, 0.8, 0.4, 0.6]])
+    once = csr_array(relevance, dtype=dtype)
+    columns = np.repeat(np.r_[once.indices, 0], 2)[::-1].copy()  # each twice, and a stored zero
+    data = np.repeat(np.r_[once.data, 0], 2).astype(dtype)[::-1].copy()
+    rows = np.repeat(np.r_[0, 0, 0, 1, 1, 1], 2)[::-1]
+    order = np.argsort(rows, kind="stable")
+    stored = csr_array((data[order], columns[order], [0, 6, 12]), shape=relevance.shape)
+    before = [part.copy() for part in (stored.data, stored.indices, stored.indptr)]
+    found = average_precision(scores, stored)
+    assert precision_at_k(scores, stored, 2).tolist() == [0.5, 1]
+    np.testing.assert_array_equal(found, average_precision(scores, relevance))
+    for part, value in zip(before, (stored.data, stored.indices, stored.indptr), strict=True):
+        np.testing.assert_array_equal(part, value)
+
+
 def test_a_collapsed_model_ranks_at_the_middle_and_recalls_nothing():
     ranks = relevant_ranks(np.ones((101, 101)), np.eye(101))
     assert (ranks == 51).all()

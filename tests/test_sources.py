@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array, csr_array, issparse, random_array, save_npz
+from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import RowSource, open_matrix
 from mvcca.sources import SourceError, as_source
@@ -486,7 +486,8 @@ def count_bytes(monkeypatch):
 
 
 def test_sparse_blocks_in_order_cost_one_pass_over_the_file(tmp_path, monkeypatch):
-    X = random_array((20_000, 100), density=0.2, format="csr", rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.random((20_000, 100)) * (rng.random((20_000, 100)) < 0.2))
     save_npz(tmp_path / "x.npz", X)
     source = open_matrix(tmp_path / "x.npz")
     handed_out = count_bytes(monkeypatch)

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
+
+from mvcca._sparse import own_csr
 
 
 def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
@@ -24,8 +26,7 @@ def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
 def checked_relevance(relevance: Any, shape: tuple[int, ...]) -> Any:
     """A boolean csr_array, or a boolean ndarray, of the scores' shape."""
     if issparse(relevance):
-        relevant: Any = csr_array(relevance, dtype=bool)
-        relevant.eliminate_zeros()
+        relevant: Any = own_csr(relevance, dtype=bool)
     else:
         relevant = np.asarray(relevance)
         if relevant.dtype.kind not in "biuf":

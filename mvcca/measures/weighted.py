@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
+from mvcca._sparse import own_csr
 from mvcca.measures._checks import checked_matrix, one_of, positive, same_shape
 from mvcca.measures.order import ranked, unit_rows
 
@@ -119,9 +120,7 @@ def label_set_similarity(
 
 
 def _indicators(labels: Any) -> csr_array:
-    matrix = csr_array(labels) if issparse(labels) else csr_array(np.atleast_2d(labels))
-    matrix.eliminate_zeros()
-    return matrix
+    return own_csr(labels if issparse(labels) else np.atleast_2d(labels))
 
 
 def _max_over_sets(sets: csr_array, values: np.ndarray) -> np.ndarray:

@@ -133,19 +133,12 @@ def _make_search(parts: dict[str, Any]) -> NearestNeighbors:
 
 
 def _parts_of_index(index: RetrievalIndex) -> dict[str, Any]:
-    return {
-        "estimator": index.estimator,
-        "metric": index.metric,
-        "backend": index.backend,
-        "rows": index._rows,
-        "ids": index._ids,
-        "n_added": index._n_added,
-    }
+    return index.__getstate__()
 
 
 def _make_index(parts: dict[str, Any]) -> RetrievalIndex:
-    index = RetrievalIndex(parts["estimator"], parts["metric"], parts["backend"])
-    index._rows, index._ids, index._n_added = parts["rows"], parts["ids"], parts["n_added"]
+    index = RetrievalIndex.__new__(RetrievalIndex)
+    index.__setstate__(parts)
     return index
 
 

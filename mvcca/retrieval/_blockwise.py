@@ -61,7 +61,7 @@ def _joined(
     found: list[tuple[np.ndarray, np.ndarray]], gallery: Gallery, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     if not found:
-        return np.empty((0, k), gallery.factor.dtype), np.empty((0, k), np.int64)
+        return np.empty((0, k), gallery.dtype), np.empty((0, k), np.int64)
     scores, items = zip(*found, strict=True)
     return np.concatenate(scores), np.concatenate(items)
 
@@ -140,22 +140,21 @@ def _best_by_tiles(
     """Products and items of the k best of a block of queries."""
     from mvcca.retrieval._kernels import merge_tile
 
-    block, factor = padded(queries[rows]), gallery.factor
-    precision = np.finfo(factor.dtype)
+    block, dtype = padded(queries[rows]), gallery.dtype
+    precision = np.finfo(dtype)
     n_rows = rows.stop - rows.start
-    buffer = np.empty(len(block) * TILE_COLUMNS, dtype=factor.dtype)
-    scores = np.full((n_rows, k), -np.inf, dtype=factor.dtype)
+    buffer = np.empty(len(block) * TILE_COLUMNS, dtype=dtype)
+    scores = np.full((n_rows, k), -np.inf, dtype=dtype)
     items = np.full((n_rows, k), len(gallery), dtype=np.int64)
-    for first in range(0, len(gallery), TILE_COLUMNS):
-        columns = factor[first : first + TILE_COLUMNS]
+    for first, columns, n_columns in gallery.tiles(TILE_COLUMNS):
         tile = buffer[: len(block) * len(columns)].reshape(len(block), len(columns))
         np.matmul(block, columns.T, out=tile)
         tile = tile[:n_rows]
-        tile[:, len(gallery) - first :] = -np.inf  # padding
+        tile[:, n_columns:] = -np.inf  # padding
         if exclude_self:
-            own = np.arange(max(rows.start, first), min(rows.stop, first + len(columns)))
+            own = np.arange(max(rows.start, first), min(rows.stop, first + n_columns))
             tile[own - rows.start, own - first] = -np.inf
-        if first == 0 and k <= len(columns):  # only what is above this can be among the best
+        if first == 0 and k <= n_columns:  # only what is above this can be among the best
             kth = np.partition(tile, -k, axis=1)[:, -k]
             scores[:] = (kth - np.abs(kth) * precision.eps - precision.tiny)[:, None]
         merge_tile(tile, first, scores, items)
@@ -207,7 +206,7 @@ def _without_self(matrix: Any, rows: slice) -> np.ndarray:
 
 def row_blocks(queries: np.ndarray, gallery: Gallery, n_copies: int) -> Iterator[slice]:
     """Blocks of queries whose whole rows of scores fit in memory some times over."""
-    return block_slices(len(queries), n_copies * gallery.factor.itemsize * len(gallery))
+    return block_slices(len(queries), n_copies * gallery.dtype.itemsize * len(gallery))
 
 
 def tile_rows(n_queries: int) -> list[slice]:

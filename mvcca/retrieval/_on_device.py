@@ -22,10 +22,11 @@ def lists_on_device(
     gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """A block of queries after the other, with products and items of their k best, in order."""
-    factor = beside(gallery.factor, gallery.place)
+    [chunk] = gallery.prepared.chunks
+    factor = beside(chunk, gallery.place)
     xp = namespace(factor)
     transposed = xp.matrix_transpose(factor)
-    size = _SCORE_BYTES // (gallery.factor.itemsize * len(gallery.factor))
+    size = _SCORE_BYTES // (chunk.itemsize * len(chunk))
     size = get_config().block_rows or max(64, size)
     for start in range(0, len(queries), size):
         rows = slice(start, min(start + size, len(queries)))

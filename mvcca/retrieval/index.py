@@ -6,16 +6,21 @@ Everything about a query is checked here first: faiss answers a bad one with non
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
+from mvcca.config import block_slices
 from mvcca.retrieval._blockwise import checked_k, search
+from mvcca.retrieval._contents import Contents, Shelf
+from mvcca.retrieval._growing import CHUNK_ROWS
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.declared import Ranking
-from mvcca.retrieval.metrics import Gallery, Metric, checked_rows
-from mvcca.views import Views, as_views, holds_views
+from mvcca.retrieval.metrics import Gallery, Metric
+from mvcca.views import Views, as_views, holds_views, in_same_container
 
 
 class RetrievalIndex:
@@ -57,7 +62,7 @@ class RetrievalIndex:
     def __init__(
         self, estimator: Any, metric: Metric | None = None, backend: str = "exact"
     ) -> None:
-        Ranking.of(estimator, metric)  # refuses an unknown metric
+        ranking = Ranking.of(estimator, metric)
         kind, _, description = backend.partition(":")
         if kind not in ("exact", "faiss") or (kind == "exact" and description):
             raise ValueError(f"Expected backend to be 'exact' or 'faiss', got {backend!r}.")
@@ -66,10 +71,10 @@ class RetrievalIndex:
         self.estimator = estimator
         self.metric = metric
         self.backend = backend
-        self._rows: dict[str, np.ndarray] = {}
-        self._ids: dict[str, np.ndarray] = {}
-        self._n_added = 0
-        self._shelves: dict[str | None, _Shelf] = {}
+        self._contents = Contents(ranking.metric)
+        self._adding = Lock()  # of writers; a search reads `_contents` once, and keeps it
+        self._graphs: dict[str, _Graph] = {}
+        self._using_graphs = Lock()  # faiss can be searched, or added to
 
     def add(self, views: Any, ids: Any = None) -> Self:
         """Project objects and add them to the gallery, in all the views they are seen in.
@@ -93,31 +98,23 @@ class RetrievalIndex:
             If there is not one id per object, an id is in a view already, or a projection is not
             finite.
         """
-        scores = self._project(views)
-        start = self._n_added
-        ids = np.arange(start, start + len(scores)) if ids is None else np.asarray(ids)
-        if ids.shape != (len(scores),):
-            raise ValueError(f"Expected {len(scores)} ids, one per object, got {ids.shape}.")
-        new_rows, new_ids = dict(self._rows), dict(self._ids)
-        for name in scores.names:
-            rows, own = checked_rows(scores[name], f"view {name!r}"), ids[scores.objects(name)]
-            if name in self._rows:
-                if own.dtype.kind != self._ids[name].dtype.kind:
-                    raise ValueError(
-                        f"ids of view {name!r} are {self._ids[name].dtype}, got {own.dtype}."
-                    )
-                rows = np.concatenate([self._rows[name], rows])
-                own = np.concatenate([self._ids[name], own])
-            values, counts = np.unique(own, return_counts=True)
-            if (counts > 1).any():
-                raise ValueError(
-                    f"View {name!r} would hold several rows with the id {values[counts > 1][0]}; "
-                    "an id names one object."
-                )
-            new_rows[name], new_ids[name] = rows, own
-        self._rows, self._ids = new_rows, new_ids
-        self._n_added += len(scores)
-        self._shelves = {}
+        _check_container(views)
+        opened = as_views(views)
+        n_objects = len(opened)
+        ids = None if ids is None else np.asarray(ids)
+        if ids is not None and ids.shape != (n_objects,):
+            raise ValueError(f"Expected {n_objects} ids, one per object, got {ids.shape}.")
+        with self._adding:
+            before = contents = self._contents
+            if ids is None:
+                ids = np.arange(before.n_added, before.n_added + n_objects)
+            for objects, block in _in_blocks(views, opened):
+                scores = self._project(block)
+                for name in scores.names:
+                    first = contents.height(name) - before.height(name)
+                    own = ids[objects][scores.objects(name)]
+                    contents = contents.plus(name, scores[name], own, first)
+            self._contents = replace(contents, n_added=before.n_added + n_objects)
         return self
 
     def search(
@@ -150,8 +147,7 @@ class RetrievalIndex:
             If the index is empty, the view unknown, k larger than the number of objects, or a
             query has the wrong width or is not finite.
         """
-        shelf = self._shelf(target)
-        checked_k(k, shelf.n_objects)
+        checked_k(k, self._contents.searched(target)[1])  # contents only grow
         scores = self._project(queries)
         if not scores.is_paired:
             raise ValueError(
@@ -159,69 +155,142 @@ class RetrievalIndex:
                 f"{list(scores.names)}."
             )
         rows = joint_scores(scores, scores.names, normalize)
-        found, items = shelf.search(rows, min(k * shelf.n_views, len(shelf.gallery)))
-        if shelf.n_views > 1:
-            best = _first_of_each(shelf.objects[items], k)
-            found, items = (np.take_along_axis(a, best, axis=1) for a in (found, items))
-        return found, shelf.ids[items]
+        if self._faiss is None:
+            return _best(self._contents, target, rows, k, _exactly)
+        with self._using_graphs:  # which then hold no more than the contents
+            return _best(self._contents, target, rows, k, self._by_graph)
 
     def __repr__(self) -> str:
-        held = ", ".join(f"{name}: {len(rows)}" for name, rows in self._rows.items()) or "empty"
+        shelves = self._contents.shelves.items()
+        held = ", ".join(f"{name}: {len(shelf)}" for name, shelf in shelves) or "empty"
         return f"RetrievalIndex({self.estimator!r}, {held})"
 
     def _project(self, X: Any) -> Views:
-        if not holds_views(X):
-            raise TypeError(
-                "Expected Views, a mapping or a list of matrices; name the view of a lone matrix, "
-                f"as in {{'text': X}}. Got {type(X).__name__}."
-            )
+        _check_container(X)
         return as_views(Ranking.of(self.estimator, self.metric).project(X)).in_memory()
 
-    def _shelf(self, target: str | None) -> _Shelf:
-        """One view's gallery, or all views' as one; prepared when it is first searched."""
-        if not self._rows:
-            raise ValueError("The index is empty; add a gallery first.")
-        if target is not None and target not in self._rows:
-            raise ValueError(f"The index holds no view {target!r}, only {list(self._rows)}.")
-        if target not in self._shelves:
-            names = list(self._rows) if target is None else [target]
-            ids = np.concatenate([self._ids[name] for name in names])
-            if len({self._ids[name].dtype.kind for name in names}) > 1:
-                raise ValueError("To search all views their ids must be of one type.")
-            metric = Ranking.of(self.estimator, self.metric).metric
-            gallery = Gallery(np.concatenate([self._rows[name] for name in names]), metric)
-            objects = np.unique(ids, return_inverse=True)[1].reshape(-1)
-            kind, _, description = self.backend.partition(":")
-            graph = _faiss_index(gallery, description or "HNSW32") if kind == "faiss" else None
-            self._shelves[target] = _Shelf(gallery, ids, objects, len(names), graph)
-        return self._shelves[target]
+    @property
+    def _faiss(self) -> str | None:
+        """What faiss calls the index asked for; None for exact search."""
+        kind, _, description = self.backend.partition(":")
+        return (description or "HNSW32") if kind == "faiss" else None
+
+    def _by_graph(
+        self, name: str, shelf: Shelf, rows: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        assert self._faiss is not None
+        graph = self._graphs.get(name)
+        if graph is None or graph.is_outdated(shelf):
+            graph = _Graph.of(shelf, self._faiss)
+        else:
+            graph = graph.grown(shelf)
+        self._graphs[name] = graph
+        return graph.search(shelf.gallery, rows, k)
+
+    # Locks and faiss's graphs stay behind.
+
+    def __getstate__(self) -> dict[str, Any]:
+        made_with = {"estimator": self.estimator, "metric": self.metric, "backend": self.backend}
+        return made_with | self._contents.state()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["estimator"], state["metric"], state["backend"])  # type: ignore[misc]
+        self._contents = Contents.of_state(self._contents.metric, state)
+
+
+def _check_container(X: Any) -> None:
+    if not holds_views(X):
+        raise TypeError(
+            "Expected Views, a mapping or a list of matrices; name the view of a lone matrix, "
+            f"as in {{'text': X}}. Got {type(X).__name__}."
+        )
+
+
+def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
+    """Blocks of objects of X, which was opened as `views`, in the container that X is."""
+    row_bytes = max(8 * width for width in views.widths.values())
+    blocks = list(block_slices(len(views), row_bytes, at_least=CHUNK_ROWS))
+    if len(blocks) < 2:
+        yield slice(0, len(views)), X
+        return
+    for rows in blocks:
+        block = views[rows]
+        block = block.select([name for name in block.names if len(block.objects(name))])
+        yield rows, in_same_container(X, block, dict(block.items()))
+
+
+Search = Callable[[str, Shelf, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+def _exactly(_: str, shelf: Shelf, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    gallery = shelf.gallery
+    return search(gallery, gallery.queries(rows), k)
+
+
+def _best(
+    contents: Contents, target: str | None, rows: np.ndarray, k: int, search_in: Search
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and ids of the k best objects; one that is found in several views counts once."""
+    found = []
+    for name in contents.searched(target)[0]:
+        shelf = contents.shelves[name]
+        scores, items = search_in(name, shelf, rows, min(k, len(shelf)))
+        found.append((scores, shelf.ids.take(items), shelf.objects.take(items)))
+    if len(found) == 1:
+        return found[0][:2]
+    # An object among the k best of all is among the k best of the view that it is best in.
+    scores, ids, objects = (np.hstack(parts) for parts in zip(*found, strict=True))
+    order = np.argsort(-scores, axis=1, kind="stable")
+    best = np.take_along_axis(
+        order, _first_of_each(np.take_along_axis(objects, order, axis=1), k), axis=1
+    )
+    return np.take_along_axis(scores, best, axis=1), np.take_along_axis(ids, best, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class _Shelf:
-    """A gallery that is ready to be searched."""
+class _Graph:
+    """Index of faiss's over the first rows of a shelf."""
 
-    gallery: Gallery
-    ids: np.ndarray  # (n_rows,)
-    objects: np.ndarray  # (n_rows,), equal for rows of equal id
-    n_views: int
-    graph: Any  # faiss's index, or None for exact search
+    index: Any
+    n_rows: int
+    origin: np.ndarray | None
+    n_trained: int | None  # rows it was trained on, if it needs training
 
-    @property
-    def n_objects(self) -> int:
-        return int(self.objects.max()) + 1
+    @classmethod
+    def of(cls, shelf: Shelf, description: str) -> _Graph:
+        faiss, gallery = _import_faiss(), shelf.gallery
+        measure = faiss.METRIC_L2 if shelf.metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
+        index = faiss.index_factory(gallery.n_components, description, measure)
+        trains = not index.is_trained
+        if trains:
+            index.train(_for_faiss(gallery, np.concatenate(shelf.rows.parts)))
+        empty = cls(index, 0, shelf.origin, len(shelf) if trains else None)
+        return empty.grown(shelf)
 
-    def search(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        queries = self.gallery.queries(rows)
-        if self.graph is None:
-            return search(self.gallery, queries, k)
-        if hasattr(self.graph, "hnsw"):
-            self.graph.hnsw.efSearch = max(128, 2 * k)  # as many are visited before it stops
-        _, items = self.graph.search(_for_faiss(self.gallery, queries), k)
+    def is_outdated(self, shelf: Shelf) -> bool:
+        """Whether rows moved, or are twice as many as it was trained on."""
+        grew = self.n_trained is not None and len(shelf) >= 2 * self.n_trained
+        return grew or self.origin is not shelf.origin
+
+    def grown(self, shelf: Shelf) -> _Graph:
+        """With the rows that were added to the shelf since."""
+        gallery, n_rows = shelf.gallery, 0
+        for part in shelf.rows.parts:
+            new = part[max(0, self.n_rows - n_rows) :]
+            if len(new):
+                self.index.add(_for_faiss(gallery, new))
+            n_rows += len(part)
+        return replace(self, n_rows=n_rows)
+
+    def search(self, gallery: Gallery, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        queries = gallery.queries(rows)
+        if hasattr(self.index, "hnsw"):
+            self.index.hnsw.efSearch = max(128, 2 * k)  # as many are visited before it stops
+        _, items = self.index.search(_for_faiss(gallery, queries), k)
         short = (items < 0).any(axis=1)  # it gave up before it had k
-        items[short] = search(self.gallery, queries[short], k)[1]
-        products = np.einsum("ij,ikj->ik", queries, self.gallery.factor[items])
-        scores = self.gallery.reported(queries, products, items)
+        items[short] = search(gallery, queries[short], k)[1]
+        products = np.einsum("ij,ikj->ik", queries, gallery.prepared.take(items))
+        scores = gallery.reported(queries, products, items)
         order = np.lexsort((items, -scores), axis=1)
         return np.take_along_axis(scores, order, axis=1), np.take_along_axis(items, order, axis=1)
 
@@ -232,16 +301,6 @@ def _import_faiss() -> Any:
     except ImportError as error:
         raise ImportError("backend='faiss' needs faiss: pip install mvcca[index]") from error
     return faiss
-
-
-def _faiss_index(gallery: Gallery, description: str) -> Any:
-    faiss = _import_faiss()
-    rows = _for_faiss(gallery, gallery.factor[: len(gallery)])
-    measure = faiss.METRIC_L2 if gallery.metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
-    index = faiss.index_factory(rows.shape[1], description, measure)
-    index.train(rows)
-    index.add(rows)
-    return index
 
 
 def _for_faiss(gallery: Gallery, rows: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ query's gallery as its metric does. Input is checked here, on the way in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.sparse import issparse
 from mvcca._backend import at_home, is_device_array
 from mvcca._containers import reject_masks
 from mvcca.measures import unit_rows
+from mvcca.retrieval._growing import Chunked
 
 Metric = Literal["cosine", "euclidean", "inner"]
 METRICS = ("cosine", "euclidean", "inner")
@@ -32,9 +34,9 @@ class Gallery:
 
     Attributes
     ----------
-    factor : ndarray, shape (at least n_gallery, n_components or n_components + 1)
-        Its product with prepared queries orders each query's gallery; padded with zero rows, see
-        `padded`.
+    prepared : Chunked
+        Rows whose products with prepared queries order each query's gallery, in one chunk or
+        several; chunks are padded with rows that count for nothing, see `padded`.
     place : device block or None, shape (0, n_components)
         An array without rows on the device where the rows came from.
 
@@ -52,33 +54,54 @@ class Gallery:
         if not len(rows):
             raise ValueError("The gallery is empty; at least one row to search is needed.")
         self.metric = metric
-        self._n_rows, self.n_components = rows.shape
-        if metric == "cosine":
-            rows = unit_rows(rows)
-        elif metric == "euclidean":
-            # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2, for any origin; a near one rounds least.
-            middle = rows.mean(axis=0)
-            self._origin = np.where(np.abs(middle) > rows.std(axis=0), middle, 0)
-            rows = rows - self._origin
-            rows = np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows) / 2])
-        self._largest_norm = _largest_norm(rows)
-        self.factor = padded(rows)
+        self.n_components = rows.shape[1]
+        self._origin = origin_near(rows) if metric == "euclidean" else None
+        rows = prepared(rows, metric, self._origin)
+        self._largest_norm = largest_norm(rows)
+        self.prepared = Chunked((padded(rows),), len(rows))
+
+    @classmethod
+    def of_prepared(
+        cls, rows: Chunked, metric: Metric, origin: np.ndarray | None, norm: float
+    ) -> Gallery:
+        """A gallery of rows that are prepared already, the largest of which has that norm."""
+        gallery = cls.__new__(cls)
+        gallery.place, gallery.metric, gallery._origin = None, metric, origin
+        gallery.n_components = rows.chunks[0].shape[1] - (origin is not None)
+        gallery.prepared, gallery._largest_norm = rows, norm
+        return gallery
 
     def __len__(self) -> int:
-        return self._n_rows
+        return len(self.prepared)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of the scores."""
+        return self.prepared.dtype
+
+    def tiles(self, width: int) -> Iterator[tuple[int, np.ndarray, int]]:
+        """Position of a first row, up to `width` rows with padding, and how many rows they are."""
+        start = 0
+        for chunk, part in zip(self.prepared.chunks, self.prepared.parts, strict=True):
+            for first in range(0, len(part), width):
+                n_rows = min(width, len(part) - first)
+                yield start + first, chunk[first : first + _padded_height(n_rows)], n_rows
+            start += len(part)
 
     def queries(self, rows: Any) -> np.ndarray:
         """Queries prepared to be multiplied with `factor`, in the precision of the gallery."""
-        rows = checked_rows(rows, "queries", self.factor.dtype)
+        rows = checked_rows(rows, "queries", self.dtype)
         if rows.shape[1] != self.n_components:
             raise ValueError(
                 f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
             )
         if self.metric == "cosine":
             return unit_rows(rows)
-        if self.metric == "euclidean":
-            rows = np.column_stack([rows - self._origin, np.ones(len(rows), rows.dtype)])
-        if _largest_norm(rows) * self._largest_norm > np.finfo(rows.dtype).max:
+        if self._origin is not None:
+            rows = np.column_stack(
+                [rows - self._origin.astype(rows.dtype), np.ones(len(rows), rows.dtype)]
+            )
+        if largest_norm(rows) * self._largest_norm > np.finfo(rows.dtype).max:
             raise ValueError(
                 f"Scores overflow {rows.dtype}: rescale queries and gallery, or use float64."
             )
@@ -86,14 +109,34 @@ class Gallery:
 
     def products(self, queries: np.ndarray) -> np.ndarray:
         """Products of prepared queries with all rows, (n_queries, n_gallery)."""
-        return (padded(queries) @ self.factor.T)[: len(queries), : len(self)]
+        block, n_queries = padded(queries), len(queries)
+        tiles = [(block @ rows.T)[:n_queries, :n] for _, rows, n in self.tiles(len(self))]
+        return tiles[0] if len(tiles) == 1 else np.hstack(tiles)
 
     def reported(self, queries: np.ndarray, products: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Scores as the user reads them, from prepared queries and their products with items."""
         if self.metric != "euclidean":
             return products
         # From the rows themselves: the product only orders, and cancels where distances are small.
-        return -np.linalg.norm(queries[:, None, :-1] - self.factor[items, :-1], axis=2)
+        rows = self.prepared.take(items)
+        return -np.linalg.norm(queries[:, None, :-1] - rows[..., :-1], axis=2)
+
+
+def origin_near(rows: np.ndarray) -> np.ndarray:
+    """A point to measure distances from: the mean in columns where 0 is far away, else 0."""
+    middle = rows.mean(axis=0)
+    return np.where(np.abs(middle) > rows.std(axis=0), middle, 0)
+
+
+def prepared(rows: np.ndarray, metric: Metric, origin: np.ndarray | None) -> np.ndarray:
+    """Rows whose products with prepared queries order a gallery as the metric does."""
+    if metric == "cosine":
+        return unit_rows(rows)
+    if origin is None:
+        return rows
+    # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2, for any origin; a near one rounds least.
+    rows = rows - origin.astype(rows.dtype)
+    return np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows) / 2])
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
@@ -102,12 +145,19 @@ def padded(rows: np.ndarray) -> np.ndarray:
     BLAS rounds the last few rows and columns of a product in another way than the rest. With none
     such left, equal rows have equal scores, wherever they stand.
     """
-    missing = -len(rows) % _PAD
+    missing = _padded_height(len(rows)) - len(rows)
     return rows if not missing else np.pad(rows, ((0, missing), (0, 0)))
 
 
-def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None) -> np.ndarray:
-    """Finite numbers in a C-contiguous matrix of float32 or float64, at home."""
+def _padded_height(n_rows: int) -> int:
+    return -(-n_rows // _PAD) * _PAD
+
+
+def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int = 0) -> np.ndarray:
+    """Finite numbers in a C-contiguous matrix of float32 or float64, in host memory.
+
+    Errors number the rows from `first`.
+    """
     if issparse(rows):
         raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
     reject_masks(rows)
@@ -123,12 +173,13 @@ def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None) -> np.ndar
         dtype = np.dtype(np.float32 if values.dtype == np.float32 else np.float64)
     values = np.ascontiguousarray(values, dtype=dtype)
     if not np.isfinite(values).all():
-        row = np.flatnonzero(~np.isfinite(values).all(axis=1))[0]
+        row = first + np.flatnonzero(~np.isfinite(values).all(axis=1))[0]
         raise ValueError(f"Expected {name} to be finite, got NaN or infinity in row {row}.")
     return values
 
 
-def _largest_norm(rows: np.ndarray) -> float:
+def largest_norm(rows: np.ndarray) -> float:
+    """Norm of the longest row."""
     with np.errstate(over="ignore"):  # the caller compares with the largest float
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
         return float(np.sqrt(squares.max(initial=0)))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,7 @@ from mvcca.statistics._blocks import spans
 from mvcca.statistics._tasks import RowTasks, delayed, sent_as_arrays
 from mvcca.views import Views
 
-_BASE_BYTES = 150 * 10**6  # of a worker that has imported what it needs and holds nothing
+_BASE_BYTES = 200 * 10**6  # of a worker that has imported what it needs and holds nothing
 _SMALL_BYTES = 64 * 2**10
 _TASKS_PER_THREAD = 2  # one at work and one to go on with
 
@@ -81,7 +83,7 @@ class Cluster:
         function = self.shared(of)
         todo = (tasks.of_lane(function, lane) for lane in lanes)
         for task in self.in_order(todo, spans(lanes), load):
-            yield task.result()
+            yield self._result(task)  # which nothing here goes on to hold
 
     def in_order(self, tasks: Iterable[Any], slices: list[slice], load: Workload) -> Generator[Any]:
         """Futures of tasks on blocks of rows, each when it is done; no more than a few at once.
@@ -91,7 +93,7 @@ class Cluster:
         Exception
             What a task raised, with a note that names its rows.
         RuntimeError
-            If workers die whenever they are given the same task.
+            If workers die whenever they are given the same task, or the client is closed.
         """
         from distributed.scheduler import KilledWorker
 
@@ -101,7 +103,10 @@ class Cluster:
         def oldest() -> Any:
             rows, future = under_way[0]
             try:
-                if (error := future.exception()) is not None:
+                with self._kept_open():
+                    if isinstance(error := future.exception(), CancelledError):
+                        raise error
+                if error is not None:
                     raise error.with_traceback(future.traceback())
             except KilledWorker as error:
                 raise RuntimeError(
@@ -117,14 +122,32 @@ class Cluster:
 
         try:
             for rows, task in zip(slices, tasks, strict=True):
-                under_way.append((rows, self.submit(task, priority=0)))
+                with self._kept_open():
+                    under_way.append((rows, self.submit(task, priority=0)))
                 if len(under_way) >= window:
                     yield oldest()
             while under_way:
                 yield oldest()
         finally:
-            if under_way:
+            if under_way and self.client.status == "running":
                 self.client.cancel([future for _, future in under_way], force=True)
+
+    def _result(self, future: Any) -> Any:
+        with self._kept_open():
+            return future.result()
+
+    @contextmanager
+    def _kept_open(self) -> Iterator[None]:
+        """An error of ours where the client is closed meanwhile."""
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, CancelledError) and self.client.status == "running":
+                raise
+            raise RuntimeError(
+                "The Dask client was closed, or its tasks were cancelled, before the workers were "
+                "done. Keep it open until the fit ends."
+            ) from error
 
     def submit(self, task: Any, priority: int = 1) -> Any:
         """The future of a delayed task, which goes before those on blocks of rows."""
@@ -153,10 +176,21 @@ class Cluster:
         MemoryError
             Naming the bytes needed and the bytes there are.
         """
+        import dask
+
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        pause = dask.config.get("distributed.worker.memory.pause", None)  # a share, or False
         for address, worker in workers.items():
             limit, n_threads = worker["memory_limit"], worker["nthreads"]
-            needed = _BASE_BYTES + n_threads * (load.block_bytes + load.result_bytes)
+            base = _base_bytes(worker.get("metrics", {}))
+            if limit and pause and base > pause * limit:
+                raise MemoryError(
+                    f"The worker {address} has {limit:,} bytes of memory ({_readable(limit)}), of "
+                    f"which it uses {base:,} ({_readable(base)}) before it is given any rows. "
+                    f"Above {pause:.0%} Dask pauses a worker, and this one would never go on. "
+                    "Give workers more memory."
+                )
+            needed = base + n_threads * (load.block_bytes + load.result_bytes)
             if limit and needed > limit:
                 raise MemoryError(
                     f"The worker {address} has {limit:,} bytes of memory ({_readable(limit)}) for "
@@ -165,6 +199,11 @@ class Cluster:
                     "threads, make blocks smaller with mvcca.config_context(block_rows=...), or "
                     "take fewer features."
                 )
+
+
+def _base_bytes(metrics: dict[str, Any]) -> int:
+    """Memory of a worker without results it holds, as it last reported."""
+    return max(_BASE_BYTES, metrics.get("memory", 0) - metrics.get("managed_bytes", 0))
 
 
 def _readable(n_bytes: int) -> str:
