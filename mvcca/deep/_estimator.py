@@ -138,9 +138,9 @@ class DeepEstimator(MVCCA):
         seeds = check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
         views, validation = self._split(views, X_val, seeds.pop())
         trainer = self._new_trainer(views, seeds)
-        trainer.train(
-            views, self.max_epochs, validation, file_of_next_pass(), self._fingerprint(views)
-        )
+        checkpoint = file_of_next_pass()
+        fingerprint = "" if checkpoint is None else self._fingerprint(views, validation)
+        trainer.train(views, self.max_epochs, validation, checkpoint, fingerprint)
         return self._finish(trainer, views)
 
     @all_or_nothing
@@ -320,10 +320,13 @@ class DeepEstimator(MVCCA):
             callbacks.append(ProgressLines())
         return callbacks
 
-    def _fingerprint(self, views: Views) -> str:
-        """Of all that decides how a training goes on, but for how long."""
+    def _fingerprint(self, views: Views, validation: Views | None) -> str:
+        """Digest of everything that decides how a training goes on, but for how long."""
         params = {n: v for n, v in self._decisive_params().items() if n != "encoders"}
-        return fingerprint_of(views, f"{type(self).__name__} {sorted(params.items())!r}")
+        described = f"{type(self).__name__} {sorted(params.items())!r}"
+        if validation is not None:
+            described += fingerprint_of(validation, "validation")
+        return fingerprint_of(views, described)
 
     def _decisive_params(self) -> dict[str, Any]:
         free = {"max_epochs", "callbacks", "device", "random_state"}
