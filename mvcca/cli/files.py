@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, load_npz
+from scipy.sparse import issparse
 
 from mvcca.cli.errors import CommandError
 from mvcca.sources import SourceError, open_matrix
+from mvcca.sources._sparse_npz import read_sparse
 
 __all__ = ["FORMATS", "open_array", "path_of", "read_array"]
 
@@ -142,7 +143,7 @@ def _read_npz(path: Path, key: str | None) -> Any:
         keys = list(archive.files)
         if key is None and _SPARSE_KEYS.issubset(keys):
             file.seek(0)
-            return csr_array(load_npz(file))
+            return read_sparse(file)
         if key is None and len(keys) != 1:
             raise ValueError(f"it holds the arrays {keys}; name one, as in {path.name}:KEY")
         key = keys[0] if key is None else key
