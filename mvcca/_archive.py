@@ -24,6 +24,7 @@ FORMAT = 1  # of the header below; files of all formats up to this one can be re
 
 _KEY = "mvcca"  # of the document among the metadata of the file
 _HEADER_BYTES = 100_000_000  # at most, as in safetensors itself
+_HEADER_VALUES = 800_000  # at most: each takes some 80 bytes of memory, a list or mapping more
 _DTYPES = {  # what an array may hold, and what safetensors calls it
     "bool": "BOOL",
     "int8": "I8",
@@ -90,6 +91,11 @@ def write_archive(
         )
     # The layout is that of safetensors, whose own writer leaves nameless files behind if killed.
     header, ordered = _header_and_order(stored, text)
+    if (n_values := _n_values(header)) > _HEADER_VALUES:
+        raise ValueError(
+            f"The part of the file that is not arrays would hold {n_values:,} values, at most "
+            f"{_HEADER_VALUES:,} are possible. Store long lists as arrays."
+        )
     with replacing(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
@@ -209,7 +215,7 @@ def _digest_of_text(*parts: Any) -> str:
 
 
 def _check_outside(path: str | os.PathLike[str]) -> None:
-    """What can be told from a file's kind, length and first bytes."""
+    """Check a file's kind, length and size of header, before anything is made of it."""
     if not Path(path).is_file():  # a pipe would be waited for, a device never ends
         os.stat(path)
         not_ours(path, "is not a regular file")
@@ -218,8 +224,16 @@ def _check_outside(path: str | os.PathLike[str]) -> None:
         room = os.fstat(file.fileno()).st_size - 8
         if room < 2 or file.read(1) != b"{":
             not_ours(path, "does not begin as a safetensors file does")
-    if length > min(room, _HEADER_BYTES):
-        _damaged(path, f"it announces a header of {length:,} bytes in a file of {room + 8:,}")
+        if length > min(room, _HEADER_BYTES):
+            _damaged(path, f"it announces a header of {length:,} bytes in a file of {room + 8:,}")
+        if (n_values := _n_values(b"{" + file.read(max(0, length - 1)))) > _HEADER_VALUES:
+            _damaged(path, f"it describes {n_values:,} values, more than mvcca writes")
+
+
+def _n_values(header: bytes) -> int:
+    """About how many values a header describes, without parsing it; containers weigh three."""
+    n_containers = header.count(b"[") + header.count(b"{")
+    return header.count(b",") + header.count(b":") + 3 * n_containers
 
 
 def _document(path: Any, metadata: Mapping[str, str] | None) -> dict[str, Any]:

@@ -183,6 +183,30 @@ def test_a_document_too_long_to_be_read_again_is_not_written(path, monkeypatch):
     assert not path.exists()
 
 
+WIDE = {
+    "numbers": [1] * 900_000,
+    "lists": [[]] * 250_000,
+    "mappings": [{}] * 250_000,
+    "names": {str(i): None for i in range(450_000)},
+}
+
+
+@pytest.mark.parametrize("wide", WIDE.values(), ids=WIDE)
+def test_a_document_of_too_many_values_is_neither_written_nor_parsed(path, wide, monkeypatch):
+    with pytest.raises(ValueError, match=r"at most 800,000 are possible\. Store"):
+        write_archive(path, {}, {"x": wide})
+    assert not path.exists()
+    monkeypatch.setattr(_archive, "_HEADER_VALUES", 10**9)
+    write_archive(path, {}, {"x": wide})
+    monkeypatch.undo()
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="values, more than mvcca writes"):
+        read_archive(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * path.stat().st_size
+
+
 # ---- row 23: a write that fails leaves what was there --------------------------------------------
 
 

@@ -61,7 +61,9 @@ def read_array(name: str, formats: str = FORMATS) -> Any:
         array = read(path, key)
     except SourceError as error:
         raise CommandError(_line(error)) from error
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (CommandError, MemoryError):
+        raise
+    except Exception as error:  # damaged files raise whatever their readers think of
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CommandError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
     if not issparse(array) and array.dtype.kind not in "biufUS":

@@ -112,6 +112,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     arrays, content = read_archive(path)
     if content.get("kind") != _KIND or "model" not in content:
         not_ours(path, "was written by mvcca but holds no model (a checkpoint holds none)")
+    written_by = content.get("written by", {})
+    if not isinstance(written_by, dict) or not all(type(v) is str for v in written_by.values()):
+        not_ours(path, "does not say by which versions it was written")
     deep = bool(content.get("deep"))
     try:
         classes = with_deep() if deep else CLASSES
@@ -123,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelFileError(
             f"{os.fspath(path)} holds a model that cannot be put together here: {reason}. It was "
-            f"written by {content.get('written by')}, and this is {_versions(deep)}. Update what "
+            f"written by {written_by}, and this is {_versions(deep)}. Update what "
             "is older; if nothing is, take another copy or fit and save again."
         ) from error
     if type(model) not in models_in(classes):

@@ -67,6 +67,12 @@ def _check_attributes(model: MultiViewEstimator) -> None:
             width = output_width(model.encoders_[name], model._fitted_width(name))
             if width != len(weights):
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {len(weights)}")
+    if hasattr(model, "history_"):
+        if {np.shape(column) for column in model.history_.values()} != {
+            np.shape(model.history_["epoch"])
+        }:
+            raise ValueError("columns of history_ differ in length")
+        operator.index(model.best_epoch_)
     for spectrum in ("eigenvalues_", "canonical_correlations_"):
         if hasattr(model, spectrum):
             values = getattr(model, spectrum)
@@ -90,6 +96,8 @@ def _check_floats(what: str, array: Any, shape: tuple[int, ...]) -> None:
 
 def _row_for(estimator: Any) -> Any:
     """A row that the estimator should transform; None if it does not say, or it would be huge."""
+    if not hasattr(estimator, "transform"):
+        raise TypeError(f"{estimator!r} is no transformer")
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         return _row_for(steps[0]) if steps else None

@@ -142,6 +142,9 @@ def output_width(network: nn.Module, n_features: int) -> int:
     RuntimeError, TypeError, ValueError
         If the network does not take as many features, or its output is no matrix.
     """
+    tensors = chain(network.parameters(), network.buffers())
+    if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
+        raise TypeError(f"networks compute in float32, got tensors of {strange}")
     out = _try_on_nothing(network, n_features)
     if out.ndim != 2 or len(out) != 2:
         raise ValueError(f"{network} gives {tuple(out.shape)} for 2 rows")
