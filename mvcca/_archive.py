@@ -7,26 +7,24 @@ run. What the arrays mean is the business of `mvcca.persistence` (models) and of
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import re
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 from scipy.sparse import csr_array
+
+from mvcca._replacing import replacing
 
 FORMAT = 1  # of the header below; files of all formats up to this one can be read
 
 _KEY = "mvcca"  # of the document among the metadata of the file
 _HEADER_BYTES = 100_000_000  # at most, as in safetensors itself
+_HEADER_VALUES = 800_000  # at most: each takes some 80 bytes of memory, a list or mapping more
 _DTYPES = {  # what an array may hold, and what safetensors calls it
     "bool": "BOOL",
     "int8": "I8",
@@ -91,11 +89,18 @@ def write_archive(
             f"The part of the file that is not arrays is {len(text):,} bytes long, at most "
             f"{_HEADER_BYTES // 4:,} are possible. Store long lists as arrays."
         )
-    with _replacing(path) as temporary:
-        try:
-            save_file(stored, temporary, metadata={_KEY: text})
-        except SafetensorError as error:
-            raise _os_error(error, path) from error
+    # The layout is that of safetensors, whose own writer leaves nameless files behind if killed.
+    header, ordered = _header_and_order(stored, text)
+    if (n_values := _n_values(header)) > _HEADER_VALUES:
+        raise ValueError(
+            f"The part of the file that is not arrays would hold {n_values:,} values, at most "
+            f"{_HEADER_VALUES:,} are possible. Store long lists as arrays."
+        )
+    with replacing(path) as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for array in ordered:
+            file.write(array.data)
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -167,42 +172,24 @@ def csr_of(parts: Mapping[str, np.ndarray], shape: tuple[int, int], kind: Any = 
 # ---- writing -------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path`, which takes its place once it is safely on the disk."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        with open(temporary, "xb") as new:
-            mode = os.fstat(new.fileno()).st_mode  # as this process makes files
-        with suppress(FileNotFoundError):
-            mode = target.stat().st_mode
-        yield temporary
-        os.chmod(temporary, mode)
-        with open(temporary, "rb+") as new:
-            os.fsync(new.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name in the folder, too; Windows cannot
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _os_error(error: SafetensorError, path: Any) -> OSError:
-    """The operating system's error that safetensors tells of in words."""
-    number = re.search(r"(?:os error|code:) (\d+)", str(error))  # by version of safetensors
-    if number is None:
-        return OSError(f"{os.fspath(path)} could not be written: {error}")
-    code = int(number[1])
-    return OSError(code, os.strerror(code), os.fspath(path))
+def _header_and_order(
+    stored: Mapping[str, np.ndarray], text: str
+) -> tuple[bytes, list[np.ndarray]]:
+    """The header of a safetensors file, and the arrays in the order in which it names them."""
+    header: dict[str, Any] = {"__metadata__": {_KEY: text}}
+    end = 0
+    # The widest numbers first, so that all are aligned in the file.
+    names = sorted(stored, key=lambda name: (-stored[name].itemsize, name))
+    for name in names:
+        array, start = stored[name], end
+        end += array.nbytes
+        header[name] = {
+            "dtype": _DTYPES[array.dtype.name],
+            "shape": array.shape,
+            "data_offsets": (start, end),
+        }
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    return encoded.ljust(-(-len(encoded) // 8) * 8), [stored[name] for name in names]
 
 
 def _in_c_order(array: np.ndarray) -> tuple[np.ndarray, str]:
@@ -228,7 +215,7 @@ def _digest_of_text(*parts: Any) -> str:
 
 
 def _check_outside(path: str | os.PathLike[str]) -> None:
-    """What can be told from a file's kind, length and first bytes."""
+    """Check a file's kind, length and size of header, before anything is made of it."""
     if not Path(path).is_file():  # a pipe would be waited for, a device never ends
         os.stat(path)
         not_ours(path, "is not a regular file")
@@ -237,8 +224,16 @@ def _check_outside(path: str | os.PathLike[str]) -> None:
         room = os.fstat(file.fileno()).st_size - 8
         if room < 2 or file.read(1) != b"{":
             not_ours(path, "does not begin as a safetensors file does")
-    if length > min(room, _HEADER_BYTES):
-        _damaged(path, f"it announces a header of {length:,} bytes in a file of {room + 8:,}")
+        if length > min(room, _HEADER_BYTES):
+            _damaged(path, f"it announces a header of {length:,} bytes in a file of {room + 8:,}")
+        if (n_values := _n_values(b"{" + file.read(max(0, length - 1)))) > _HEADER_VALUES:
+            _damaged(path, f"it describes {n_values:,} values, more than mvcca writes")
+
+
+def _n_values(header: bytes) -> int:
+    """About how many values a header describes, without parsing it; containers weigh three."""
+    n_containers = header.count(b"[") + header.count(b"{")
+    return header.count(b",") + header.count(b":") + 3 * n_containers
 
 
 def _document(path: Any, metadata: Mapping[str, str] | None) -> dict[str, Any]:

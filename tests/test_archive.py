@@ -8,6 +8,8 @@ import json
 import os
 import pickle
 import resource
+import signal
+import socket
 import stat
 import struct
 import tracemalloc
@@ -25,6 +27,7 @@ from safetensors.numpy import load_file, save_file
 
 from mvcca import _archive
 from mvcca._archive import ModelFileError, csr_of, csr_parts, read_archive, write_archive
+from mvcca._replacing import replacing
 
 ARRAYS = {
     "matrix": np.arange(6.0).reshape(2, 3),
@@ -184,6 +187,30 @@ def test_a_document_too_long_to_be_read_again_is_not_written(path, monkeypatch):
     assert not path.exists()
 
 
+WIDE = {
+    "numbers": [1] * 900_000,
+    "lists": [[]] * 250_000,
+    "mappings": [{}] * 250_000,
+    "names": {str(i): None for i in range(450_000)},
+}
+
+
+@pytest.mark.parametrize("wide", WIDE.values(), ids=WIDE)
+def test_a_document_of_too_many_values_is_neither_written_nor_parsed(path, wide, monkeypatch):
+    with pytest.raises(ValueError, match=r"at most 800,000 are possible\. Store"):
+        write_archive(path, {}, {"x": wide})
+    assert not path.exists()
+    monkeypatch.setattr(_archive, "_HEADER_VALUES", 10**9)
+    write_archive(path, {}, {"x": wide})
+    monkeypatch.undo()
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="values, more than mvcca writes"):
+        read_archive(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * path.stat().st_size
+
+
 # ---- row 23: a write that fails leaves what was there --------------------------------------------
 
 
@@ -233,12 +260,74 @@ def test_what_interrupts_the_end_of_a_write_leaves_the_old_file(target, monkeypa
     assert_as_before(target, before)
 
 
-def test_an_interrupt_in_the_middle_of_a_write_leaves_the_old_file(target, monkeypatch):
+def test_an_interrupt_in_the_middle_of_a_write_leaves_the_old_file(target):
+    def interrupted() -> None:
+        with replacing(target) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
     before = content_of(target)
-    monkeypatch.setattr(_archive, "save_file", fail(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        write_archive(target, ARRAYS, {})
+        interrupted()
     assert_as_before(target, before)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_write(target):
+    child = os.fork()
+    if not child:
+        with replacing(target) as file:
+            file.write(b"half")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert len(list(target.parent.glob(".*.part"))) == 1
+    write_archive(target, ARRAYS, {})
+    assert os.listdir(target.parent) == [target.name]
+
+
+def test_files_of_similar_names_are_left_alone(path):
+    others = (".file.mvcca.part", ".file.mvcca.0123.part", ".other.mvcca.0123456789abcdef.part",
+              "file.mvcca.0123456789abcdef.part", ".file.mvcca.0123456789ABCDEF.part", ".tmpAbCdEf",
+              )  # fmt: skip
+    for name in others:
+        (path.parent / name).write_text("mine")
+    write_archive(path, ARRAYS, {})
+    assert sorted(os.listdir(path.parent)) == sorted([*others, path.name])
+
+
+def test_a_file_that_is_being_written_is_not_removed_by_another_write(path):
+    with replacing(path) as slow:
+        write_archive(path, ARRAYS, {})
+        slow.write(b"last")
+    assert path.read_bytes() == b"last"
+
+
+def test_devices_pipes_and_sockets_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/full")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+    for name in ("/dev/full", "/dev/null", tmp_path / "pipe", tmp_path / "link",
+                 tmp_path / "socket"):  # fmt: skip
+        kind = stat.S_IFMT(os.stat(name).st_mode)
+        with pytest.raises(OSError, match=f"{name} is not a regular file"):
+            write_archive(name, ARRAYS, {})
+        assert stat.S_IFMT(os.stat(name).st_mode) == kind
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe", "socket"]
+
+
+def test_other_writers_of_the_format_agree_on_the_layout(path):
+    """Numbers are aligned, and the reader of safetensors, which checks offsets, takes the file."""
+    arrays = {"a": np.arange(3, dtype=np.int8), "b": np.arange(2.0), "c": np.array(True)}
+    write_archive(path, arrays, {})
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    assert length % 8 == 0
+    assert {name: header[name]["data_offsets"] for name in arrays} == {
+        "b": [0, 16], "a": [16, 19], "c": [19, 20]
+    }  # fmt: skip
+    assert_same_arrays(dict(sorted(load_file(path).items())), arrays)
 
 
 def test_the_file_is_on_the_disk_before_it_takes_its_name(path, monkeypatch):

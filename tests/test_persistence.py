@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import tracemalloc
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -39,13 +41,14 @@ from mvcca import (
     MVCCA,
     MVMLCCA,
     NCCA,
+    PLS,
     JoinViews,
     PerView,
     RetrievalIndex,
     SplitViews,
     Views,
 )
-from mvcca._archive import ModelFileError, write_archive
+from mvcca._archive import ModelFileError, read_archive, write_archive
 from mvcca.persistence import load, save
 from mvcca.persistence._classes import CLASSES, models_in
 
@@ -542,6 +545,129 @@ def test_the_parts_of_the_forgeries_are_fine_themselves(path):
     root = node("MLCCA", _statistic=labelled_rows("codes"))
     write_archive(path, ARRAYS, {"kind": "model", "model": root})
     assert len(load(path)._statistic.views) == 3
+
+
+ODD = {
+    "weights of another width": lambda m: m.weights_.update(image=np.ones((7, 2))),
+    "weights of another number": lambda m: m.weights_.update(image=np.ones((5, 3))),
+    "weights of a view missing": lambda m: m.weights_.pop("image"),
+    "weights in a list": lambda m: m.weights_.update(image=[[1.0, 2.0]] * 5),
+    "weights in words": lambda m: m.weights_.update(image=np.full((5, 2), "a")),
+    "weights of a number each": lambda m: m.weights_.update(image=np.ones(5)),
+    "means missing": lambda m: delattr(m, "means_"),
+    "means as a column": lambda m: m.means_.update(image=np.ones((5, 1))),
+    "means of another width": lambda m: m.means_.update(image=np.ones(3)),
+    "views of no name": lambda m: setattr(m, "view_names_", ()),
+    "views not in weights": lambda m: setattr(m, "view_names_", ("image", "smell")),
+    "views in a list of numbers": lambda m: setattr(m, "view_names_", [1, 2]),
+    "more components": lambda m: setattr(m, "n_components_", 10**9),
+    "components of a half": lambda m: setattr(m, "n_components_", 0.5),
+    "correlations of two axes": lambda m: setattr(m, "canonical_correlations_", np.ones((2, 2))),
+    "correlations in words": lambda m: setattr(m, "canonical_correlations_", "high"),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+@over([CCA(2), MVMLCCA(2), PLS(2)])
+def test_a_model_whose_parts_do_not_go_together_is_refused(estimator, change, path):
+    model = fitted(estimator)
+    change(model)
+    save(model, path)
+    with pytest.raises(ModelFileError, match="cannot be put together here"):
+        load(path)
+
+
+@over(FITTED)
+def test_a_fitted_model_without_any_one_of_its_attributes_projects_or_is_refused(estimator, path):
+    model = fitted(estimator)
+    blocks = blocks_for(estimator)
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        odd = copy(model)
+        delattr(odd, name)
+        save(odd, path)
+        with suppress(ModelFileError):
+            load(path).transform(blocks)
+
+
+@pytest.mark.parametrize(
+    ("step", "change"),
+    [
+        (StandardScaler(), {"mean_": np.ones(9)}),
+        (StandardScaler(), {"scale_": np.ones((9, 1))}),
+        (PCA(2), {"components_": np.ones((2, 9))}),
+        (TruncatedSVD(2), {"components_": np.ones((2, 9))}),
+        (TfidfTransformer(), {"idf_": np.ones(2)}),
+        (MinMaxScaler(), {"scale_": "much"}),
+    ],
+    ids=repr,
+)
+def test_a_step_whose_parts_do_not_go_together_is_refused(step, change, path):
+    counts = {name: np.abs(np.round(X)) for name, X in blocks_for(CCA()).items()}
+    model = make_pipeline(PerView(step), CCA(1)).fit(counts)
+    vars(model[0].transformers_["text"]).update(change)
+    save(model, path)
+    with pytest.raises(ModelFileError, match="cannot be put together here"):
+        load(path)
+
+
+def test_steps_that_do_not_go_together_are_refused(path):
+    blocks = blocks_for(CCA())
+    model = make_pipeline(PerView(PCA(3)), CCA(1)).fit(blocks)
+    model.steps[1] = ("cca", CCA(1).fit(blocks))
+    save(model, path)
+    with pytest.raises(ModelFileError, match="has 3 features"):
+        load(path)
+
+
+def test_rows_of_an_index_that_do_not_go_together_are_refused(path):
+    index = RetrievalIndex(fitted(CCA(2))).add(blocks_for(CCA()))
+    index._ids["text"] = index._ids["text"][1:]
+    save(index, path)
+    with pytest.raises(ModelFileError, match="rows and ids of view 'text'"):
+        load(path)
+
+
+class Executed:
+    """An object whose unpickling leaves a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.folder),)
+
+
+def test_a_cache_named_by_a_file_is_not_used(path, tmp_path):
+    pipeline = make_pipeline(PerView(PCA(3)), CCA(1), memory=str(tmp_path / "cache"))
+    blocks = blocks_for(CCA())
+    pipeline.fit(blocks)
+    for file in (tmp_path / "cache").rglob("output.pkl"):
+        file.write_bytes(pickle.dumps(Executed(tmp_path / "ran")))
+    save(pipeline, path)
+    _, content = read_archive(path)
+    assert content["model"]["parts"]["memory"] is None
+    content["model"]["parts"]["memory"] = str(tmp_path / "cache")
+    write_archive(path, read_archive(path)[0], content)
+    back = load(path)
+    assert back.memory is None
+    back.fit(blocks)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_strings_that_would_be_padded_beyond_all_bounds_are_refused(path):
+    names = {"is": "names", "dtype": "str", "shape": [5000], "of": ["a"] * 4999 + ["b" * 100_000]}
+    write_archive(path, {}, {"kind": "model", "model": node("CCA", _names=names)})
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="padded to the longest would take 2,000,000,000"):
+        load(path)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+    model = CCA()
+    model._names = np.array(["a"] * 200 + ["b" * 100_000])
+    with pytest.raises(TypeError, match=r"CCA\._names is an array of 201 strings .* dtype object"):
+        save(model, path)
+    model._names = model._names.astype(object)
+    assert_equal(there_and_back(model, path), model)
 
 
 def test_a_pickled_model_is_refused_and_not_run(path, tmp_path):

@@ -556,13 +556,13 @@ def write_forged(path: Path, **parts: Any) -> None:
 
 @pytest.mark.parametrize("layer", FINE.values(), ids=FINE)
 def test_the_parts_of_the_forgeries_are_fine_themselves(layer, path):
-    write_forged(path, encoders_=items(image=layer))
-    assert isinstance(load(path).encoders_["image"], nn.Module)
+    write_forged(path, encoders=items(image=layer))
+    assert isinstance(load(path).encoders["image"], nn.Module)
 
 
 @pytest.mark.parametrize("layer", HOSTILE.values(), ids=HOSTILE)
 def test_a_forged_network_is_refused(layer, path):
-    write_forged(path, encoders_=items(image=layer))
+    write_forged(path, encoders=items(image=layer))
     with pytest.raises(ModelFileError, match=r"model\.mvcca holds a model that cannot be put"):
         load(path)
 

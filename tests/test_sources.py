@@ -20,6 +20,7 @@ from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import RowSource, open_matrix
 from mvcca.sources import SourceError, as_source
+from mvcca.sources._sparse_npz import read_sparse
 
 N_ROWS, N_COLUMNS = 53, 7
 DTYPES = ["float64", "float32", "float16", "int64", "int16", "uint8", "bool"]
@@ -782,14 +783,34 @@ def test_sparse_columns_that_are_not_there_are_damage(tmp_path, change):
         {"shape": np.array([999, N_COLUMNS])},
         {"data": np.zeros(3)},
         {"indptr": np.r_[0, np.arange(N_ROWS)[::-1]]},
+        {"indptr": np.r_[0, np.full(N_ROWS - 1, 2**63), N_ROWS * N_COLUMNS].astype(np.uint64)},
+        {"indptr": np.linspace(0, N_ROWS * N_COLUMNS, N_ROWS + 1)},
+        {"indices": np.zeros(N_ROWS * N_COLUMNS)},
     ],
-    ids=["shape", "data", "indptr"],
+    ids=["shape", "data", "indptr", "unsigned indptr", "indptr of floats", "indices of floats"],
 )
 def test_sparse_arrays_that_do_not_belong_together_are_damage(tmp_path, change):
-    save_npz(tmp_path / "x.npz", csr_array(matrix()))
+    save_npz(tmp_path / "x.npz", csr_array(np.ones((N_ROWS, N_COLUMNS))))
     np.savez(tmp_path / "x.npz", **{**np.load(tmp_path / "x.npz"), **change})
     with pytest.raises(SourceError, match=r"x\.npz is damaged"):
         open_matrix(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
+@pytest.mark.parametrize("index", [-1, 7, 10**6, 2**40])
+def test_a_sparse_file_read_whole_has_every_index_checked(tmp_path, kind, index):
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.random((20, 7)) * (rng.random((20, 7)) < 0.3)).asformat(kind)
+    save_npz(tmp_path / "x.npz", X)
+    with open(tmp_path / "x.npz", "rb") as file:
+        np.testing.assert_array_equal(read_sparse(file).toarray(), X.toarray())
+    arrays = dict(np.load(tmp_path / "x.npz"))
+    name = next(name for name in ("indices", "col", "coords") if name in arrays)
+    arrays[name] = arrays[name].astype(np.int64)
+    arrays[name].reshape(-1)[-1] = index if kind != "csc" or index != 7 else 20
+    np.savez(tmp_path / "x.npz", **arrays)
+    with open(tmp_path / "x.npz", "rb") as file, pytest.raises(ValueError, match=r"ind|coord"):
+        read_sparse(file)
 
 
 def test_a_flipped_byte_in_compressed_data_is_found_by_the_end_of_a_pass(tmp_path):

@@ -1,7 +1,7 @@
-"""The folder beside a model file in which an interrupted fit waits to be gone on with.
+"""The checkpoint directory beside a model file, from which an interrupted fit is resumed.
 
-What is added up is kept in it by `mvcca.statistics`; here is what the fit was asked to do, so that
-it is gone on with by the same command alone, and how the folder comes and goes.
+`mvcca.statistics` saves the state of the fit in it. This module saves what the fit was asked to do,
+so that only the same command resumes it, and creates and removes the directory.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mvcca._replacing import final_name, replacing
 from mvcca.cli.errors import CommandError, Interrupted, in_one_line
 from mvcca.cli.notes import note
+from mvcca.statistics._checkpoint import is_pass_file
 
 __all__ = ["Checkpoint"]
 
-# The second is of a process that was killed; the last says to the end what the others are of.
-_OURS = ("pass*.mvcca", ".*.part", "fit.json")
+_ASKED = "fit.json"  # written first and removed last: it tells our folders from others
+_VERSION = "version of mvcca"  # in every such file
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Checkpoint:
         self.remove()
         with in_one_line(f"{self.folder}: "):
             self.folder.mkdir()
-            (self.folder / "fit.json").write_text(json.dumps(asked, indent=2), encoding="utf-8")
+            with replacing(self.folder / _ASKED) as file:
+                file.write(json.dumps(asked, indent=2).encode())
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -85,8 +88,8 @@ class Checkpoint:
 
     @property
     def is_begun(self) -> bool:
-        """Whether some of the rows have been added up and kept."""
-        return any(self.folder.glob("pass*.mvcca"))
+        """Whether the state of a pass has been saved."""
+        return self.folder.is_dir() and any(map(_is_saved_pass, self.folder.iterdir()))
 
     def remove(self) -> None:
         """Remove the folder, if there is one.
@@ -99,24 +102,22 @@ class Checkpoint:
         if not self.folder.exists():
             return
         with in_one_line(f"{self.folder}: "):
-            ours = list(self._files())
-            others = sorted(set(self.folder.iterdir()) - set(ours))
-            if others:
+            files = sorted(self.folder.iterdir())
+            asked = [file for file in files if final_name(file.name) == _ASKED]
+            passes = [file for file in files if is_pass_file(file.name)]
+            others = [file for file in files if file not in (*asked, *passes)]
+            if others or (files and not any(map(_is_ours, asked))):
                 raise CommandError(
-                    f"{self.folder}: expected a checkpoint, found {others[0].name}, which is no "
-                    "part of one. Move it away, or choose another --output"
+                    f"{self.folder}: expected a checkpoint, found {(others or files)[0].name}, "
+                    "which is no part of one. Move it away, or choose another --output"
                 )
-            for file in ours:
+            for file in (*passes, *asked):
                 file.unlink()
             self.folder.rmdir()
 
-    def _files(self) -> Iterator[Path]:
-        for pattern in _OURS:
-            yield from self.folder.glob(pattern)
-
     def _check_same(self, asked: dict[str, Any]) -> None:
         try:
-            before = json.loads((self.folder / "fit.json").read_text(encoding="utf-8"))
+            before = json.loads((self.folder / _ASKED).read_text(encoding="utf-8"))
             changed = [key for key in {**before, **asked} if before.get(key) != asked.get(key)]
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise CommandError(
@@ -129,3 +130,17 @@ class Checkpoint:
                 f"--resume: the fit in {self.folder} was begun with another {what} (a file may "
                 "have changed since). Give the same, or leave out --resume to start over"
             )
+
+
+def _is_saved_pass(file: Path) -> bool:
+    return is_pass_file(file.name) and final_name(file.name) == file.name
+
+
+def _is_ours(asked: Path) -> bool:
+    """Whether a fit wrote this file, which a killed one may have left incomplete."""
+    try:
+        return _VERSION in json.loads(asked.read_text(encoding="utf-8"))
+    except ValueError:
+        return True
+    except TypeError:
+        return False

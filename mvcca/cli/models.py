@@ -52,7 +52,7 @@ def facts(name: str) -> dict[str, Any]:
     found = {
         "file": name,
         "bytes": Path(name).stat().st_size,
-        "written_by": content["written by"],
+        "written_by": content.get("written by", {}),
         "method": type(model).__name__,
         "parameters": {key: _plain(value) for key, value in model.get_params(deep=False).items()},
     }

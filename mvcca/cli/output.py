@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from mvcca import _replacing
 from mvcca.cli.errors import CommandError
 
 __all__ = ["replacing", "writable"]
@@ -45,27 +45,15 @@ def writable(name: str, inputs: Iterable[Path] = ()) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write to, which takes the place of `path` once it is safely on the disk.
-
-    Where the body fails or is interrupted, what was at `path` before is still there, and nothing
-    else.
+    """A new file to write to, which takes the place of `path`; see `mvcca._replacing`.
 
     Raises
     ------
     CommandError
         If it cannot be written; the disk may be full.
     """
-    target = Path(os.path.realpath(path))  # a symbolic link stays one
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(part, "xb") as file:
+        with _replacing.replacing(path) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileNotFoundError):
-            part.chmod(target.stat().st_mode)
-        part.replace(target)
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)

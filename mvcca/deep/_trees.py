@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from mvcca._archive import read_archive, write_archive
+from mvcca.statistics._checkpoint import refuse_other_files
 
 
 def copied(tree: Any) -> Any:
@@ -34,14 +35,15 @@ def write(path: Path, tree: Any, fingerprint: str) -> None:
 
 
 def read(path: Path, fingerprint: str) -> Any:
-    """A state that was kept.
+    """The state in a checkpoint.
 
     Raises
     ------
     ValueError
-        If it is of other data or parameters.
+        If the file is of other data or parameters, or is not a checkpoint.
     """
     arrays, content = read_archive(path)
+    refuse_other_files(path, content)
     if content["fingerprint"] != fingerprint:
         raise ValueError(
             f"The checkpoint {path} is of a fit of other data or parameters, or the files have "

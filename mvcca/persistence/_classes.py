@@ -31,6 +31,7 @@ from mvcca import compose, kernel, linear
 from mvcca.kernel import _features, _kernels, _ncca
 from mvcca.labels import LabelTable
 from mvcca.linear import _label_statistic, _label_weighted, _mlcca
+from mvcca.persistence._trial import tried
 from mvcca.persistence._values import ClassOf, NotStorable
 from mvcca.retrieval import RetrievalIndex
 from mvcca.similarity import FourierLabelFeatures, LandmarkLabelFeatures
@@ -71,7 +72,7 @@ def _make_estimator(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEsti
             raise ValueError(f"{cls.__name__} has no parameter or attribute {name!r}")
     estimator = cls(**params)
     vars(estimator).update(attributes)
-    return estimator
+    return tried(estimator)
 
 
 def _is_ours(cls: type) -> bool:
@@ -86,6 +87,15 @@ def _may_be_set(cls: type, name: str) -> bool:
     """Whether a file may set an attribute: a learned or private one that hides nothing of cls."""
     proper = name.isidentifier() and not name.startswith("__")
     return proper and "_" in (name[0], name[-1]) and getattr(cls, name, None) is None
+
+
+def _parts_of_pipeline(pipeline: Pipeline) -> dict[str, Any]:
+    return {**_parts_of_estimator(pipeline), "memory": None}
+
+
+def _make_pipeline(parts: dict[str, Any]) -> Pipeline:
+    """A pipeline without a cache: a cache is pickles, and a file may name any folder of them."""
+    return _make_estimator(Pipeline, {**parts, "memory": None})
 
 
 # ---- other things, a line each -------------------------------------------------------------------
@@ -157,7 +167,6 @@ _THEIRS = [
     MinMaxScaler,
     Normalizer,
     PCA,
-    Pipeline,
     RobustScaler,
     StandardScaler,
     TfidfTransformer,
@@ -166,6 +175,7 @@ _THEIRS = [
 
 CLASSES: Mapping[str, ClassOf] = {
     **{cls.__name__: _estimator(cls) for cls in [*_OURS, *_THEIRS]},
+    "Pipeline": ClassOf(Pipeline, _parts_of_pipeline, _make_pipeline),
     "RetrievalIndex": ClassOf(RetrievalIndex, _parts_of_index, _make_index),
     "Views": ClassOf(Views, _parts_of_views, _make_views),
     "LabelTable": _of_fields(LabelTable),

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from mvcca._archive import csr_of, csr_parts
 
 _NUMBERS = "biuf"  # kinds of dtypes that are stored as they are
+_NAMES_BYTES = 64 * 2**20  # of an array of strings, which are all padded to the longest
 _CSR = {"csr_array": csr_array, "csr_matrix": csr_matrix}
 
 
@@ -104,6 +105,12 @@ class Writer:
             kind = "scalar" if isinstance(value, np.generic) else "array"
             return {"is": kind, "array": self._add(array, where)}
         if array.dtype.kind in "UO":  # names
+            if array.dtype.kind == "U" and array.nbytes > _NAMES_BYTES:
+                raise NotStorable(
+                    f"{where} is an array of {array.size:,} strings that are all padded to the "
+                    f"longest, {array.nbytes:,} bytes in all; files hold at most {_NAMES_BYTES:,}. "
+                    "Give shorter names, or an array of dtype object."
+                )
             dtype = "object" if array.dtype.kind == "O" else "str"
             items = self._items(array.ravel().tolist(), where)
             return {"is": "names", "dtype": dtype, "shape": list(array.shape), "of": items}
@@ -152,7 +159,8 @@ class Reader:
             case "names":
                 names = np.empty(len(node["of"]), dtype=object)
                 names[:] = self.decode(node["of"])
-                names = names.astype(str) if node["dtype"] == "str" else names
+                if node["dtype"] == "str":
+                    names = _padded(names)
                 return names.reshape(node["shape"])
             case "csr_array" | "csr_matrix":
                 parts = {part: self._arrays[name] for part, name in node["arrays"].items()}
@@ -164,6 +172,16 @@ class Reader:
         parts = {name: self.decode(part) for name, part in node["parts"].items()}
         self._made.append(self._classes[kind].make(parts))
         return self._made[-1]
+
+
+def _padded(names: np.ndarray) -> np.ndarray:
+    """Strings as an array of strings of one length, which a file may declare to be huge."""
+    n_bytes = 4 * len(names) * max(map(len, names), default=0)
+    if n_bytes > _NAMES_BYTES:
+        raise ValueError(
+            f"{len(names):,} strings padded to the longest would take {n_bytes:,} bytes"
+        )
+    return names.astype(str)
 
 
 def _number_type(name: Any) -> np.dtype:

@@ -172,6 +172,9 @@ class Contents:
             contents = contents.plus(name, rows, state["ids"][name])
         for name, stored in state.get("shelves", {}).items():
             contents = contents._plus_stored(name, **stored)
+        widths = {shelf.gallery.n_components for shelf in contents.shelves.values()}
+        if len(widths) > 1:
+            raise ValueError(f"rows of widths {sorted(widths)} are not of one space")
         return replace(contents, n_added=state["n_added"])
 
     def _plus_stored(

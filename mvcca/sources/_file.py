@@ -7,9 +7,13 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
+from hashlib import sha256
 from importlib import import_module
 from itertools import chain, pairwise
 from typing import Any
+
+import numpy as np
 
 from mvcca.sources._row_source import RowSource, SourceError
 
@@ -19,12 +23,14 @@ __all__ = [
     "chunk_edges",
     "cut_tall",
     "optional",
+    "sample_of",
     "stamp",
     "the_only_matrix",
 ]
 
 
 _TALL_BYTES = 64 * 2**20
+_SAMPLES, _SAMPLE_BYTES = 64, 2**16  # of a file, for its fingerprint
 
 
 class FileSource(RowSource):
@@ -39,7 +45,17 @@ class FileSource(RowSource):
         return stamp(self.path)
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.path, self.key, self._stamp)
+        return (self.path, self.key, self._stamp, self._sampled)
+
+    @cached_property
+    def _sampled(self) -> str:
+        """Digest of blocks of bytes, evenly spaced from the beginning to the end of the file."""
+        with self._errors_named("cannot be read"):
+            return sample_of(self._stored_in())
+
+    def _stored_in(self) -> list[str]:
+        """The files that hold the numbers."""
+        return [self.path]
 
     def _name(self) -> str:
         return self.path if self.key is None else f"{self.path}, {self.key!r}"
@@ -88,6 +104,19 @@ def stamp(path: str) -> tuple[int, ...]:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
         raise SourceError(f"{path}: {reason}") from error
     return status.st_size, status.st_mtime_ns
+
+
+def sample_of(paths: Sequence[str]) -> str:
+    """Digest of blocks of bytes, evenly spaced over files as if these were one."""
+    ends = np.cumsum([os.path.getsize(path) for path in paths])
+    starts = np.linspace(0, max(0, ends[-1] - _SAMPLE_BYTES), _SAMPLES, dtype=np.int64)
+    digest = sha256()
+    for start in np.unique(starts):
+        number = int(np.searchsorted(ends, start, side="right"))
+        with open(paths[min(number, len(paths) - 1)], "rb") as file:
+            file.seek(start - (ends[number - 1] if number else 0))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
 
 
 def optional(library: str, reader_of: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,14 @@ def open_npy(path: str | os.PathLike[str]) -> BinaryFile:
         with open(path, "rb") as file:
             shape, fortran, dtype = read_header(file)
             offset = file.tell()
-    except (OSError, ValueError, EOFError) as error:
-        raise SourceError(f"{path}: cannot be opened as .npy: {error}") from error
+        if any(size < 0 for size in shape):
+            raise ValueError(f"its shape is {shape}")
+    except Exception as error:  # a damaged header raises whatever Python's parser thinks of
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SourceError(f"{path}: cannot be opened as .npy: {reason}") from error
     order = shape if fortran else shape[::-1]  # from the axis whose entries are neighbours
-    steps = dtype.itemsize * np.cumprod([1, *order[:-1]], dtype=np.int64)
-    strides = tuple((steps if fortran else steps[::-1]).tolist())
-    return BinaryFile(path, shape, dtype, offset, strides)
+    steps = tuple(accumulate(order[:-1], mul, initial=dtype.itemsize))  # a header may say 10**20
+    return BinaryFile(path, shape, dtype, offset, steps if fortran else steps[::-1])
 
 
 def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

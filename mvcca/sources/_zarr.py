@@ -66,12 +66,15 @@ class ZarrArray(FileSource):
 
     def _current_contents(self) -> tuple[int, int, int]:
         """Number of files, bytes in all and last change: of every chunk."""
-        stamps = [
-            stamp(os.path.join(folder, name))
+        stamps = [stamp(path) for path in self._stored_in()]
+        return len(stamps), sum(size for size, _ in stamps), max(time for _, time in stamps)
+
+    def _stored_in(self) -> list[str]:
+        return sorted(
+            os.path.join(folder, name)
             for folder, _, names in os.walk(self._folder)
             for name in names
-        ]
-        return len(stamps), sum(size for size, _ in stamps), max(time for _, time in stamps)
+        )
 
     def _identity(self) -> tuple[Any, ...]:
         return (*super()._identity(), self._contents)

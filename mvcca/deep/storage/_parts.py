@@ -7,13 +7,14 @@ neither written nor read. How values reach a file is the business of `mvcca.pers
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from mvcca.deep import _trees
 from mvcca.deep._training_state import TrainingState
@@ -126,10 +127,28 @@ def _like_those_of(plain: DynamicallyScaledLinear, held: dict[str, Any]) -> dict
     return held
 
 
-def _try_on_nothing(layer: nn.Module, n_features: int) -> None:
-    """Whether shapes fit together, on the device that has shapes only."""
-    state = {n: t.to("meta") for n, t in layer.state_dict().items() if isinstance(t, Tensor)}
-    functional_call(layer, state, torch.empty(2, n_features, device="meta"))
+def _try_on_nothing(layer: nn.Module, n_features: int) -> Tensor:
+    """The output for two rows on the device that has shapes only; raises if shapes do not fit."""
+    tensors = chain(layer.parameters(), layer.buffers())
+    shadow = deepcopy(layer, {id(tensor): tensor.detach().to("meta") for tensor in tensors})
+    return shadow(torch.empty(2, n_features, device="meta"))
+
+
+def output_width(network: nn.Module, n_features: int) -> int:
+    """Number of outputs of a network, found from shapes alone.
+
+    Raises
+    ------
+    RuntimeError, TypeError, ValueError
+        If the network does not take as many features, or its output is no matrix.
+    """
+    tensors = chain(network.parameters(), network.buffers())
+    if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
+        raise TypeError(f"networks compute in float32, got tensors of {strange}")
+    out = _try_on_nothing(network, n_features)
+    if out.ndim != 2 or len(out) != 2:
+        raise ValueError(f"{network} gives {tuple(out.shape)} for 2 rows")
+    return out.shape[1]
 
 
 # ---- tensors, and what is not a layer ------------------------------------------------------------
