@@ -87,9 +87,9 @@ class MLCCA(LabelWeightedEstimator):
         order drawn with `random_state`, each row from its own place in that order.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
-        shrinks as Ledoit and Wolf do.
+        shrinks it by what Ledoit and Wolf estimate for the covariance of the rows, see `MVCCA`.
     power : float, default=0.0
-        Scores are multiplied by λ^power.
+        Scores are multiplied by λ^power = (1 + ρ)^power.
     label_features : {None, "fourier", "nystroem"}, default=None
         None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
         labels), pairs are n² and sums as large as the data: features Φ of label vectors with
