@@ -132,6 +132,7 @@ def canonical_directions(
     whiteners: Mapping[str, Whitener],
     n_components: int,
     precision: float = np.finfo(float).eps,
+    ranks_between: Mapping[str, int] | None = None,
 ) -> Solution:
     """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
 
@@ -150,20 +151,24 @@ def canonical_directions(
         How many components are wanted.
     precision : float
         Unit roundoff of what A was computed from: smaller values are not told from zero.
+    ranks_between : mapping of str to int, optional
+        Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank:
+        whitening can enlarge the rounding beyond them until it passes for a small ρ.
     """
     names = list(whiteners)
     ranks = {name: whitener.rank for name, whitener in whiteners.items()}
+    seen = [min(rank, (ranks_between or ranks)[name]) for name, rank in ranks.items()]
     white = {
         (p, q): whiteners[q].project(whiteners[p].project(A).T).T for (p, q), A in between.items()
     }
     if len(names) == 2:
         left, values, right = _top_singular(white[names[0], names[1]], n_components)
         directions = dict(zip(names, (left, right), strict=True))
-        limit = min(ranks.values())
+        limit = min(seen)
     else:
         values, directions = _top_symmetric(white, ranks, n_components)
         # The form vanishes on the widest view alone, so no more than the rest can be positive.
-        limit = ranks[names[0]] if len(names) == 1 else sum(ranks.values()) - max(ranks.values())
+        limit = seen[0] if len(names) == 1 else sum(seen) - max(seen)
     top = values[0] if len(values) else 0.0
     real = int(np.sum(values > 10 * max(ranks.values()) * precision * top))
     kept = min(real, n_components, limit)

@@ -1644,15 +1644,35 @@ def test_four_fits_at_once_give_what_one_after_the_other_gives(estimators):
         np.testing.assert_equal(list(pool.map(fit_all, range(4))), serial)
 
 
-@over([MVCCA(), *LABELLED, *DEEP])
+@over([*VARIANTS, NCCA()])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of partial_fit after fit
 def test_a_second_fit_leaves_nothing_of_the_first(estimator):
+    """Neither a fit to fewer views nor one to a named lone matrix, nor one that found more."""
     blocks = blocks_for(estimator)
+    fresh = clone(estimator).fit(blocks, LABELS)
     frame = pd.DataFrame(blocks["image"], columns=list("abcdef"))
     second = blocks["text"] if not estimator._supervised else LABELS
-    model = clone(estimator).fit(frame, second).fit(blocks, LABELS)
-    fresh = clone(estimator).fit(blocks, LABELS)
-    assert vars(model).keys() == vars(fresh).keys()
-    assert_same_model(model, fresh, 1e-14)
+    two = {name: blocks[name] for name in ("image", "text")}
+    for first in ((frame, second), (two, LABELS)):
+        model = clone(estimator).fit(*first)
+        model.left_over_ = "by a fit that set what this one does not"
+        model.fit(blocks, LABELS)
+        assert vars(model).keys() == vars(fresh).keys()
+        assert_same_model(model, fresh, 1e-14)
+    if hasattr(estimator, "partial_fit") and estimator in ADDING:
+        model = clone(estimator).fit(two, LABELS).partial_fit(blocks, LABELS)
+        assert vars(model).keys() == vars(fresh).keys()
+
+
+@over(STEPS)
+def test_a_second_fit_of_a_step_leaves_nothing_of_the_first(estimator):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    inputs = [frame, X] if isinstance(estimator, SplitViews) else [frame, X, {"X": frame}]
+    for first in inputs:
+        for second in inputs:
+            model = clone(estimator).fit(first).fit(second)
+            assert vars(model).keys() == vars(clone(estimator).fit(second)).keys()
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")

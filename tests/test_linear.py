@@ -450,7 +450,7 @@ def test_mlcca_of_three_views_averages_the_constraint_over_pairs():
 
 def test_nearest_neighbours_of_every_row_are_all_pairs():
     (X, Y), (Zx, Zy) = unpaired()
-    Y, Zy = Y[:50], Zy[:50]
+    X, Zx = X[:50], Zx[:50]
     exact = MLCCA(3, reg=0.1).fit([X, Y], [Zx, Zy])
     fast = MLCCA(3, reg=0.1, n_neighbors=50, random_state=0).fit([X, Y], [Zx, Zy])
     np.testing.assert_allclose(fast.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
@@ -477,6 +477,40 @@ def test_fast_mlcca_takes_the_nearest_rows_itself_first_and_each_row_its_own_dra
         )
     biggest = np.flatnonzero(codes == np.bincount(codes).argmax())
     assert len({tuple(sorted(F[[r]].indices)) for r in biggest}) > 1
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_fast_mlcca_does_not_depend_on_the_order_of_views(paired):
+    (X, Y), (Zx, Zy) = unpaired()
+    if paired:
+        X, Zx = X[:50], Zy
+    blocks, labels = {"a": X, "b": Y, "c": np.tanh(X[:, :3])}, {"a": Zx, "b": Zy, "c": Zx}
+    model = MLCCA(3, n_neighbors=6, random_state=0)
+    views = Views(blocks) if paired else Views.unpaired(blocks)
+    turned = views.select(["c", "b", "a"])
+    ours = model.fit(views, labels).eigenvalues_
+    np.testing.assert_allclose(model.fit(turned, labels).eigenvalues_, ours, rtol=1e-9)
+
+
+def test_fast_mlcca_is_the_sum_over_neighbours_in_both_directions():
+    (X, Y), (Zx, Zy) = unpaired()
+    n = 50
+    X, Y, Zx = X[:n], Y[:n], Zy  # paired, so that both views share one order of ties
+    model = MLCCA(2, n_neighbors=4, reg=0.1, random_state=3).fit([X, Y], Zx)
+    place = np.random.RandomState(3).permutation(n)
+    F = np.zeros((n, n))
+    for i in range(n):
+        near = np.lexsort(((place - place[i]) % n, np.round(cdist(Zx[i : i + 1], Zx)[0], 9)))
+        F[i, near[:4]] = sqexp(Zx[i : i + 1], Zx[near[:4]])
+    F = (F + F.T) / 2 / (4 * n)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    w = F.sum(axis=1)
+    C_xx, C_yy = X.T * w @ X, Y.T * w @ Y
+    for C in (C_xx, C_yy):
+        C[np.diag_indices_from(C)] += 0.1 * np.trace(C) / len(C)
+    half = [linalg.cholesky(C, lower=True) for C in (C_xx, C_yy)]
+    T = linalg.solve(half[0], X.T @ F @ Y) @ linalg.inv(half[1]).T
+    np.testing.assert_allclose(model.eigenvalues_ - 1, linalg.svdvals(T)[:2], rtol=1e-9)
 
 
 def test_fast_mlcca_repeats_with_its_seed():
@@ -523,6 +557,13 @@ def test_label_methods_need_no_pairs(method):
         (CCA(9), None, 5),
         (MVCCA(9), None, 5),
         (MLCCA(9, similarity="equal"), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="equal", weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="cosine", weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="exp", reg=1e-8), np.arange(300) % 4, 3),
+        (MVMLCCA(9, within="sample", reg=1e-8), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="cosine"), np.eye(3, dtype=int)[np.arange(300) % 3], 2),
+        (MLCCA(9, similarity="cosine"), (np.arange(300) % 7 + 1)[:, None] >> np.arange(3) & 1, 3),
         (MVMLCCA(9, within="sample", similarity="equal"), np.arange(300) % 4, 3),
     ],
 )

@@ -117,17 +117,23 @@ class LabelWeightedEstimator(LinearEstimator):
         )
         return DrawnLabelFeatures(features, columns, error)
 
+    def _ranks_between(self, sums: LabelSums | LabelFeatureSums) -> dict[str, int]:
+        """Upper bounds of the ranks of a view's label-weighted covariances with other views.
+
+        Sums of a view about its mean are linearly dependent, so that c label vectors leave c - 1.
+        """
+        if not isinstance(sums, LabelSums):
+            return dict.fromkeys(sums.widths, len(sums.sums))
+        n_labels = sums.table.vectors.shape[1] if self.similarity == "cosine" else len(sums.table)
+        present = np.count_nonzero(sums.counts, axis=0)
+        return {
+            name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)
+        }
+
     def _learn_labels(
         self, sums: LabelSums | LabelFeatureSums, drawn: DrawnLabelFeatures | None
     ) -> None:
-        """Set the attributes that say what labels there were, and nothing of an earlier fit's."""
-        for name in (
-            "n_label_vectors_",
-            "label_feature_map_",
-            "n_label_features_",
-            "covariance_error_",
-        ):
-            self.__dict__.pop(name, None)
+        """Set the attributes that say what labels there were."""
         self._drawn = drawn
         if isinstance(sums, LabelSums):
             self.n_label_vectors_ = len(sums.table)

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -82,9 +83,11 @@ class MLCCA(LabelWeightedEstimator):
     weighting : {"pairs", "means"}, default="pairs"
         Whether every pair of rows counts, or every pair of label sets once, by its mean rows.
     n_neighbors : int or None, default=None
-        Restrict the sums to the pairs of a row and its nearest rows in label space (itself among
-        them where rows are paired). Ties, which are the rule among label sets, are broken in an
-        order drawn with `random_state`, each row from its own place in that order.
+        Restrict the sums to pairs of a row and its nearest rows of the other view in label space
+        (itself among them where rows are paired). Neighbours of the rows of x among those of y, and
+        of y among x, count half each, so that the order of views does not matter; the official
+        code takes the former only. Ties, common among label sets, are broken by a random
+        permutation drawn with `random_state`, each row from its own place in it.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
         shrinks it by what Ledoit and Wolf estimate for the covariance of the rows, see `MVCCA`.
@@ -263,6 +266,7 @@ class MLCCA(LabelWeightedEstimator):
             whiten(within, reg, rotations, variances),
             self.n_components,
             input_precision(data.views),
+            None if self.n_neighbors else self._ranks_between(sums),
         )
         self._learn(solution, mean, rotations, variances)
         self._learn_labels(sums, drawn)
@@ -328,31 +332,34 @@ class MLCCA(LabelWeightedEstimator):
         self, mean: Mapping[str, np.ndarray], data: _LabelledRows
     ) -> tuple[Between, dict[str, np.ndarray]]:
         """Over the pairs of a row and its nearest rows in label space."""
-        assert self.n_neighbors is not None
         views = data.views
         order = check_random_state(self.random_state).permutation(len(views))
-        formula = similarity_function(self.similarity, self.sigma)
         names = views.names
         pairs = list(combinations(names, 2)) or [(names[0], names[0])]
         between = {}
         row_weights = {name: np.zeros(views[name].shape[0]) for name in names}
         for p, q in pairs:
-            ranks = {name: order[views.objects(name)] for name in (p, q)}
-            F = nearest_label_pairs(
-                data.table.dense(),
-                (data.codes[p], ranks[p]),
-                (data.codes[q], ranks[q]),
-                self.n_neighbors,
-                formula,
-            )
-            wp, wq = data.weights_of(p), data.weights_of(q)
-            F = F.multiply(wp[:, None]).multiply(wq[None, :]).tocsr() / F.nnz
+            F = (self._shares(data, p, q, order) + self._shares(data, q, p, order).T) / 2
             between[p, q] = weighted_cross(views[p], F, views[q], mean[p], mean[q])
             share = max(1, len(names) - 1)
             row_weights[p] += F.sum(axis=1) / share
             if p != q:
                 row_weights[q] += F.sum(axis=0) / share
         return between, row_weights
+
+    def _shares(self, data: _LabelledRows, p: str, q: str, order: np.ndarray) -> csr_array:
+        """What pairs of a row of p and its nearest rows of q count in the mean, (n_p, n_q)."""
+        assert self.n_neighbors is not None
+        ranks = {name: order[data.views.objects(name)] for name in (p, q)}
+        F = nearest_label_pairs(
+            data.table.dense(),
+            (data.codes[p], ranks[p]),
+            (data.codes[q], ranks[q]),
+            self.n_neighbors,
+            similarity_function(self.similarity, self.sigma),
+        )
+        weighted = F.multiply(data.weights_of(p)[:, None]).multiply(data.weights_of(q)[None, :])
+        return csr_array(weighted) / F.nnz
 
 
 def _row_weights(likeness: np.ndarray, rows: _LabelledRows) -> dict[str, np.ndarray]:

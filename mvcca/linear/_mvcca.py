@@ -167,7 +167,6 @@ class MVCCA(LinearEstimator):
         between = blocks_between(problem.covariance, problem.moments.widths)
         solution = canonical_directions(between, problem.whiteners, self.n_components, precision)
         self._learn(solution, problem.moments.mean(), problem.rotations, problem.variances)
-        self.__dict__.pop("canonical_correlations_", None)  # of two views that were fitted before
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
 

@@ -262,6 +262,7 @@ class MVMLCCA(LabelWeightedEstimator):
             whiten(within, reg, rotations, variances),
             self.n_components,
             precision,
+            self._ranks_between(sums),
         )
         self._learn(solution, sums.mean(), rotations, variances)
 
