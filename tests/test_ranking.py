@@ -468,3 +468,35 @@ def test_ranking_loads_numba_only_to_search():
         env={**os.environ, "PYTHONPATH": str(Path(mvcca.__file__).parents[1])},
     )
     assert answer.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [100, 3000])
+def test_parallel_rows_are_ties_under_the_cosine(dtype, n):
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal(7)
+    rows = np.outer(np.exp(rng.standard_normal(n)), direction).astype(dtype)
+    assert_array_equal(ranks(rows, rows), (n + 1) / 2)
+    _, items = top_k(rows[:5], rows, 4)
+    assert_array_equal(items, [[0, 1, 2, 3]] * 5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_only_rows_within_rounding_of_each_other_are_made_equal(dtype):
+    rng = np.random.default_rng(1)
+    eps = np.finfo(dtype).eps
+    U = measures.unit_rows(rng.standard_normal((5000, 3)).astype(dtype))
+    U[1000:1010] = U[:10] * (1 + 40 * eps * rng.choice([-1, 1], (10, 3)))  # near, yet distinct
+    U[2000:2010] = measures.unit_rows((U[:10] * dtype(3)).astype(dtype))
+    U[3000:3010] = U[10:20]
+    merged = measures.merge_parallel(U)
+    assert_array_equal(merged[2000:2010], U[:10])
+    rest = np.r_[:2000, 2010:5000]
+    assert_array_equal(merged[rest], U[rest])
+
+
+def test_a_chain_of_near_rows_is_not_drawn_together():
+    eps = np.finfo(float).eps
+    angles = 0.5 + 4 * eps * np.arange(1000)  # each parallel to the next, not to the last
+    U = np.column_stack([np.cos(angles), np.sin(angles)])
+    assert np.abs(measures.merge_parallel(U) - U).max() <= 8 * eps

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._backend import at_home, is_device_array
-from mvcca.measures import unit_rows
+from mvcca.measures import merge_parallel, unit_rows
 
 Metric = Literal["cosine", "euclidean", "inner"]
 METRICS = ("cosine", "euclidean", "inner")
@@ -27,7 +27,8 @@ class Gallery:
     rows : array-like, shape (n_gallery, n_components)
         float32 is kept and everything else becomes float64. Rows on a device are searched there.
     metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        A cosine with a zero row is 0.
+        A cosine with a zero row is 0. Rows that are multiples of each other have equal cosines with
+        every query.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Gallery:
         self.metric = metric
         self._n_rows, self.n_components = rows.shape
         if metric == "cosine":
-            rows = unit_rows(rows)
+            rows = merge_parallel(unit_rows(rows))
         elif metric == "euclidean":
             # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2, for any origin; a near one rounds least.
             middle = rows.mean(axis=0)
