@@ -1681,7 +1681,7 @@ def test_a_second_fit_of_a_step_leaves_nothing_of_the_first(estimator):
 def test_fork_after_the_kernels_have_run_gives_the_same():
     expected = _fit_all(0)
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        np.testing.assert_equal(pool.apply_async(_fit_all, (0,)).get(timeout=60), expected)
+        np.testing.assert_equal(pool.apply_async(_fit_all, (0,)).get(timeout=240), expected)
 
 
 @over(SHALLOW_VARIANTS)  # the last digit of float32 may differ, and grows from step to step

@@ -199,7 +199,7 @@ def blas_threads():
 
 
 def test_blocks_run_side_by_side_with_one_thread_of_blas_each():
-    barrier = Barrier(2, timeout=10)  # passed only by two at a time
+    barrier = Barrier(2, timeout=240)  # passed only by two at a time
 
     def look(rows):
         barrier.wait()
