@@ -726,6 +726,16 @@ def test_a_constant_column_weighs_exactly_nothing(estimator, value, rows, form):
     assert all(np.isfinite(scores).all() for scores in model.transform(blocks).values())
 
 
+@over([*COVARYING, *BASELINES])
+@pytest.mark.parametrize("value", [0.1, -1e6 / 3])
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+def test_a_constant_column_weighs_nothing_under_other_constraints(estimator, form, value):
+    blocks = blocks_for(estimator)
+    blocks["text"] = form(np.insert(blocks["text"], 2, value, axis=1))
+    model = clone(estimator).fit(blocks, LABELS)
+    assert (model.weights_["text"][2] == 0).all()
+
+
 @over([est for est in ADDING if est in LINEAR_VARIANTS])
 def test_a_constant_column_in_batches_weighs_exactly_nothing(estimator):
     blocks = blocks_for(estimator)

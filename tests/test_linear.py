@@ -573,6 +573,44 @@ def test_too_many_components_are_clipped_and_said_so(method, y, bound):
     assert method.n_components_ == bound == len(method.eigenvalues_)
 
 
+@pytest.mark.parametrize("similarity", ["sqexp", "exp"])
+@pytest.mark.parametrize("kind", ["classes", "real"])
+@pytest.mark.parametrize("sigma", [1e10, 1e20, 1e300])
+@pytest.mark.parametrize(
+    "method",
+    [MLCCA(2), MVMLCCA(2), MVMLCCA(2, label_features="nystroem", random_state=0)],
+    ids=repr,
+)
+def test_a_bandwidth_under_which_all_labels_are_alike_is_an_error(method, sigma, kind, similarity):
+    labels = np.arange(300) % 9
+    y = labels if kind == "classes" else np.random.default_rng(0).standard_normal((9, 3))[labels]
+    method = method.set_params(sigma=sigma, similarity=similarity)
+    with pytest.raises(ValueError, match=r"sigma=1e\+\d+ is too large.* Expected at most"):
+        method.fit(correlated(), y)
+
+
+def test_a_bandwidth_far_above_the_distances_of_labels_still_has_its_digits():
+    labels = np.arange(300) % 9
+    blocks = correlated(widths=(5, 4))
+    wide, wider = (
+        MVMLCCA(2, sigma=sigma, reg=1e-2).fit(blocks, labels) for sigma in (1e5, 1e6)
+    )  # both as good as g = 1 - ‖z - z'‖² / 2σ, under which σ is a factor of all covariances
+    np.testing.assert_allclose(wide.eigenvalues_, wider.eigenvalues_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_power_beyond_the_largest_float_is_an_error_that_names_it(dtype):
+    blocks = [X.astype(dtype) for X in correlated()]
+    with pytest.raises(ValueError, match=r"power=2000 is too large: .*\^2000"):
+        MVCCA(2, power=2000).fit(blocks)
+    model = MVCCA(2, power=300).fit(blocks)
+    if dtype == np.float32:
+        with pytest.raises(ValueError, match=r"power=300 is too large.*float32"):
+            model.transform(blocks)
+    else:
+        assert np.isfinite(model.transform(blocks)[0]).all()
+
+
 def test_labels_that_are_all_the_same_are_refused():
     with pytest.raises(ValueError, match="All rows have the same labels"):
         MLCCA().fit(correlated(), np.zeros(300))

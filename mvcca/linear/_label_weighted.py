@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca.labels import LabelTable, _common_columns
 from mvcca.linalg import Rotation
 from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._label_checks import check_label_vectors
+from mvcca.linear._label_checks import check_bandwidth, check_label_vectors
 from mvcca.linear._rotations import in_row_space
 from mvcca.similarity import (
     FourierLabelFeatures,
@@ -89,6 +89,10 @@ class LabelWeightedEstimator(LinearEstimator):
     n_label_features: int
     random_state: Any
 
+    def _check_labels(self, sums: LabelSums) -> None:
+        check_label_vectors(sums)
+        check_bandwidth(sums.table, self.similarity, self.sigma, sums.dtype)
+
     def _gram(self, table: LabelTable) -> LabelGram:
         return LabelGram(table, self.similarity, self.sigma)
 
@@ -96,7 +100,7 @@ class LabelWeightedEstimator(LinearEstimator):
         """The map that `label_features` asks for, if any, drawn from the first batch."""
         if self.label_features is None:
             return None
-        check_label_vectors(_counts(rows))
+        self._check_labels(_counts(rows))
         rng = check_random_state(self.random_state)
         _, vectors, vocabulary = _common_columns(rows.table, rows.table)
         features: LabelFeatures

@@ -19,7 +19,6 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import canonical_directions
 from mvcca.linear._blocks import blocks_between
 from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_label_vectors
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
     LabelledViews,
@@ -288,7 +287,7 @@ class MLCCA(LabelWeightedEstimator):
         if drawn is not None:
             return drawn.sums(rows)
         sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
-        check_label_vectors(sums)
+        self._check_labels(sums)
         return sums
 
     def _compare(

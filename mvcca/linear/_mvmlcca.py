@@ -13,7 +13,6 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._blocks import blocks_between, blocks_within
 from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_label_vectors
 from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
@@ -247,7 +246,7 @@ class MVMLCCA(LabelWeightedEstimator):
     ) -> None:
         sums = statistic.sums
         if isinstance(sums, LabelSums):
-            check_label_vectors(sums)
+            self._check_labels(sums)
             psi = sums.covariance(self._gram(sums.table))
         else:
             psi = sums.covariance()

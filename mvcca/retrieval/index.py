@@ -11,10 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from mvcca.measures import unit_rows
 from mvcca.retrieval._blockwise import checked_k, search
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.metrics import METRICS, Gallery, Metric, checked_rows
 from mvcca.views import Views, as_views, holds_views
+
+_FAISS_RANGE = 1e15  # of queries in units of the gallery: squares stay below float32's largest
 
 
 class RetrievalIndex:
@@ -213,7 +216,7 @@ class _Shelf:
             return search(self.gallery, queries, k)
         if hasattr(self.graph, "hnsw"):
             self.graph.hnsw.efSearch = max(128, 2 * k)  # as many are visited before it stops
-        _, items = self.graph.search(_for_faiss(self.gallery, queries), k)
+        _, items = self.graph.search(_queries_for_faiss(self.gallery, queries), k)
         short = (items < 0).any(axis=1)  # it gave up before it had k
         items[short] = search(self.gallery, queries[short], k)[1]
         products = np.einsum("ij,ikj->ik", queries, self.gallery.factor[items])
@@ -241,8 +244,23 @@ def _faiss_index(gallery: Gallery, description: str) -> Any:
 
 
 def _for_faiss(gallery: Gallery, rows: np.ndarray) -> np.ndarray:
-    """Prepared rows as faiss takes them: float32, and without the column for norms."""
-    return np.ascontiguousarray(rows[:, : gallery.n_components], dtype=np.float32)
+    """Prepared rows as faiss takes them, without the column for norms.
+
+    It computes in float32, whose range squares leave soon: the gallery's largest entry becomes 1.
+    """
+    return np.ascontiguousarray(rows[:, : gallery.n_components] / gallery.unit, dtype=np.float32)
+
+
+def _queries_for_faiss(gallery: Gallery, queries: np.ndarray) -> np.ndarray:
+    if gallery.metric != "euclidean":  # the length of a query does not change its order
+        return _for_faiss(gallery, unit_rows(queries) * gallery.unit)
+    largest = float(np.abs(queries[:, :-1]).max(initial=0)) / gallery.unit
+    if largest > _FAISS_RANGE:
+        raise ValueError(
+            f"A query is {largest:.1g} times as large as the gallery, and faiss computes in "
+            "float32. Rescale it, or use backend='exact'."
+        )
+    return _for_faiss(gallery, queries)
 
 
 def _first_of_each(objects: np.ndarray, k: int) -> np.ndarray:

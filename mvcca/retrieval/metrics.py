@@ -6,6 +6,7 @@ query's gallery as its metric does. Input is checked here, on the way in.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -66,6 +67,11 @@ class Gallery:
 
     def __len__(self) -> int:
         return self._n_rows
+
+    @cached_property
+    def unit(self) -> float:
+        """The largest entry of the prepared rows, in size; 1 if all are zero."""
+        return float(np.abs(self.factor[:, : self.n_components]).max(initial=0)) or 1.0
 
     def queries(self, rows: Any) -> np.ndarray:
         """Queries prepared to be multiplied with `factor`, in the precision of the gallery."""
