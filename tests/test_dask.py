@@ -617,10 +617,14 @@ def test_an_interrupted_fit_leaves_no_tasks_behind(cluster, tmp_path):
             time.sleep(0.01)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
     threading.Thread(target=interrupt).start()
-    with config_context(block_rows=12), pytest.raises(KeyboardInterrupt):
-        Moments.of(views)  # no block is read before the interrupt
-    over.touch()
+    try:
+        with config_context(block_rows=12), pytest.raises(KeyboardInterrupt):
+            Moments.of(views)  # no block is read before the interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+        over.touch()
     deadline = time.monotonic() + PATIENCE
     while cluster.scheduler.tasks and time.monotonic() < deadline:
         time.sleep(0.05)
