@@ -77,6 +77,12 @@ def all_or_nothing(fit: Fit) -> Fit:
     return whole  # type: ignore[return-value]
 
 
+def forget(estimator: BaseEstimator) -> None:
+    """Delete what was learned: all attributes that scikit-learn's `check_is_fitted` looks for."""
+    for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("__")]:
+        delattr(estimator, name)
+
+
 class OutputContainerMixin(TransformerMixin):
     """`set_output` for transformers whose output is one matrix, or several in a container."""
 
@@ -244,14 +250,16 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     ) -> Input:
         """Check what came in, against what was fitted unless `reset`; y is a second view here.
 
-        If `sparing`, none of the objects of `Views` need be seen in a view.
+        If `sparing`, none of the objects of `Views` need be seen in a view. With `reset` the
+        attributes of an earlier fit are deleted.
         """
+        if reset:
+            forget(self)
         if not holds_views(X):
             return self._open_matrices(X, y, reset=reset, unpaired=unpaired)
         raw = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
         if reset:
             self.n_features_in_ = raw.shape[1]
-            self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
             self._column_names = {name: column_labels(block) for name, block in raw.items()}
         else:
             self._check_fitted_to(raw)
@@ -313,7 +321,6 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         checked = self._check_view("X", source, ensure_min_samples=minimum)
         if reset:
             self.n_features_in_ = checked.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
         else:
             self._check_width("X", checked.shape[1])
         return checked

@@ -168,6 +168,7 @@ def canonical_directions(
     whiteners: Mapping[str, Whitener],
     n_components: int,
     precision: float = np.finfo(float).eps,
+    ranks_between: Mapping[str, int] | None = None,
     *,
     is_joint: bool,
 ) -> Solution:
@@ -188,6 +189,9 @@ def canonical_directions(
         How many components are wanted.
     precision : float
         Unit roundoff of what A was computed from: smaller values are not told from zero.
+    ranks_between : mapping of str to int, optional
+        Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank:
+        whitening can enlarge the rounding beyond them until it passes for a small ρ.
     is_joint : bool
         Whether A and B are blocks of one positive semi-definite matrix, as covariances of paired
         rows are, so that no ρ is above 1 (of V > 2 views, above V - 1).
@@ -199,17 +203,18 @@ def canonical_directions(
     """
     names = list(whiteners)
     ranks = {name: whitener.rank for name, whitener in whiteners.items()}
+    seen = [min(rank, (ranks_between or ranks)[name]) for name, rank in ranks.items()]
     white = {
         (p, q): whiteners[q].project(whiteners[p].project(A).T).T for (p, q), A in between.items()
     }
     if len(names) == 2:
         left, values, right = _top_singular(white[names[0], names[1]], n_components)
         directions = dict(zip(names, (left, right), strict=True))
-        limit = min(ranks.values())
+        limit = min(seen)
     else:
         values, directions = _top_symmetric(white, ranks, n_components)
         # The form vanishes on the widest view alone, so no more than the rest can be positive.
-        limit = ranks[names[0]] if len(names) == 1 else sum(ranks.values()) - max(ranks.values())
+        limit = seen[0] if len(names) == 1 else sum(seen) - max(seen)
     top = values[0] if len(values) else 0.0
     most = max(1, len(names) - 1)
     if is_joint and top > most * (1 + _ABOVE_ONE):
@@ -247,7 +252,11 @@ def _top_symmetric(
     for (p, q), block in white.items():
         whole[place[p], place[q]] = block if p != q else (block + block.T) / 2
         whole[place[q], place[p]] = whole[place[p], place[q]].T
-    values, vectors = linalg.eigh(whole, subset_by_index=[max(0, n - k), n - 1])
+    top = [max(0, n - k), n - 1]
+    values, vectors = linalg.eigh(whole, subset_by_index=top)
+    if not np.isfinite(vectors).all():  # LAPACK's MRRR fails on blocks 1e100 apart in size
+        values, vectors = linalg.eigh(whole, driver="evd")
+        values, vectors = values[top[0] :], vectors[:, top[0] :]
     vectors *= np.sqrt(len(ranks))
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
 

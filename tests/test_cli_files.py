@@ -301,7 +301,7 @@ def keep_and_wait(self, state, done):
     keep(self, state, done)
     if done == 5:
         print("kept", flush=True)
-        time.sleep(100)
+        time.sleep(1000)
 
 _checkpoint._Keeper.keep = keep_and_wait
 if __name__ == "__main__":
@@ -321,7 +321,7 @@ def signalled(arguments, number):
     )
     assert child.stdout.readline() == "kept\n"
     os.killpg(child.pid, number)  # Ctrl-C reaches all processes of a terminal
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=240)
     return child.returncode, err
 
 

@@ -83,7 +83,7 @@ def test_set_config_reaches_every_thread():
 
 
 def test_threads_do_not_see_each_others_contexts():
-    both_inside = Barrier(2, timeout=10)
+    both_inside = Barrier(2, timeout=240)
 
     def seen(block_rows):
         with config_context(block_rows=block_rows):

@@ -1054,6 +1054,16 @@ def test_a_constant_column_weighs_exactly_nothing(estimator, value, rows, form):
     assert all(np.isfinite(scores).all() for scores in model.transform(blocks).values())
 
 
+@over([*COVARYING, *BASELINES])
+@pytest.mark.parametrize("value", [0.1, -1e6 / 3])
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+def test_a_constant_column_weighs_nothing_under_other_constraints(estimator, form, value):
+    blocks = blocks_for(estimator)
+    blocks["text"] = form(np.insert(blocks["text"], 2, value, axis=1))
+    model = clone(estimator).fit(blocks, LABELS)
+    assert (model.weights_["text"][2] == 0).all()
+
+
 @over([est for est in ADDING if est in LINEAR_VARIANTS])
 def test_a_constant_column_in_batches_weighs_exactly_nothing(estimator):
     blocks = blocks_for(estimator)
@@ -1987,15 +1997,35 @@ def test_four_fits_at_once_give_what_one_after_the_other_gives(estimators):
         np.testing.assert_equal(list(pool.map(fit_all, range(4))), serial)
 
 
-@over([MVCCA(), *LABELLED, *DEEP])
+@over([*VARIANTS, NCCA()])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of partial_fit after fit
 def test_a_second_fit_leaves_nothing_of_the_first(estimator):
+    """Neither a fit to fewer views nor one to a named lone matrix, nor one that found more."""
     blocks = blocks_for(estimator)
+    fresh = clone(estimator).fit(blocks, LABELS)
     frame = pd.DataFrame(blocks["image"], columns=list("abcdef"))
     second = blocks["text"] if not estimator._supervised else LABELS
-    model = clone(estimator).fit(frame, second).fit(blocks, LABELS)
-    fresh = clone(estimator).fit(blocks, LABELS)
-    assert vars(model).keys() == vars(fresh).keys()
-    assert_same_model(model, fresh, 1e-14)
+    two = {name: blocks[name] for name in ("image", "text")}
+    for first in ((frame, second), (two, LABELS)):
+        model = clone(estimator).fit(*first)
+        model.left_over_ = "by a fit that set what this one does not"
+        model.fit(blocks, LABELS)
+        assert vars(model).keys() == vars(fresh).keys()
+        assert_same_model(model, fresh, 1e-14)
+    if hasattr(estimator, "partial_fit") and estimator in ADDING:
+        model = clone(estimator).fit(two, LABELS).partial_fit(blocks, LABELS)
+        assert vars(model).keys() == vars(fresh).keys()
+
+
+@over(STEPS)
+def test_a_second_fit_of_a_step_leaves_nothing_of_the_first(estimator):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    frame = pd.DataFrame(X, columns=list("abc"))
+    inputs = [frame, X] if isinstance(estimator, SplitViews) else [frame, X, {"X": frame}]
+    for first in inputs:
+        for second in inputs:
+            model = clone(estimator).fit(first).fit(second)
+            assert vars(model).keys() == vars(clone(estimator).fit(second)).keys()
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
@@ -2004,7 +2034,7 @@ def test_a_second_fit_leaves_nothing_of_the_first(estimator):
 def test_fork_after_the_kernels_have_run_gives_the_same():
     expected = _fit_all(0)
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        np.testing.assert_equal(pool.apply_async(_fit_all, (0,)).get(timeout=60), expected)
+        np.testing.assert_equal(pool.apply_async(_fit_all, (0,)).get(timeout=240), expected)
 
 
 @over(SHALLOW_VARIANTS)  # the last digit of float32 may differ, and grows from step to step

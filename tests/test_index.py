@@ -425,3 +425,26 @@ def test_a_gallery_that_is_refused_leaves_the_index_as_it_was():
 def test_unknown_choices_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         RetrievalIndex(Identity(), **arguments)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "inner"])
+@pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e25, 1e60])
+def test_faiss_finds_neighbours_beyond_the_range_of_float32(metric, scale):
+    pytest.importorskip("faiss", reason="needs mvcca[index]")
+    rng = np.random.default_rng(0)
+    X, Q = scale * rng.standard_normal((500, 6)), scale * rng.standard_normal((40, 6))
+    exact, approximate = (
+        RetrievalIndex(Identity(), metric=metric, backend=backend).add({"image": X})
+        for backend in ("exact", "faiss")
+    )
+    expected = exact.search({"image": Q}, "image", k=5)[1]
+    found = approximate.search({"image": Q}, "image", k=5)[1]
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(found, expected, strict=True)]) > 0.95
+
+
+def test_a_query_that_faiss_cannot_tell_in_float32_is_refused():
+    pytest.importorskip("faiss", reason="needs mvcca[index]")
+    X = np.random.default_rng(0).standard_normal((500, 6))
+    index = RetrievalIndex(Identity(), metric="euclidean", backend="faiss").add({"image": X})
+    with pytest.raises(ValueError, match=r"A query is .* as large as the gallery.*backend='exact'"):
+        index.search({"image": 1e30 * X[:3]}, "image", k=5)

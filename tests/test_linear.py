@@ -9,7 +9,7 @@ import pytest
 from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
-from sklearn.covariance import ledoit_wolf_shrinkage
+from sklearn.covariance import LedoitWolf, ledoit_wolf_shrinkage
 from sklearn.cross_decomposition import CCA as SklearnCCA
 from sklearn.datasets import load_linnerud
 
@@ -20,8 +20,7 @@ from mvcca.datasets import (
     make_gaussian_views,
     make_multilabel_views,
 )
-from mvcca.linear import with_labels_as_view
-from mvcca.linear._shrinkage import ledoit_wolf_ridge
+from mvcca.linear import _shrinkage, with_labels_as_view
 from mvcca.measures import total_correlation
 
 
@@ -156,15 +155,76 @@ def test_auto_ridge_shrinks_as_scikit_learn_does(shape, kind):
     weights = rng.integers(1, 4, len(X)).astype(float) if kind == "weighted" else None
     repeated = X if weights is None else np.repeat(X, weights.astype(int), axis=0)
     shrinkage = ledoit_wolf_shrinkage(repeated)
-    ridge = ledoit_wolf_ridge(csr_array(X) if kind == "sparse" else X, weights)
-    assert ridge == pytest.approx(shrinkage / (1 - shrinkage), rel=1e-9)
+    found = _shrinkage.ledoit_wolf_shrinkage(csr_array(X) if kind == "sparse" else X, weights)
+    assert found == pytest.approx(shrinkage, rel=1e-9)
 
 
-def test_reg_auto_is_the_ridge_of_each_view():
-    X, Y = correlated(60)
-    by_hand = CCA(2, reg={"X": ledoit_wolf_ridge(X), "y": ledoit_wolf_ridge(Y)}).fit(X, Y)
-    auto = CCA(2, reg="auto").fit(X, Y)
-    np.testing.assert_allclose(auto.weights_["X"], by_hand.weights_["X"], rtol=1e-10)
+def shrunk(X: np.ndarray) -> np.ndarray:
+    """scikit-learn's shrunk covariance, over n - 1."""
+    return LedoitWolf().fit(X).covariance_ * len(X) / (len(X) - 1)
+
+
+def directions(model: MVCCA) -> np.ndarray:
+    """Weights of all views, stacked, up to the factor of a component."""
+    W = np.concatenate(list(model.weights_.values()))
+    return W / np.linalg.norm(W, axis=0)
+
+
+@pytest.mark.parametrize("n_views", [2, 3])
+@pytest.mark.parametrize("n_rows", [60, 12])
+def test_reg_auto_constrains_by_the_shrunk_covariance_of_every_view(n_rows, n_views):
+    blocks = correlated(n_rows, widths=(7, 15, 6)[:n_views])
+    blocks[0] = blocks[0] @ np.diag(np.linspace(1, 5, 7))  # shrunk less than the others
+    model = MVCCA(3, reg="auto").fit(blocks)
+    within = linalg.block_diag(*map(shrunk, blocks))
+    total = np.cov(np.hstack(blocks).T)
+    between = total - linalg.block_diag(*(np.cov(X.T) for X in blocks))
+    values, W = linalg.eigh(between, within)
+    W = W[:, ::-1][:, :3] / np.linalg.norm(W[:, ::-1][:, :3], axis=0)
+    np.testing.assert_allclose(np.abs(np.sum(W * directions(model), axis=0)), 1, rtol=1e-9)
+    rho = model.eigenvalues_ - 1
+    np.testing.assert_allclose(rho / rho[0], values[::-1][:3] / values[-1], rtol=1e-9)
+    assert rho[0] <= n_views - 1
+
+
+def near_white(n_views: int) -> list[np.ndarray]:
+    """Views of variance 1 to within 1e-3 in every direction, which share two latent variables."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((400, 2))
+    blocks = []
+    for _ in range(n_views):
+        X = np.hstack([shared + 0.5 * rng.standard_normal((400, 2)), rng.standard_normal((400, 6))])
+        white = linalg.svd(X - X.mean(axis=0), full_matrices=False)[0] * np.sqrt(399)
+        blocks.append(white * np.linspace(1, 1.001, 8))
+    return blocks
+
+
+@pytest.mark.parametrize("n_views", [2, 3])
+def test_reg_auto_of_white_views_is_no_ridge(n_views):
+    blocks = near_white(n_views)
+    assert [_shrinkage.ledoit_wolf_shrinkage(X) for X in blocks] == [1] * n_views
+    auto, plain = MVCCA(2, reg="auto").fit(blocks), MVCCA(2, reg=0).fit(blocks)
+    np.testing.assert_allclose(auto.eigenvalues_, plain.eigenvalues_, rtol=2e-3)
+    np.testing.assert_allclose(
+        np.abs(np.sum(directions(auto) * directions(plain), axis=0)), 1, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [MVCCA(), MLCCA(), MLCCA(weighting="means"), MVMLCCA(), MVMLCCA(within="sample")],
+    ids=repr,
+)
+def test_a_view_that_is_all_shrunk_stays_in_the_problem(estimator):
+    blocks = [*near_white(2), correlated(400)[0]]
+    bins = [np.digitize(X[:, j], [-0.8, 0, 0.8]) for j, X in enumerate(blocks[:2])]
+    labels = bins[0] + 4 * bins[1]
+    blocks[2] = blocks[2] + 2 * np.eye(16, 7)[labels]
+    model = estimator.set_params(reg="auto").fit(blocks, labels)
+    scores = model.transform(blocks)
+    for z in scores:
+        assert z[:, 0].std() > 0.02 * max(other[:, 0].std() for other in scores)
+    assert 1.01 < model.eigenvalues_[0] <= 3 + 1e-9
 
 
 @pytest.mark.needs_data("mnist.npz")
@@ -190,6 +250,43 @@ def test_two_view_mvcca_is_cca(reg):
     np.testing.assert_allclose(mvcca.eigenvalues_, 1 + cca.canonical_correlations_, atol=1e-12)
     for name in ("view0", "view1"):
         np.testing.assert_allclose(mvcca.weights_[name], cca.weights_[name], atol=1e-10)
+
+
+def test_mvcca_without_a_ridge_is_maxvar_generalized_cca():
+    blocks = correlated(widths=(4, 3, 5, 6))
+    model = MVCCA(4, reg=0).fit(blocks)
+    bases = [linalg.orth(X - X.mean(axis=0)) for X in blocks]
+    # MAXVAR: the variate that the views' projections together explain best.
+    values, variates = linalg.eigh(sum(Q @ Q.T for Q in bases))
+    np.testing.assert_allclose(model.eigenvalues_, values[::-1][:4], atol=1e-10)
+    total = sum(model.transform(blocks))
+    cosines = np.sum(total / np.linalg.norm(total, axis=0) * variates[:, ::-1][:, :4], axis=0)
+    np.testing.assert_allclose(np.abs(cosines), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [MVCCA(3, reg=1.0), MVMLCCA(3, reg=1.0), MVMLCCA(3, reg=0.5, within="sample", power=2.0)],
+    ids=repr,
+)
+def test_weights_solve_the_equation_of_the_docstring(estimator):
+    blocks = correlated(widths=(4, 3, 5))
+    labels = np.arange(300) % 7
+    model = estimator.fit(blocks, labels)
+    centred = [X - X.mean(axis=0) for X in blocks]
+    if isinstance(estimator, MVCCA):
+        pair = np.eye(300) / 299
+    else:
+        pair = np.exp(-1.0 * (labels[:, None] != labels)) / 300**2  # σ = 1, ‖z - z'‖² = 2
+    W, rho = list(model.weights_.values()), model.eigenvalues_ - 1
+    for p, X in enumerate(centred):
+        others = sum(X.T @ pair @ Z @ W[q] for q, Z in enumerate(centred) if q != p)
+        B = X.T @ X / 299 if getattr(estimator, "within", "sample") == "sample" else X.T @ pair @ X
+        B = B + estimator.reg * np.trace(B) / len(B) * np.eye(len(B))
+        np.testing.assert_allclose(others, rho * (B @ W[p]), atol=1e-10)
+        if estimator.power:
+            expected = X @ W[p] * (1 + rho) ** 2
+            np.testing.assert_allclose(model.transform(blocks)[p], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("reg", [0, 1e-2])
@@ -353,7 +450,7 @@ def test_mlcca_of_three_views_averages_the_constraint_over_pairs():
 
 def test_nearest_neighbours_of_every_row_are_all_pairs():
     (X, Y), (Zx, Zy) = unpaired()
-    Y, Zy = Y[:50], Zy[:50]
+    X, Zx = X[:50], Zx[:50]
     exact = MLCCA(3, reg=0.1).fit([X, Y], [Zx, Zy])
     fast = MLCCA(3, reg=0.1, n_neighbors=50, random_state=0).fit([X, Y], [Zx, Zy])
     np.testing.assert_allclose(fast.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
@@ -380,6 +477,40 @@ def test_fast_mlcca_takes_the_nearest_rows_itself_first_and_each_row_its_own_dra
         )
     biggest = np.flatnonzero(codes == np.bincount(codes).argmax())
     assert len({tuple(sorted(F[[r]].indices)) for r in biggest}) > 1
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_fast_mlcca_does_not_depend_on_the_order_of_views(paired):
+    (X, Y), (Zx, Zy) = unpaired()
+    if paired:
+        X, Zx = X[:50], Zy
+    blocks, labels = {"a": X, "b": Y, "c": np.tanh(X[:, :3])}, {"a": Zx, "b": Zy, "c": Zx}
+    model = MLCCA(3, n_neighbors=6, random_state=0)
+    views = Views(blocks) if paired else Views.unpaired(blocks)
+    turned = views.select(["c", "b", "a"])
+    ours = model.fit(views, labels).eigenvalues_
+    np.testing.assert_allclose(model.fit(turned, labels).eigenvalues_, ours, rtol=1e-9)
+
+
+def test_fast_mlcca_is_the_sum_over_neighbours_in_both_directions():
+    (X, Y), (Zx, Zy) = unpaired()
+    n = 50
+    X, Y, Zx = X[:n], Y[:n], Zy  # paired, so that both views share one order of ties
+    model = MLCCA(2, n_neighbors=4, reg=0.1, random_state=3).fit([X, Y], Zx)
+    place = np.random.RandomState(3).permutation(n)
+    F = np.zeros((n, n))
+    for i in range(n):
+        near = np.lexsort(((place - place[i]) % n, np.round(cdist(Zx[i : i + 1], Zx)[0], 9)))
+        F[i, near[:4]] = sqexp(Zx[i : i + 1], Zx[near[:4]])
+    F = (F + F.T) / 2 / (4 * n)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    w = F.sum(axis=1)
+    C_xx, C_yy = X.T * w @ X, Y.T * w @ Y
+    for C in (C_xx, C_yy):
+        C[np.diag_indices_from(C)] += 0.1 * np.trace(C) / len(C)
+    half = [linalg.cholesky(C, lower=True) for C in (C_xx, C_yy)]
+    T = linalg.solve(half[0], X.T @ F @ Y) @ linalg.inv(half[1]).T
+    np.testing.assert_allclose(model.eigenvalues_ - 1, linalg.svdvals(T)[:2], rtol=1e-9)
 
 
 def test_fast_mlcca_repeats_with_its_seed():
@@ -426,6 +557,13 @@ def test_label_methods_need_no_pairs(method):
         (CCA(9), None, 5),
         (MVCCA(9), None, 5),
         (MLCCA(9, similarity="equal"), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="equal", weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="cosine", weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="exp", reg=1e-8), np.arange(300) % 4, 3),
+        (MVMLCCA(9, within="sample", reg=1e-8), np.arange(300) % 4, 3),
+        (MLCCA(9, similarity="cosine"), np.eye(3, dtype=int)[np.arange(300) % 3], 2),
+        (MLCCA(9, similarity="cosine"), (np.arange(300) % 7 + 1)[:, None] >> np.arange(3) & 1, 3),
         (MVMLCCA(9, within="sample", similarity="equal"), np.arange(300) % 4, 3),
     ],
 )
@@ -433,6 +571,44 @@ def test_too_many_components_are_clipped_and_said_so(method, y, bound):
     with pytest.warns(UserWarning, match=f"at most {bound}"):
         method.fit(correlated(), y)
     assert method.n_components_ == bound == len(method.eigenvalues_)
+
+
+@pytest.mark.parametrize("similarity", ["sqexp", "exp"])
+@pytest.mark.parametrize("kind", ["classes", "real"])
+@pytest.mark.parametrize("sigma", [1e10, 1e20, 1e300])
+@pytest.mark.parametrize(
+    "method",
+    [MLCCA(2), MVMLCCA(2), MVMLCCA(2, label_features="nystroem", random_state=0)],
+    ids=repr,
+)
+def test_a_bandwidth_under_which_all_labels_are_alike_is_an_error(method, sigma, kind, similarity):
+    labels = np.arange(300) % 9
+    y = labels if kind == "classes" else np.random.default_rng(0).standard_normal((9, 3))[labels]
+    method = method.set_params(sigma=sigma, similarity=similarity)
+    with pytest.raises(ValueError, match=r"sigma=1e\+\d+ is too large.* Expected at most"):
+        method.fit(correlated(), y)
+
+
+def test_a_bandwidth_far_above_the_distances_of_labels_still_has_its_digits():
+    labels = np.arange(300) % 9
+    blocks = correlated(widths=(5, 4))
+    wide, wider = (
+        MVMLCCA(2, sigma=sigma, reg=1e-2).fit(blocks, labels) for sigma in (1e5, 1e6)
+    )  # both as good as g = 1 - ‖z - z'‖² / 2σ, under which σ is a factor of all covariances
+    np.testing.assert_allclose(wide.eigenvalues_, wider.eigenvalues_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_power_beyond_the_largest_float_is_an_error_that_names_it(dtype):
+    blocks = [X.astype(dtype) for X in correlated()]
+    with pytest.raises(ValueError, match=r"power=2000 is too large: .*\^2000"):
+        MVCCA(2, power=2000).fit(blocks)
+    model = MVCCA(2, power=300).fit(blocks)
+    if dtype == np.float32:
+        with pytest.raises(ValueError, match=r"power=300 is too large.*float32"):
+            model.transform(blocks)
+    else:
+        assert np.isfinite(model.transform(blocks)[0]).all()
 
 
 def test_labels_that_are_all_the_same_are_refused():

@@ -10,10 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
 from mvcca import CCA, NCCA, Views
-from mvcca.datasets import make_nonlinear_views
+from mvcca.datasets import make_gaussian_views, make_nonlinear_views
 
 
 def two_views(n=120, seed=0):
@@ -74,8 +75,8 @@ def assert_equal_up_to_signs(found, expected, tol=1e-8):
 @pytest.mark.parametrize(("k", "h"), [(20, 0.5), (9, 0.2), (12, 50.0)])
 def test_correlations_and_scores_are_those_of_the_dense_matrix(n_components, k, h):
     blocks = two_views()
-    sigma, _, functions = dense_solution(blocks, k, h, n_components)
-    model = NCCA(n_components, n_neighbors=k, bandwidth=h).fit(blocks)
+    sigma, _, functions = dense_solution(blocks, k, h, n_components, n_iter=3000)
+    model = NCCA(n_components, n_neighbors=k, bandwidth=h, tol=1e-12).fit(blocks)
     np.testing.assert_allclose(model.canonical_correlations_, sigma, rtol=1e-10)
     for seed in (0, 1):
         rows = two_views(n=120 - 80 * seed, seed=seed)
@@ -87,15 +88,42 @@ def test_correlations_and_scores_are_those_of_the_dense_matrix(n_components, k, 
 def test_training_rows_are_projected_to_their_singular_vectors(n_components):
     blocks = two_views()
     _, scores, _ = dense_solution(blocks, 20, 0.5, n_components, n_iter=300)
-    model = NCCA(n_components, n_iter=300).fit(blocks)
+    model = NCCA(n_components, tol=1e-12).fit(blocks)
     assert_equal_up_to_signs(list(model.fit_transform(blocks).values()), scores)
 
 
 def test_training_scores_have_mean_zero_and_unit_covariance():
-    scores = NCCA(3, n_iter=300).fit_transform(two_views())
+    scores = NCCA(3, tol=1e-12).fit_transform(two_views())
     for block in scores.values():
         np.testing.assert_allclose(block.mean(axis=0), 0, atol=1e-8)
         np.testing.assert_allclose(block.T @ block / len(block), np.eye(3), atol=1e-8)
+
+
+def test_correlated_views_have_scores_of_mean_zero_by_default():
+    views = make_gaussian_views(
+        1000, n_features=(2, 2), correlations=[0.97, 0.9], random_state=0
+    ).views
+    for block in NCCA(2, bandwidth=0.3).fit_transform(dict(views.items())).values():
+        np.testing.assert_allclose(block.mean(axis=0), 0, atol=1e-4)
+
+
+def test_too_few_sinkhorn_iterations_are_said_with_what_is_left():
+    with pytest.warns(ConvergenceWarning, match=r"n_iter=3 iterations: columns .* within \d\.\de-"):
+        NCCA(2, n_iter=3).fit(two_views())
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+def test_a_view_far_from_zero_gives_the_functions_of_the_view_at_zero(offset, form):
+    X, Y = two_views().values()
+    X = np.round(X * 256) / 256  # so that the offset takes no digits
+    expected = NCCA(2).fit({"a": X, "b": Y})
+    found = NCCA(2).fit({"a": form(X + offset), "b": Y})
+    np.testing.assert_allclose(
+        found.canonical_correlations_, expected.canonical_correlations_, rtol=1e-9
+    )
+    scores = found.transform({"a": form(X[:9] + offset)})["a"]
+    np.testing.assert_allclose(scores, expected.transform({"a": X[:9]})["a"], atol=1e-7)
 
 
 def test_a_square_is_found_in_new_rows_where_linear_cca_finds_nothing():
@@ -220,7 +248,7 @@ def test_more_components_than_rows_are_clipped_with_a_warning():
 
 def test_a_view_of_equal_rows_is_refused_by_name():
     blocks = {**two_views(), "text": np.full((120, 2), 0.1)}
-    with pytest.raises(ValueError, match="View 'text': it has no variance"):
+    with pytest.raises(ValueError, match="view 'text' has no variance"):
         NCCA().fit(blocks)
 
 
@@ -258,7 +286,14 @@ def test_a_parameter_for_other_views_or_out_of_range_names_the_view(parameters, 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("n_components", 0), ("n_neighbors", 0), ("bandwidth", 0.0), ("reducer", 1), ("n_iter", 0)],
+    [
+        ("n_components", 0),
+        ("n_neighbors", 0),
+        ("bandwidth", 0.0),
+        ("reducer", 1),
+        ("n_iter", 0),
+        ("tol", -1.0),
+    ],
 )
 def test_a_parameter_out_of_its_range_is_an_invalid_parameter(name, value):
     with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter"):

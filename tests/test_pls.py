@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -204,3 +206,18 @@ def test_cfa_has_the_weights_of_scikit_learns_pls_svd():
     X, Y = two_views()
     peer = PLSSVD(3, scale=False).fit(X, Y)
     assert_equal_up_to_signs(CFA(3).fit(X, Y).transform(X, Y), peer.transform(X, Y))
+
+
+@pytest.mark.parametrize("estimator", [PLS(), CFA(), PLS(1), PLS(3)], ids=repr)
+@pytest.mark.parametrize("width", [1, 3])
+def test_four_views_one_of_them_at_1e100_have_finite_weights(estimator, width):
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        blocks = [rng.standard_normal((30, width)) for _ in range(4)]
+        blocks[number % 4] *= 1e100
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # components of the views at 1 are rounding to that one
+            model = estimator.fit(blocks)
+        assert np.isfinite(model.eigenvalues_).all()
+        gram = sum(W.T @ W for W in model.weights_.values())
+        np.testing.assert_allclose(gram, 4 * np.eye(model.n_components_), atol=1e-8)

@@ -202,7 +202,7 @@ def blas_threads():
 
 
 def test_blocks_run_side_by_side_with_one_thread_of_blas_each():
-    barrier = Barrier(2, timeout=10)  # passed only by two at a time
+    barrier = Barrier(2, timeout=240)  # passed only by two at a time
 
     def look(rows):
         barrier.wait()
@@ -536,3 +536,35 @@ def test_labels_of_other_objects_are_not_evaluated():
     for y in (turned, {"p": labels, "q": turned}):
         with pytest.raises(ValueError, match="have the same labels in a different order"):
             evaluate_retrieval(scores, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [100, 3000])
+def test_parallel_rows_are_ties_under_the_cosine(dtype, n):
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal(7)
+    rows = np.outer(np.exp(rng.standard_normal(n)), direction).astype(dtype)
+    assert_array_equal(ranks(rows, rows), (n + 1) / 2)
+    _, items = top_k(rows[:5], rows, 4)
+    assert_array_equal(items, [[0, 1, 2, 3]] * 5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_only_rows_within_rounding_of_each_other_are_made_equal(dtype):
+    rng = np.random.default_rng(1)
+    eps = np.finfo(dtype).eps
+    U = measures.unit_rows(rng.standard_normal((5000, 3)).astype(dtype))
+    U[1000:1010] = U[:10] * (1 + 40 * eps * rng.choice([-1, 1], (10, 3)))  # near, yet distinct
+    U[2000:2010] = measures.unit_rows((U[:10] * dtype(3)).astype(dtype))
+    U[3000:3010] = U[10:20]
+    merged = measures.merge_parallel(U)
+    assert_array_equal(merged[2000:2010], U[:10])
+    rest = np.r_[:2000, 2010:5000]
+    assert_array_equal(merged[rest], U[rest])
+
+
+def test_a_chain_of_near_rows_is_not_drawn_together():
+    eps = np.finfo(float).eps
+    angles = 0.5 + 4 * eps * np.arange(1000)  # each parallel to the next, not to the last
+    U = np.column_stack([np.cos(angles), np.sin(angles)])
+    assert np.abs(measures.merge_parallel(U) - U).max() <= 8 * eps

@@ -378,7 +378,7 @@ def test_threads_that_read_at_once_all_read_right(tmp_path, container):
     X = matrix()
     source = container(tmp_path, X)
     shuffled = np.random.default_rng(0).permutation(N_ROWS)
-    together = threading.Barrier(4)
+    together = threading.Barrier(4, timeout=240)
 
     def read(number):
         together.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from itertools import permutations
 
@@ -504,3 +505,45 @@ def test_labels_that_cmolrs_cannot_tell_apart_or_together_are_refused():
         CMOLRS().fit(views, y * 0.5)
     with pytest.raises(ValueError, match="nothing in common"):
         CMOLRS().fit([block for _, block in views.items()], [y, y + 10])
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LGCFL(max_iter=2), JRL(n_neighbors=3, max_iter=2), CMOLRS(2, n_epochs=1, random_state=0)],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore:.*max_iter")
+def test_memory_does_not_grow_with_the_square_of_the_number_of_classes(estimator):
+    n_classes = 4000
+    labels = np.arange(2 * n_classes) % n_classes
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((n_classes, 6))
+    views = [centres[labels] + 0.1 * rng.standard_normal((len(labels), 6)) for _ in range(2)]
+    tracemalloc.start()
+    estimator.fit(views, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * n_classes**2 / 2  # half of one dense label vector per class
+
+
+def test_many_classes_give_the_triplets_of_few(monkeypatch):
+    views, labels = planted()
+    expected = CMOLRS(2, n_epochs=2, random_state=0).fit(views, labels)
+    monkeypatch.setattr("mvcca.linear._cmolrs._DENSE_BYTES", 0)
+    found = CMOLRS(2, n_epochs=2, random_state=0).fit(views, labels)
+    np.testing.assert_allclose(found.weights_["text"], expected.weights_["text"], rtol=1e-12)
+
+
+def test_more_labels_than_features_propagate_from_the_nearest_in_the_shared_space():
+    views, y = planted(n=90, widths=(4, 3), n_classes=30)
+    model = JRL(n_neighbors=5).fit(views, y)
+    placed = np.concatenate([block for _, block in model.transform(views).items()])
+    assert placed.shape == (180, 30)
+    for name in views.names:
+        distances = cdist(model.transform(views)[name], placed)
+        nearest = np.argsort(distances, axis=1)[:, :5]
+        near = np.take_along_axis(distances, nearest, axis=1)
+        weights = 1 / (1 + np.exp(near))
+        weights /= weights.sum(axis=1, keepdims=True)
+        expected = np.einsum("ij,ijk->ik", weights, indicators(np.r_[y, y])[nearest])
+        np.testing.assert_allclose(model.propagate(views)[name], expected, atol=1e-9)

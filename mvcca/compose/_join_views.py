@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._containers import column_labels, reject_masks
-from mvcca.base import OutputContainerMixin
+from mvcca.base import OutputContainerMixin, forget
 from mvcca.validation import FLOATS, check_column_names, of_view
 from mvcca.views import Views, as_views, holds_views
 
@@ -87,6 +87,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         if not holds_views(X):
             self._check_matrix(X, reset=True)
             self.view_names_: tuple[str, ...] = ()
+            self._widths, self._columns = {}, {}
             return self
         views = self._paired(as_views(X).in_memory())
         if self.how != "concat" and len(set(views.widths.values())) > 1:
@@ -95,9 +96,9 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
                 f"how={self.how!r} needs views of one width, got {found}. Project them first (as "
                 'with MVCCA), or use how="concat".'
             )
+        forget(self)
         self.view_names_ = views.names
         self.n_features_in_ = views.shape[1]
-        self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
         self._widths = views.widths
         self._columns = {name: column_labels(block) for name, block in views.items()}
         return self

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._containers import reject_masks
-from mvcca.base import OutputContainerMixin
+from mvcca.base import OutputContainerMixin, forget
 from mvcca.validation import is_per_view, labels_by_view, of_view
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
 
@@ -220,8 +220,8 @@ class PerView(OutputContainerMixin, BaseEstimator):
             name: _in_view(name, getattr(transformers[name], method), block, labels[name])
             for name, block in views.items()
         }
+        forget(self)
         self.n_features_in_, self.transformers_ = views.shape[1], transformers
-        self.__dict__.pop("feature_names_in_", None)  # of a lone matrix that was fitted before
         return in_same_container(X, views, done) if method == "fit_transform" else None
 
     def _clones(self, names: tuple[str, ...]) -> dict[str, Any]:

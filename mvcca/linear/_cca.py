@@ -26,7 +26,7 @@ class CCA(MVCCA):
         Dimension of the shared space.
     reg : float, mapping of str to float, or "auto", default=0.0
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
-        view changes nothing; "auto" shrinks as Ledoit and Wolf do.
+        view changes nothing; "auto" shrinks both covariances as Ledoit and Wolf do, see `MVCCA`.
 
     Attributes
     ----------

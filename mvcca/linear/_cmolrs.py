@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -24,6 +24,7 @@ from mvcca.linear._rows import mean_and_variance
 from mvcca.statistics._moments import column_slices
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
+_DENSE_BYTES = 64 * 2**20  # of label vectors
 _N_DRAWS = 20  # of a negative, before a triplet is given up
 
 
@@ -178,14 +179,19 @@ class CMOLRS(LinearEstimator):
         rng = check_random_state(self.random_state)
         rows = {name: _Rows.of(name, block) for name, block in views.items()}
         gallery = {name: _Gallery(table, codes[name], rows[name].radius()) for name in views.names}
-        W = _LowRank.random(views.widths, self._rank(views.widths), rng)
+        varies = np.concatenate([view.variance > 0 for view in rows.values()])
+        varying = {name: int(np.count_nonzero(view.variance)) for name, view in rows.items()}
+        W = _LowRank.random(views.widths, self._rank(varying), rng).within(varies)
         self.losses_ = np.empty(self.n_epochs)
         for epoch in range(self.n_epochs):
             step = self.learning_rate / np.sqrt(epoch + 1)
             W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, codes, rng)
         self.eigenvalues_ = W.values
         self.weights_ = with_fixed_signs(
-            {name: A / rows[name].unit for name, A in W.factors().items()},
+            {
+                name: A / rows[name].unit * (rows[name].variance > 0)[:, None]
+                for name, A in W.factors().items()
+            },
             {name: view.variance for name, view in rows.items()},
         )
         self.means_ = {name: view.mean for name, view in rows.items()}
@@ -262,7 +268,9 @@ class _Rows:
     def take(self, rows: Any) -> np.ndarray:
         chosen = self.block[rows]
         chosen = chosen.toarray() if issparse(chosen) else chosen
-        return np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
+        taken = np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
+        taken[:, self.variance == 0] = 0  # and not what rounding of the mean left
+        return taken
 
     def radius(self) -> float:
         """Length of the longest row."""
@@ -284,7 +292,8 @@ class _Gallery:
     """Rows of a view as positives and negatives of queries."""
 
     def __init__(self, table: LabelTable, codes: np.ndarray, radius: float) -> None:
-        self.vectors = table.dense()
+        size = 8 * len(table) * table.vectors.shape[1]
+        self._dense = table.dense() if size <= _DENSE_BYTES else None  # faster to look up
         self.codes = codes
         self.radius = radius
         self._labels = csr_array(table.vectors)
@@ -317,7 +326,10 @@ class _Gallery:
 
     def _alike(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """How many labels two label vectors share."""
-        return np.einsum("ij,ij->i", self.vectors[left], self.vectors[right])
+        if self._dense is not None:
+            return np.einsum("ij,ij->i", self._dense[left], self._dense[right])
+        both = self._labels[left].multiply(self._labels[right])
+        return np.asarray(both.sum(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,6 +377,14 @@ class _LowRank:
         columns = column_slices(dict(widths))
         basis, _ = linalg.qr(rng.standard_normal((sum(widths.values()), k)), mode="economic")
         return cls(columns, basis, np.full(k, _START))
+
+    def within(self, features: np.ndarray) -> _LowRank:
+        """The same rank on some of the features: constant ones get no weight, and keep none."""
+        if features.all():
+            return self
+        basis = np.zeros_like(self.basis)
+        basis[features], _ = linalg.qr(self.basis[features], mode="economic")
+        return replace(self, basis=basis)
 
     def block(self, name: str) -> np.ndarray:
         return self.basis[self.columns[name]]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 import numpy as np
+from scipy import linalg
 
 from mvcca.linalg import Rotation, Whitener
 from mvcca.linear._precision import Precision
 from mvcca.linear._rows import check_variance
+from mvcca.linear._shrinkage import Shrinkage
 
 
 def variances_within(
@@ -37,7 +40,22 @@ def whiten(
     check_variances(ridged)
     whiteners = {name: Whitener.of(B) for name, B in ridged.items()}
     precision.check(whiteners, rank_expected)
-    return whiteners
+    if not any(isinstance(value, Shrinkage) for value in reg.values()):
+        return whiteners
+    # Shrunk covariances say how views and directions compare; the factor they have in common keeps
+    # training variances of scores at most 1, and so every correlation.
+    largest = max(_largest_variance(within[name], white) for name, white in whiteners.items())
+    return {
+        name: replace(white, scale=white.scale / np.sqrt(largest))
+        for name, white in whiteners.items()
+    }
+
+
+def _largest_variance(B: np.ndarray, whitener: Whitener) -> float:
+    """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
+    white = whitener.project(whitener.project(B).T)
+    last = [whitener.rank - 1] * 2
+    return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])
 
 
 def _with_ridge(
@@ -46,17 +64,18 @@ def _with_ridge(
     rotations: Mapping[str, Rotation],
     variances: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
-    """Within-view matrices with `reg` times their mean variance added to the diagonal."""
+    """Within-view matrices B with r times their mean variance on the diagonal, or B shrunk."""
     ridged = dict(within)
     for name, B in within.items():
         if not reg[name]:
             continue
+        kept = 1 - reg[name] if isinstance(reg[name], Shrinkage) else 1
         ridge = reg[name] * variances[name].mean()
+        ridged[name] = kept * B
         if name in rotations:
-            ridged[name] = B + ridge * rotations[name].ridge()
+            ridged[name] += ridge * rotations[name].ridge()
         else:  # a constant column stays out of the problem: its weight is 0, not nearly 0
-            ridged[name] = B.copy()
-            np.fill_diagonal(ridged[name], variances[name] + ridge * (variances[name] > 0))
+            ridged[name][np.diag_indices_from(B)] += ridge * (variances[name] > 0)
     return ridged
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._backend import at_home, placed
+from mvcca._backend import at_home, placed, precision
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator
 from mvcca.linalg import Rotation, Solution, with_fixed_signs
@@ -83,8 +83,20 @@ class LinearEstimator(MultiViewEstimator):
     def _project(self, name: str, block: Any) -> Any:
         scores = super()._project(name, block)
         if self.power:
-            scores *= placed(np.maximum(self.eigenvalues_, 0) ** self.power, scores)
+            scores *= placed(self._component_weights(precision(scores)), scores)
         return scores
+
+    def _component_weights(self, dtype: np.dtype) -> np.ndarray:
+        """λ^power, which scores are multiplied by."""
+        with np.errstate(over="ignore"):
+            weights = np.maximum(self.eigenvalues_, 0) ** self.power
+        if weights.max(initial=0) > 1e-6 * np.finfo(dtype).max:  # which leaves room for scores
+            raise ValueError(
+                f"power={self.power:g} is too large: λ^power of the first component, "
+                f"{self.eigenvalues_[0]:.3g}^{self.power:g}, exceeds what {dtype} scores can be "
+                "multiplied by. Choose a smaller power; 4 is usual."
+            )
+        return weights
 
     # ---- batches, and the ending of every fit ---------------------------------------------------
 
@@ -127,5 +139,7 @@ class LinearEstimator(MultiViewEstimator):
         self.means_ = means_of_features({name: means[name] for name in weights}, rotations)
         self.eigenvalues_ = 1 + solution.values
         self.n_components_ = len(solution.values)
+        if self.power:
+            self._component_weights(np.dtype(np.float64))  # refused here, not at the first scores
         self.ranks_ = solution.ranks
         self.view_names_ = tuple(solution.weights)

@@ -6,14 +6,33 @@ It is told second moments, never rows, and knows of no view, label or estimator.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from mvcca._warnings import warn
 
 _SMOOTHING = 1e-6  # of group norms, in units of the largest
+
+
+def centred_targets(Z: Any, Y: Any, shares: np.ndarray) -> tuple[np.ndarray, float]:
+    """ZᵀȲ, dense, and half the mean of ‖ȳ‖² under `shares`, with ȳ = y - Σ shares y.
+
+    Sparse targets, (n, n_labels) with a column for each of many labels, stay sparse.
+    """
+    mean = np.asarray(Y.T @ shares)
+    if not issparse(Y):
+        Y = Y - mean
+        return np.asarray(Z.T @ Y), float(shares @ np.square(Y).sum(axis=1)) / 2
+    Y = csr_array(Y, dtype=np.float64)
+    product = Y.T @ Z  # sparse times dense, where Z is dense
+    product = np.asarray(product.toarray() if issparse(product) else product).T
+    product = product - np.outer(np.asarray(Z.sum(axis=0)), mean)
+    squares = shares @ np.asarray(Y.multiply(Y).sum(axis=1))
+    return product, float(squares - mean @ mean) / 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array, diags_array, eye_array, issparse, vstack
 from sklearn.neighbors import NearestNeighbors
@@ -19,7 +20,7 @@ from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation
 from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._group_sparse import GroupSparse
+from mvcca.linear._group_sparse import GroupSparse, centred_targets
 from mvcca.linear._label_checks import check_labels
 from mvcca.linear._reg import positive_reg, reg_of_rows
 from mvcca.linear._rows import mean_and_variance, weighted_cross
@@ -216,7 +217,7 @@ class JRL(LinearEstimator):
         rows = {
             name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
         }
-        labels = {name: table.dense()[code] for name, code in codes.items()}
+        labels = {name: table.vectors[code] for name, code in codes.items()}
         solved, objectives = self._problem(views, rows, labels, reg).solve(
             self.max_iter, self.tol, type(self).__name__
         )
@@ -264,22 +265,38 @@ class JRL(LinearEstimator):
         views = came.views.in_memory()
         return came.wrap({name: self._shares(name, block) for name, block in views.items()})
 
-    def _keep_neighbors(self, views: Views, labels: Mapping[str, np.ndarray]) -> None:
+    def _keep_neighbors(self, views: Views, labels: Mapping[str, Any]) -> None:
         """Where the training rows are in the shared space, and their labels, for `propagate`."""
-        placed = np.concatenate([self._project(name, block) for name, block in views.items()])
+        stacked = np.concatenate(list(self.weights_.values()))
+        self._axes = None
+        if len(stacked) < stacked.shape[1]:  # more labels than features: scores span fewer axes
+            self._axes = linalg.qr(stacked.T, mode="economic")[0]
+        placed = np.concatenate([self._place(name, block) for name, block in views.items()])
         k = min(self.n_neighbors, len(placed))
         self._neighbors = NearestNeighbors(n_neighbors=k).fit(placed.astype(np.float64))
-        self._neighbor_labels = np.concatenate(list(labels.values()))
+        of_views = list(labels.values())
+        if issparse(of_views[0]):
+            self._neighbor_labels = csr_array(vstack(of_views, format="csr"), dtype=np.float64)
+        else:
+            self._neighbor_labels = np.concatenate(of_views)
+
+    def _place(self, name: str, block: Any) -> np.ndarray:
+        """Scores, or their coordinates in axes that keep all distances."""
+        if self._axes is None:
+            return self._project(name, block)
+        turned = self.weights_[name] @ self._axes
+        return np.asarray(block @ turned - self.means_[name] @ turned)
 
     def _shares(self, name: str, block: Any) -> np.ndarray:
         if not block.shape[0]:  # the objects at hand are not seen in this view
             return np.zeros((0, self.n_components_), dtype=block.dtype)
-        distances, places = self._neighbors.kneighbors(self._project(name, block))
+        distances, places = self._neighbors.kneighbors(self._place(name, block))
         weights = _closeness(distances, distances[:, :1])
         weights /= weights.sum(axis=1, keepdims=True)
         starts = np.arange(0, places.size + 1, places.shape[1])
-        shape = (len(places), len(self._neighbor_labels))
+        shape = (len(places), self._neighbor_labels.shape[0])
         shares = csr_array((weights.ravel(), places.ravel(), starts), shape) @ self._neighbor_labels
+        shares = shares.toarray() if issparse(shares) else shares
         return np.asarray(shares, dtype=block.dtype)
 
     def _open_unlabelled(self, X: Any) -> dict[str, Any]:
@@ -293,7 +310,7 @@ class JRL(LinearEstimator):
         self,
         views: Views,
         rows: Mapping[str, _Rows],
-        labels: Mapping[str, np.ndarray],
+        labels: Mapping[str, Any],
         reg: Mapping[str, float],
     ) -> GroupSparse:
         """Half the objective, of all views side by side."""
@@ -311,9 +328,10 @@ class JRL(LinearEstimator):
             M[q, p] = M[p, q].T
         B, constant = [], 0.0
         for name, view in rows.items():
-            centred = labels[name] - labels[name].mean(axis=0)
-            B.append(np.asarray(view.labelled.T @ centred) / len(centred))  # needs no mean of Z
-            constant += float(np.sum(centred**2)) / len(centred) / 2
+            n = view.n_labelled
+            targets, half = centred_targets(view.labelled, labels[name], np.full(n, 1 / n))
+            B.append(targets / n)  # needs no mean of Z
+            constant += half
         rotations = [view.rotation for view in rows.values()]
         widths = [block.shape[1] for _, block in views.items()]
         basis = None

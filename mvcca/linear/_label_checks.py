@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mvcca._containers import few
 from mvcca._warnings import warn
 from mvcca.labels import LabelTable, label_names
+from mvcca.similarity import Similarity
 from mvcca.statistics import LabelSums
 
 
@@ -60,6 +63,31 @@ def _unlinked(table: LabelTable, codes: Mapping[str, np.ndarray]) -> str | None:
                 "(mvcca.labels.label_vectors)."
             )
     return None
+
+
+def check_bandwidth(table: LabelTable, similarity: Similarity, sigma: float, dtype: Any) -> None:
+    """A bandwidth so large that similarities of all labels round to 1 is an error."""
+    if similarity not in ("sqexp", "exp"):
+        return
+    squares = _squared_distances_from_first(table)
+    distance = float(squares.max() / 2 if similarity == "sqexp" else np.sqrt(squares.max()))
+    least = np.sqrt(np.finfo(dtype).eps)  # half of the digits
+    if distance / sigma < least:
+        raise ValueError(
+            f"sigma={sigma:g} is too large: similarities of different labels are 1 but for "
+            f"{distance / sigma:.1g}, which is lost to rounding in {np.dtype(dtype)}. Expected at "
+            f"most {distance / least:.2g}; labels are about {distance:.2g} apart in its units."
+        )
+
+
+def _squared_distances_from_first(table: LabelTable) -> np.ndarray:
+    """‖z - z_1‖² of all distinct label vectors: no two are more than twice as far apart."""
+    vectors = table.vectors
+    if not table.is_binary:
+        return np.square(vectors - vectors[0]).sum(axis=1)
+    sizes = np.diff(vectors.indptr)
+    shared = csr_array(vectors, dtype=np.int64) @ vectors[[0]].toarray()[0].astype(np.int64)
+    return sizes + sizes[0] - 2 * shared
 
 
 def _check_distinct(table: LabelTable) -> None:

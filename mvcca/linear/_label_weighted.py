@@ -12,9 +12,11 @@ from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mvcca._backend import precision
 from mvcca.labels import LabelTable, _common_columns
 from mvcca.linalg import Rotation
 from mvcca.linear._estimator import LinearEstimator
+from mvcca.linear._label_checks import check_bandwidth, check_label_vectors
 from mvcca.linear._rotations import in_row_space
 from mvcca.similarity import (
     FourierLabelFeatures,
@@ -54,7 +56,8 @@ class LabelledViews:
         ]
         nothing = np.empty((len(self.table), 0))
         widths = dict.fromkeys(self.codes, 0)
-        return LabelSums(self.table, widths, np.column_stack(counts), nothing, nothing.dtype)
+        dtype = np.result_type(*(precision(block) for _, block in self.views.items()))
+        return LabelSums(self.table, widths, np.column_stack(counts), nothing, dtype)
 
     def object_weights(self) -> np.ndarray:
         return np.ones(len(self.views)) if self.weights is None else self.weights
@@ -102,6 +105,10 @@ class LabelWeightedEstimator(LinearEstimator):
     n_label_features: int
     random_state: Any
 
+    def _check_labels(self, sums: LabelSums) -> None:
+        check_label_vectors(sums)
+        check_bandwidth(sums.table, self.similarity, self.sigma, sums.dtype)
+
     def _gram(self, table: LabelTable) -> LabelGram:
         return LabelGram(table, self.similarity, self.sigma)
 
@@ -129,17 +136,23 @@ class LabelWeightedEstimator(LinearEstimator):
         )
         return DrawnLabelFeatures(features, columns, error)
 
+    def _ranks_between(self, sums: LabelSums | LabelFeatureSums) -> dict[str, int]:
+        """Upper bounds of the ranks of a view's label-weighted covariances with other views.
+
+        Sums of a view about its mean are linearly dependent, so that c label vectors leave c - 1.
+        """
+        if not isinstance(sums, LabelSums):
+            return dict.fromkeys(sums.widths, len(sums.sums))
+        n_labels = sums.table.vectors.shape[1] if self.similarity == "cosine" else len(sums.table)
+        present = np.count_nonzero(sums.counts, axis=0)
+        return {
+            name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)
+        }
+
     def _learn_labels(
         self, sums: LabelSums | LabelFeatureSums, drawn: DrawnLabelFeatures | None
     ) -> None:
-        """Set the attributes that say what labels there were, and nothing of an earlier fit's."""
-        for name in (
-            "n_label_vectors_",
-            "label_feature_map_",
-            "n_label_features_",
-            "covariance_error_",
-        ):
-            self.__dict__.pop(name, None)
+        """Set the attributes that say what labels there were."""
         self._drawn = drawn
         if isinstance(sums, LabelSums):
             self.n_label_vectors_ = len(sums.table)

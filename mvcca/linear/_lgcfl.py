@@ -14,7 +14,7 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation
 from mvcca.linear._constraint import check_variances, variances_within
 from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._group_sparse import GroupSparse
+from mvcca.linear._group_sparse import GroupSparse, centred_targets
 from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
 from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._reg import positive_reg, reg_of_names, reg_of_rows
@@ -238,12 +238,10 @@ class LGCFL(LinearEstimator):
 
 
 def _label_covariances(sums: LabelSums) -> dict[str, tuple[np.ndarray, float]]:
-    """X̄ᵀȲ / n, (n_features, n_labels), and half the mean of ‖ȳ‖², of every view."""
-    vectors, deviations = sums.table.dense(), sums.deviations().astype(np.float64, copy=False)
+    """`centred_targets` of every view, from the sums of its rows by label vector."""
+    deviations = sums.deviations().astype(np.float64, copy=False)
     found = {}
     for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
         shares = sums.counts[:, p] / sums.counts[:, p].sum()
-        centred = vectors - shares @ vectors
-        constant = float(shares @ np.square(centred).sum(axis=1)) / 2
-        found[name] = deviations[:, columns].T @ centred, constant
+        found[name] = centred_targets(deviations[:, columns], sums.table.vectors, shares)
     return found

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -18,7 +19,7 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._blocks import blocks_between
 from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
+from mvcca.linear._label_checks import check_shared_labels
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
     LabelledViews,
@@ -83,14 +84,16 @@ class MLCCA(LabelWeightedEstimator):
     weighting : {"pairs", "means"}, default="pairs"
         Whether every pair of rows counts, or every pair of label sets once, by its mean rows.
     n_neighbors : int or None, default=None
-        Restrict the sums to the pairs of a row and its nearest rows in label space (itself among
-        them where rows are paired). Ties, which are the rule among label sets, are broken in an
-        order drawn with `random_state`, each row from its own place in that order.
+        Restrict the sums to pairs of a row and its nearest rows of the other view in label space
+        (itself among them where rows are paired). Neighbours of the rows of x among those of y, and
+        of y among x, count half each, so that the order of views does not matter; the official
+        code takes the former only. Ties, common among label sets, are broken by a random
+        permutation drawn with `random_state`, each row from its own place in it.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
-        shrinks as Ledoit and Wolf do.
+        shrinks it by what Ledoit and Wolf estimate for the covariance of the rows, see `MVCCA`.
     power : float, default=0.0
-        Scores are multiplied by λ^power.
+        Scores are multiplied by λ^power = (1 + ρ)^power.
     label_features : {None, "fourier", "nystroem"}, default=None
         None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
         labels), pairs are n² and sums as large as the data: features Φ of label vectors with
@@ -248,7 +251,7 @@ class MLCCA(LabelWeightedEstimator):
     def _fit(self, data: _LabelledRows, drawn: DrawnLabelFeatures | None = None) -> None:
         """Fit to rows, with the label features that an earlier batch drew, if there was one."""
         self._check_choices()
-        check_label_vectors(data.counts())
+        self._check_labels(data.counts())
         reg = reg_of_rows(self.reg, data.views, data.weights)
         data, rotations = data.in_row_space(reg)
         drawn = drawn or self._draw_label_features(data)
@@ -273,6 +276,7 @@ class MLCCA(LabelWeightedEstimator):
                 whiten(within, reg, rotations, variances, precision),
                 self.n_components,
                 precision.eps,
+                None if self.n_neighbors else self._ranks_between(sums),
                 is_joint=self.similarity in _NEVER_NEGATIVE and drawn is None,
             )
             if isinstance(sums, LabelSums):
@@ -348,31 +352,34 @@ class MLCCA(LabelWeightedEstimator):
         self, mean: Mapping[str, np.ndarray], data: _LabelledRows
     ) -> tuple[Between, dict[str, np.ndarray]]:
         """Over the pairs of a row and its nearest rows in label space."""
-        assert self.n_neighbors is not None
         views = data.views
         order = check_random_state(self.random_state).permutation(len(views))
-        formula = similarity_function(self.similarity, self.sigma)
         names = views.names
         pairs = list(combinations(names, 2)) or [(names[0], names[0])]
         between = {}
         row_weights = {name: np.zeros(views[name].shape[0]) for name in names}
         for p, q in pairs:
-            ranks = {name: order[views.objects(name)] for name in (p, q)}
-            F = nearest_label_pairs(
-                data.table.dense(),
-                (data.codes[p], ranks[p]),
-                (data.codes[q], ranks[q]),
-                self.n_neighbors,
-                formula,
-            )
-            wp, wq = data.weights_of(p), data.weights_of(q)
-            F = F.multiply(wp[:, None]).multiply(wq[None, :]).tocsr() / F.nnz
+            F = (self._shares(data, p, q, order) + self._shares(data, q, p, order).T) / 2
             between[p, q] = weighted_cross(views[p], F, views[q], mean[p], mean[q])
             share = max(1, len(names) - 1)
             row_weights[p] += F.sum(axis=1) / share
             if p != q:
                 row_weights[q] += F.sum(axis=0) / share
         return between, row_weights
+
+    def _shares(self, data: _LabelledRows, p: str, q: str, order: np.ndarray) -> csr_array:
+        """What pairs of a row of p and its nearest rows of q count in the mean, (n_p, n_q)."""
+        assert self.n_neighbors is not None
+        ranks = {name: order[data.views.objects(name)] for name in (p, q)}
+        F = nearest_label_pairs(
+            data.table.dense(),
+            (data.codes[p], ranks[p]),
+            (data.codes[q], ranks[q]),
+            self.n_neighbors,
+            similarity_function(self.similarity, self.sigma),
+        )
+        weighted = F.multiply(data.weights_of(p)[:, None]).multiply(data.weights_of(q)[None, :])
+        return csr_array(weighted) / F.nnz
 
 
 def _row_weights(likeness: np.ndarray, rows: _LabelledRows) -> dict[str, np.ndarray]:

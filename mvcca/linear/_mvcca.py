@@ -22,12 +22,18 @@ from mvcca.views import Views, as_views
 class MVCCA(LinearEstimator):
     """Multi-view canonical correlation analysis.
 
-    Finds maps W_p that bring the views x_p of the same object together [1]_,
+    Finds maps under which the views x_p of the same object covary most,
 
-        min Σ_{p≠q} E ‖W_pᵀ x_p - W_qᵀ x_q‖²   subject to   Σ_p w_pᵀ (Σ_pp + r_p I) w_p = n_views,
+        max Σ_{p≠q} w_pᵀ Σ_pq w_q   subject to   Σ_p w_pᵀ (Σ_pp + r_p I) w_p = n_views,
 
-    the top of Σ_q Σ_pq w_q = λ (Σ_pp + r_p I) w_p with λ = 1 + ρ: the ridge is in the constraint
-    only. (Eq. (2) of [1]_ prints the full matrix on both sides, which would make every λ 1; its
+    whose stationary points solve
+
+        Σ_{q≠p} Σ_pq w_q = ρ (Σ_pp + r_p I) w_p   for every view p,   λ = 1 + ρ.
+
+    The ridge is in the constraint only. With ``reg=0`` the same maps bring the views together,
+    min Σ_{p≠q} E (w_pᵀ x_p - w_qᵀ x_q)² [1]_, and solve Σ_q Σ_pq w_q = λ Σ_pp w_p: MVCCA is then
+    generalized CCA of the MAXVAR kind [2]_. With a ridge, λ is not an eigenvalue of that second
+    form. (Eq. (2) of [1]_ prints the full matrix on both sides, which would make every λ 1; its
     right side is block-diagonal.) On two views this *is* CCA with unit-variance scores.
 
     Parameters
@@ -36,10 +42,12 @@ class MVCCA(LinearEstimator):
         Dimension of the shared space.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
-        view changes nothing; "auto" shrinks as Ledoit and Wolf do.
+        view changes nothing. "auto" replaces Σ_pp + r_p I by c ((1 - s_p) Σ_pp + s_p μ_p I), with
+        the shrinkage s_p of Ledoit and Wolf, the mean variance μ_p, and the smallest c, the same
+        for all views, that leaves no score a training variance above 1.
     power : float, default=0.0
-        Scores are multiplied by λ^power, which gives components that the views agree on more
-        weight in cosine similarity; 4 is usual with labels as a view [2]_.
+        Scores are multiplied by λ^power = (1 + ρ)^power, which gives components that the views
+        agree on more weight in cosine similarity; 4 is usual with labels as a view [3]_.
 
     Attributes
     ----------
@@ -70,7 +78,8 @@ class MVCCA(LinearEstimator):
     ----------
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
        Cross-modal Matching and Retrieval", CVPRW 2022, eqs. (1) and (2).
-    .. [2] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
+    .. [2] Kettenring, "Canonical Analysis of Several Sets of Variables", Biometrika 1971.
+    .. [3] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
        Tags, and their Semantics", IJCV 2014.
 
     Examples
@@ -156,7 +165,6 @@ class MVCCA(LinearEstimator):
         problem.warn_of_certain_correlation()
         solution = problem.solution
         self._learn(solution, problem.moments.mean(), problem.rotations, problem.variances)
-        self.__dict__.pop("canonical_correlations_", None)  # of two views that were fitted before
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
 

@@ -15,7 +15,7 @@ from mvcca.base import all_or_nothing
 from mvcca.linalg import Rotation, canonical_directions
 from mvcca.linear._blocks import blocks_between, blocks_within
 from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
+from mvcca.linear._label_checks import check_shared_labels
 from mvcca.linear._label_statistic import LabelStatistic
 from mvcca.linear._label_weighted import (
     DrawnLabelFeatures,
@@ -32,18 +32,22 @@ from mvcca.views import Views
 class MVMLCCA(LabelWeightedEstimator):
     """Multi-view multi-label canonical correlation analysis.
 
-    Brings rows of different views together as far as their labels are alike, paired or not [1]_:
+    Brings rows of different views together as far as their labels are alike, paired or not [1]_.
+    With the label-weighted covariances of centred rows (eq. (4) of [1]_),
 
-        min Σ_{p≠q} 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) ‖W_pᵀ x_p^a - W_qᵀ x_q^b‖²,
+        Ψ_pq = 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) x_p^a x_q^bᵀ,
 
-    the top of Σ_q Ψ_pq w_q = λ (B_p + r_p I) w_p with the label-weighted covariances
+    the maps solve
 
-        Ψ_pq = 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) x_p^a x_q^bᵀ
+        max Σ_{p≠q} w_pᵀ Ψ_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
+        Σ_{q≠p} Ψ_pq w_q = ρ (B_p + r_p I) w_p   for every view p,   λ = 1 + ρ.
 
-    of centred rows (eqs. (3) and (4) of [1]_). Since g depends on label vectors only, Ψ comes from
-    the sums of features per distinct label vector: exact, and in one pass over the rows. The
-    official code adds its ridge on both sides, which is the ridge in the constraint that stands
-    here, with λ = 1 + ρ; it centres test rows by their own mean, here the training mean is taken.
+    Ψ_pp is in the constraint only, as B_p under ``within="label"``; then, and without a ridge, this
+    is Σ_q Ψ_pq w_q = λ Ψ_pp w_p, eq. (3) of [1]_. Under ``within="sample"``, or with a ridge, λ is
+    not an eigenvalue of that form. The official code adds its ridge to both sides of it, which is
+    the ridge in the constraint that stands here. Since g depends on label vectors only, Ψ is
+    computed from the sums of features per distinct label vector: exact, and in one pass over the
+    rows. The official code centres test rows by their own mean, here the training mean is taken.
 
     Parameters
     ----------
@@ -60,9 +64,11 @@ class MVMLCCA(LabelWeightedEstimator):
         "sample" is the ordinary covariance Σ_pp, right for few classes.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
-        changes nothing; "auto" shrinks as Ledoit and Wolf do.
+        changes nothing; "auto" shrinks it by what Ledoit and Wolf estimate for the covariance of
+        the rows, see `MVCCA`.
     power : float, default=0.0
-        Scores are multiplied by λ^power.
+        Scores are multiplied by λ^power = (1 + ρ)^power. Under ``within="sample"`` ρ is often far
+        below 1, and then powers change little.
     label_features : {None, "fourier", "nystroem"}, default=None
         None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
         labels), pairs are n² and sums as large as the data: features Φ of label vectors with
@@ -188,7 +194,7 @@ class MVMLCCA(LabelWeightedEstimator):
         data = LabelledViews(*self._open_supervised_fit(X, y, sample_weight))
         check_shared_labels(data.table, data.codes)
         reg = reg_of_rows(self.reg, data.views, data.weights)
-        check_label_vectors(data.counts())
+        self._check_labels(data.counts())
         data, rotations = data.in_row_space(reg)
         drawn = self._draw_label_features(data)
 
@@ -233,7 +239,7 @@ class MVMLCCA(LabelWeightedEstimator):
         drawn = self._draw_label_features(rows) if first else self._drawn
         statistic = self._with_earlier(self._statistic_of(rows, drawn))
         if isinstance(statistic.sums, LabelSums):
-            check_label_vectors(statistic.sums)
+            self._check_labels(statistic.sums)
         self._solve(statistic, reg, {}, Precision.of_batch(rows.views))
         self._learn_labels(statistic.sums, drawn)
         self._statistic = statistic.at_home()
@@ -276,6 +282,7 @@ class MVMLCCA(LabelWeightedEstimator):
             whiten(within, reg, rotations, variances, precision, rank_expected=few),
             self.n_components,
             precision.eps,
+            self._ranks_between(sums),
             is_joint=self.within == "label" and not callable(self.similarity),
         )
         if few:

@@ -8,18 +8,18 @@ from numbers import Real
 import numpy as np
 
 from mvcca.linear._rows import own_weights
-from mvcca.linear._shrinkage import ledoit_wolf_ridge
+from mvcca.linear._shrinkage import ledoit_wolf_shrinkage
 from mvcca.views import Views
 
 Reg = float | str | Mapping[str, float]
 
 
 def reg_of_rows(reg: Reg, views: Views, weights: np.ndarray | None = None) -> dict[str, float]:
-    """Of every view; "auto" is what its rows, which are all there are, ask for."""
+    """Ridge per view, or with "auto" the `Shrinkage` estimated from all rows."""
     if reg != "auto":
         return reg_of_names(reg, views.names)
     return {
-        name: ledoit_wolf_ridge(block, own_weights(views, name, weights))
+        name: ledoit_wolf_shrinkage(block, own_weights(views, name, weights))
         for name, block in views.items()
     }
 

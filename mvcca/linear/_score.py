@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.config import block_slices
 from mvcca.labels import indicator_matrices
-from mvcca.measures import average_precision, column_correlations, unit_rows
+from mvcca.measures import average_precision, column_correlations, merge_parallel, unit_rows
 from mvcca.validation import encode_views, read_labels
 from mvcca.views import Views
 
@@ -33,7 +33,9 @@ def mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
     table, codes = encode_views(scores, read_labels(y), per_view)
     indicators = indicator_matrices(table.vectors)[0]
     names = scores.names
-    unit = {name: unit_rows(np.asarray(scores[name], dtype=float)) for name in names}
+    unit = {
+        name: merge_parallel(unit_rows(np.asarray(scores[name], dtype=float))) for name in names
+    }
     values = []
     for p, q in permutations(names, 2) if len(names) > 1 else [(names[0], names[0])]:
         gallery = indicators[codes[q]].astype(np.int32)

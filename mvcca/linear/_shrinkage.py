@@ -1,4 +1,4 @@
-"""How strong a ridge the rows themselves ask for: Ledoit and Wolf's shrinkage, sparse and weighted.
+"""Ledoit and Wolf's shrinkage of a covariance, for dense, sparse and weighted rows.
 
 scikit-learn has the estimate for dense, unweighted rows; it is the oracle of the tests.
 """
@@ -16,12 +16,19 @@ from mvcca.statistics import Moments, shifted
 from mvcca.views import Views, in_memory, take_rows
 
 
-def ledoit_wolf_ridge(X: Any, weights: np.ndarray | None = None) -> float:
-    """The ridge, in mean variances, that shrinks a covariance as Ledoit and Wolf do.
+class Shrinkage(float):
+    """A share s in [0, 1]: a matrix C with mean diagonal μ becomes (1 - s) C + s μ I.
+
+    It stands where a plain number r would make C + r μ I.
+    """
+
+
+def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkage:
+    """Estimate how far to shrink the covariance of rows, as Ledoit and Wolf do.
 
     With C = 1/n Σ_i x_i x_iᵀ of centred rows and μ its mean diagonal, (1 - s) C + s μ I is closest
     to the true covariance for s = min(β, δ) / δ, where δ = ‖C - μ I‖² and
-    β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² [1]_. As a ridge on C that is s / (1 - s).
+    β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² [1]_.
 
     References
     ----------
@@ -42,15 +49,14 @@ def ledoit_wolf_ridge(X: Any, weights: np.ndarray | None = None) -> float:
         squared_norms, scatter = _squared_norms(X, moments.means[0]), moments.scatter
     trace = np.trace(scatter)
     if not 0 < trace < np.inf:
-        return 0.0  # whitening will say what is wrong with this view
+        return Shrinkage(0)  # whitening will say what is wrong with this view
     scatter, squared_norms = scatter / trace, squared_norms / trace * total  # fourth powers follow
     frobenius = np.sum(scatter**2)
     distance = frobenius - 1 / n_features
     if distance <= 0:  # one feature, or all alike: there is nothing to shrink
-        return 0.0
-    noise = min((np.sum(w * squared_norms**2) / total - frobenius) / total, distance)
-    # s / (1 - s) for s = noise / distance; rows that are only noise get the largest ridge there is
-    return float(noise / max(distance - noise, np.finfo(float).eps * distance))
+        return Shrinkage(0)
+    noise = (np.sum(w * squared_norms**2) / total - frobenius) / total
+    return Shrinkage(np.clip(noise / distance, 0, 1))
 
 
 def _squared_norms(X: Any, mean: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ has a name of its own here. What does not fit in memory is cut into blocks of qu
 """
 
 from mvcca.measures.correlation import column_correlations, total_correlation
-from mvcca.measures.order import descending_order, ranked, unit_rows
+from mvcca.measures.order import descending_order, merge_parallel, ranked, unit_rows
 from mvcca.measures.precision import (
     NoRelevant,
     Normalizer,
@@ -40,6 +40,7 @@ __all__ = [
     "mean_rank",
     "mean_reciprocal_rank",
     "median_rank",
+    "merge_parallel",
     "precision_at_k",
     "precision_recall_curve",
     "ranked",

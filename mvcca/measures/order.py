@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+_PARALLEL_ULPS = 8  # between entries of parallel rows: two roundings, and those of a projection
+
 
 def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     """Indices that sort each row by falling score, equal scores by index.
@@ -70,6 +72,48 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
     norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]
     return np.divide(X, norms.astype(X.dtype), out=X, where=norms > 0)
+
+
+def merge_parallel(U: np.ndarray) -> np.ndarray:
+    """Make rows of length 1 that are equal up to rounding equal to the last bit.
+
+    Rows that are multiples of each other differ by a few units of the last place once they are
+    scaled to length 1, and so do their cosines, which then are no ties. Rows whose entries all lie
+    within such a distance become copies of the first of them; all other rows are left as they are.
+
+    Parameters
+    ----------
+    U : ndarray of float32 or float64, shape (n_rows, n_columns)
+        What `unit_rows` gives.
+
+    Returns
+    -------
+    ndarray, shape (n_rows, n_columns)
+        U itself where there are no such rows.
+    """
+    width = _PARALLEL_ULPS * np.finfo(U.dtype).eps
+    # Rows that stand alone when sorted by a combination of columns have no parallel; the few left
+    # over are sorted by one column after the other.
+    mixed = np.cos(np.arange(1.0, U.shape[1] + 1))
+    keys = [(U @ mixed, width * U.shape[1]), *((column, width) for column in U.T)]
+    rows, group = np.arange(len(U)), np.zeros(len(U), dtype=np.intp)
+    for key, gap in keys:
+        order = np.lexsort((key[rows], group))
+        rows, group = rows[order], group[order]
+        is_new = (np.diff(group) > 0) | (np.diff(key[rows]) > gap)
+        group = np.concatenate([[0], np.cumsum(is_new)])
+        shared = np.bincount(group)[group] > 1
+        rows, group = rows[shared], group[shared]
+        if not len(rows):
+            return U
+    order = np.lexsort((rows, group))
+    rows, group = rows[order], group[order]
+    _, starts, member = np.unique(group, return_index=True, return_inverse=True)
+    models = U[rows[starts[member]]]
+    close = np.abs(models - U[rows]).max(axis=1) <= width  # and not at the end of a long chain
+    merged = U.copy()
+    merged[rows[close]] = models[close]
+    return merged
 
 
 def _sort(values: np.ndarray) -> np.ndarray:

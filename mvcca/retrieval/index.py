@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from mvcca.config import block_slices
+from mvcca.measures import unit_rows
 from mvcca.retrieval._blockwise import checked_k, search
 from mvcca.retrieval._contents import Contents, Shelf
 from mvcca.retrieval._growing import CHUNK_ROWS
@@ -21,6 +22,8 @@ from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.metrics import Gallery, Metric
 from mvcca.views import Views, as_views, holds_views, in_same_container
+
+_FAISS_RANGE = 1e15  # of queries in units of the gallery: squares stay below float32's largest
 
 
 class RetrievalIndex:
@@ -254,6 +257,7 @@ class _Graph:
     index: Any
     n_rows: int
     origin: np.ndarray | None
+    unit: float  # that rows are divided by: faiss computes in float32, whose range squares leave
     n_trained: int | None  # rows it was trained on, if it needs training
 
     @classmethod
@@ -262,15 +266,17 @@ class _Graph:
         measure = faiss.METRIC_L2 if shelf.metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
         index = faiss.index_factory(gallery.n_components, description, measure)
         trains = not index.is_trained
+        unit = _largest_entry(gallery, 0) or 1.0
+        empty = cls(index, 0, shelf.origin, unit, len(shelf) if trains else None)
         if trains:
-            index.train(_for_faiss(gallery, np.concatenate(shelf.rows.parts)))
-        empty = cls(index, 0, shelf.origin, len(shelf) if trains else None)
+            index.train(empty._scaled(gallery, np.concatenate(shelf.rows.parts)))
         return empty.grown(shelf)
 
     def is_outdated(self, shelf: Shelf) -> bool:
-        """Whether rows moved, or are twice as many as it was trained on."""
+        """Whether rows moved, are twice as many as it was trained on, or too large for its unit."""
         grew = self.n_trained is not None and len(shelf) >= 2 * self.n_trained
-        return grew or self.origin is not shelf.origin
+        too_large = _largest_entry(shelf.gallery, self.n_rows) > _FAISS_RANGE * self.unit
+        return grew or too_large or self.origin is not shelf.origin
 
     def grown(self, shelf: Shelf) -> _Graph:
         """With the rows that were added to the shelf since."""
@@ -278,7 +284,7 @@ class _Graph:
         for part in shelf.rows.parts:
             new = part[max(0, self.n_rows - n_rows) :]
             if len(new):
-                self.index.add(_for_faiss(gallery, new))
+                self.index.add(self._scaled(gallery, new))
             n_rows += len(part)
         return replace(self, n_rows=n_rows)
 
@@ -286,13 +292,28 @@ class _Graph:
         queries = gallery.queries(rows)
         if hasattr(self.index, "hnsw"):
             self.index.hnsw.efSearch = max(128, 2 * k)  # as many are visited before it stops
-        _, items = self.index.search(_for_faiss(gallery, queries), k)
+        _, items = self.index.search(self._scaled_queries(gallery, queries), k)
         short = (items < 0).any(axis=1)  # it gave up before it had k
         items[short] = search(gallery, queries[short], k)[1]
         products = np.einsum("ij,ikj->ik", queries, gallery.prepared.take(items))
         scores = gallery.reported(queries, products, items)
         order = np.lexsort((items, -scores), axis=1)
         return np.take_along_axis(scores, order, axis=1), np.take_along_axis(items, order, axis=1)
+
+    def _scaled(self, gallery: Gallery, rows: np.ndarray) -> np.ndarray:
+        """Prepared rows as faiss takes them, without the column for norms."""
+        return np.ascontiguousarray(rows[:, : gallery.n_components] / self.unit, dtype=np.float32)
+
+    def _scaled_queries(self, gallery: Gallery, queries: np.ndarray) -> np.ndarray:
+        if gallery.metric != "euclidean":  # the length of a query does not change its order
+            return self._scaled(gallery, unit_rows(queries) * self.unit)
+        largest = float(np.abs(queries[:, :-1]).max(initial=0)) / self.unit
+        if largest > _FAISS_RANGE:
+            raise ValueError(
+                f"A query is {largest:.1g} times as large as the gallery, and faiss computes in "
+                "float32. Rescale it, or use backend='exact'."
+            )
+        return self._scaled(gallery, queries)
 
 
 def _import_faiss() -> Any:
@@ -303,9 +324,13 @@ def _import_faiss() -> Any:
     return faiss
 
 
-def _for_faiss(gallery: Gallery, rows: np.ndarray) -> np.ndarray:
-    """Prepared rows as faiss takes them: float32, and without the column for norms."""
-    return np.ascontiguousarray(rows[:, : gallery.n_components], dtype=np.float32)
+def _largest_entry(gallery: Gallery, start: int) -> float:
+    """The largest entry, in size, of the prepared rows from `start` on."""
+    largest, first = 0.0, 0
+    for part in gallery.prepared.parts:
+        new = part[max(0, start - first) :, : gallery.n_components]
+        largest, first = max(largest, float(np.abs(new).max(initial=0))), first + len(part)
+    return largest
 
 
 def _first_of_each(objects: np.ndarray, k: int) -> np.ndarray:

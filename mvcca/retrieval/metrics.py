@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from mvcca._backend import at_home, is_device_array
 from mvcca._containers import reject_masks
-from mvcca.measures import unit_rows
+from mvcca.measures import merge_parallel, unit_rows
 from mvcca.retrieval._growing import Chunked
 
 Metric = Literal["cosine", "euclidean", "inner"]
@@ -30,7 +30,8 @@ class Gallery:
     rows : array-like, shape (n_gallery, n_components)
         float32 is kept and everything else becomes float64. Rows on a device are searched there.
     metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        A cosine with a zero row is 0.
+        A cosine with a zero row is 0. Rows that are multiples of each other have equal cosines with
+        every query.
 
     Attributes
     ----------
@@ -131,7 +132,7 @@ def origin_near(rows: np.ndarray) -> np.ndarray:
 def prepared(rows: np.ndarray, metric: Metric, origin: np.ndarray | None) -> np.ndarray:
     """Rows whose products with prepared queries order a gallery as the metric does."""
     if metric == "cosine":
-        return unit_rows(rows)
+        return merge_parallel(unit_rows(rows))
     if origin is None:
         return rows
     # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2, for any origin; a near one rounds least.
