@@ -194,6 +194,7 @@ ADDING = [
 every_estimator = over(ESTIMATORS)
 every_door = over(DOORS)
 every_variant = over(VARIANTS)
+every_shallow_variant = over(SHALLOW_VARIANTS)
 every_linear = over(LINEAR)
 every_linear_variant = over(LINEAR_VARIANTS)
 
@@ -1083,6 +1084,19 @@ def test_a_view_that_never_varies_is_refused_by_name(estimator, form, value):
     blocks["text"] = form(np.full((N, 5), value))
     with pytest.raises(ValueError, match=r"[Vv]iew 'text' has no variance"):
         clone(estimator).fit(blocks, LABELS)
+
+
+@pytest.mark.parametrize("block_rows", [None, 7])
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_array])
+@every_shallow_variant
+def test_a_wide_view_that_never_varies_is_refused_by_name(estimator, form, block_rows):
+    blocks = {name: block[:20] for name, block in blocks_for(estimator).items()}
+    blocks["text"] = form(np.full((20, 30), 0.1))
+    with (
+        config_context(block_rows=block_rows),
+        pytest.raises(ValueError, match=r"[Vv]iew 'text' has no variance"),
+    ):
+        clone(estimator).fit(blocks, LABELS[:20])
 
 
 @every_linear_variant

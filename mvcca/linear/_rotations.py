@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from mvcca._backend import at_home
 from mvcca.linalg import Rotation
-from mvcca.linear._rows import own_weights
+from mvcca.linear._rows import check_variance, own_weights
 from mvcca.views import Views
 
 FindBasis = Callable[[np.ndarray, np.ndarray | None], tuple[Rotation, np.ndarray]]
@@ -46,6 +46,8 @@ def rotate(
             block = block.toarray()
         block = block.astype(np.float64, copy=False)
         rotations[name], blocks[name] = basis_of(block, own_weights(views, name, weights))
+        if not blocks[name].shape[1]:
+            check_variance(name, np.zeros(1))
     return views.replace(blocks), rotations
 
 
