@@ -165,3 +165,12 @@ def test_without_a_ridge_a_wide_view_predicts_the_other_with_the_least_weights(u
     coefficients = np.linalg.pinv((X[:40] - mean) / deviation, rcond=1e-10) @ target
     predicted = (X[40:] - mean) / deviation @ coefficients
     np.testing.assert_allclose(scores["wide"], predicted, atol=1e-8 * np.abs(predicted).max())
+
+
+@pytest.mark.parametrize(
+    "reg", [10**400, {"X": 10**400, "y": 0}, {"X": np.inf, "y": 0}], ids=["int", "X", "inf"]
+)
+def test_a_ridge_beyond_the_largest_float_is_refused(reg):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.raises(ValueError, match=r"reg.*must be a number >= 0 and finite"):
+        CCA(1, reg=reg).fit(X, X[:, :2])

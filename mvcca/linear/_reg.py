@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -33,13 +35,17 @@ def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
         )
     names = list(names)
     if not isinstance(reg, Mapping):
-        return dict.fromkeys(names, float(reg))
+        return dict.fromkeys(names, _finite("reg", reg))
     if set(reg) != set(names):
         raise ValueError(f"reg names the views {list(reg)}, expected {names}.")
-    for name, value in reg.items():
-        if not (isinstance(value, Real) and 0 <= value < np.inf):
-            raise ValueError(f"reg of view {name!r} must be a number >= 0, got {value!r}.")
-    return {name: float(reg[name]) for name in names}
+    return {name: _finite(f"reg of view {name!r}", reg[name]) for name in names}
+
+
+def _finite(what: str, value: Any) -> float:
+    """A ridge as a float."""
+    if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):  # type: ignore[operator]
+        raise ValueError(f"{what} must be a number >= 0 and finite, got {str(value)[:40]}.")
+    return float(value)
 
 
 def positive_reg(reg: Mapping[str, float]) -> Mapping[str, float]:

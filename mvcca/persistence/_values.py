@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from mvcca._archive import csr_of, csr_parts
 
+_DEPTH = 200  # of trees; those of models are some ten deep
 _NUMBERS = "biuf"  # kinds of dtypes that are stored as they are
 _NAMES_BYTES = 64 * 2**20  # of an array of strings, which are all padded to the longest
 _CSR = {"csr_array": csr_array, "csr_matrix": csr_matrix}
@@ -133,9 +134,19 @@ class Reader:
         self._classes = classes
         self._arrays = arrays
         self._made: list[Any] = []
+        self._depth = 0
 
     def decode(self, node: Any) -> Any:
         """The value of a tree."""
+        if self._depth == _DEPTH:  # Python's own limit differs by version
+            raise ValueError(f"its parts are nested more than {_DEPTH} deep")
+        self._depth += 1
+        try:
+            return self._decode(node)
+        finally:
+            self._depth -= 1
+
+    def _decode(self, node: Any) -> Any:
         if isinstance(node, list):
             return [self.decode(item) for item in node]
         if not isinstance(node, dict):

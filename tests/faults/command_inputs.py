@@ -173,8 +173,9 @@ FILES: dict[str, list[Callable[[np.random.Generator], bytes]]] = {
     ".h5": [another_kind],
     ".parquet": [another_kind],
 }
-PARAMETERS = ["reg=nan", "reg=-1", "n_components=0", "n_components=1e9", "reg={", "x=1",
-              "reg=[[" * 200, "n_components=True", "=", "reg=", "random_state=-5"]  # fmt: skip
+PARAMETERS = ["reg=nan", "reg=-1", "reg=1" + 400 * "0", "n_components=0", "n_components=1e9",
+              "reg={", "x=1", "reg=[[" * 200, "n_components=True", "=", "reg=",
+              "random_state=-5"]  # fmt: skip
 
 
 def make(number: int, seed: int) -> tuple[list[str], str]:
