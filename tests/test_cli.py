@@ -789,7 +789,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one_and_no_rest(capsys, 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     code, out, err = compare(
         capsys, "--methods", "cca", "--n-components", "2", "--report", "out.html"
     )

@@ -227,7 +227,7 @@ def test_rows_are_scored_one_by_one_as_all_together():
 @every_estimator
 def test_unpaired_views_are_refused_without_advice_to_fit_no_rows(estimator):
     unpaired = Views.unpaired(blocks())
-    with pytest.raises(ValueError, match=r"160 of 160 are seen in some only\. MLCCA and") as error:
+    with pytest.raises(ValueError, match=r"no object is in two views\. MLCCA and") as error:
         clone(estimator).fit(unpaired)
     assert "seen.all" not in str(error.value)
 
