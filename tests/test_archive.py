@@ -195,6 +195,7 @@ WIDE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", WIDE.values(), ids=WIDE)
 def test_a_document_of_too_many_values_is_neither_written_nor_parsed(path, wide, monkeypatch):
     with pytest.raises(ValueError, match=r"at most 800,000 are possible\. Store"):

@@ -92,6 +92,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @over([est for est in VARIANTS if hasattr(est, "partial_fit")])
 def test_one_changed_number_in_memory_is_another_fit(estimator, kind, tmp_path):

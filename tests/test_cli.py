@@ -243,6 +243,7 @@ def labelled_data_sets():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", labelled_data_sets())
 def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(load):
     data = datasets.load_digits_views() if load is None else load()
@@ -854,8 +855,10 @@ def test_large_views_are_named_in_bytes_before_the_work(capsys, monkeypatch):
     assert compare(capsys, "--methods", "cca", "--n-components", "2")[2] == ""
 
 
+@pytest.mark.slow
 def test_comparing_holds_files_once(capsys):
     """As many bytes as the files have, and less than once more while CCA fits."""
+    compare(capsys, "--methods", "cca", "--n-components", "2", labels=None)  # imports
     rng = np.random.default_rng(0)
     for name in ("image.npy", "text.npy"):
         np.save(name, rng.standard_normal((40_000, 50)))

@@ -560,6 +560,7 @@ def test_a_mistake_in_the_command_does_not_cost_the_checkpoint(capsys, monkeypat
 # ---- workers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_model_of_none(capsys):
     pytest.importorskip("distributed")
     command = [*FIT, *CCA_2, "--block-rows", 10]
@@ -1251,6 +1252,7 @@ def test_a_number_that_is_too_long_is_a_usage_error(capsys, digits):
     assert not Path("model.mvcca").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(

@@ -333,6 +333,7 @@ def test_checks_of_constructors_pass(estimator, check):
     check(type(estimator).__name__, estimator)
 
 
+@pytest.mark.slow
 def test_no_check_is_skipped_where_scipy_speaks_the_array_api():
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-k", "check_array_api_input", __file__],

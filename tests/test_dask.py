@@ -514,6 +514,7 @@ def waiting(file, pid):
     return file.with_name(f"{file.name} awaited by {pid}")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_workers_killed_one_after_the_other_change_no_bit(cluster, tmp_path):
     views, folder, over = planted(), tmp_path / "marks", tmp_path / "over"
@@ -559,6 +560,7 @@ KILLED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", KILLED)
 @pytest.mark.usefixtures("client")
 def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monkeypatch):
@@ -602,6 +604,7 @@ def _alike(marks, accident, A, B):
     return np.exp(-np.square(A[:, None] - B[None]).sum(axis=2) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_label_sums_that_died_with_their_workers_are_made_again(cluster, tmp_path):
     views, labels = Views(as_files(planted(), tmp_path)), label_sets()

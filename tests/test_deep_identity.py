@@ -113,6 +113,7 @@ def test_a_plain_value_of_the_module_that_a_function_names_counts(monkeypatch):
     assert identity(times(1.0)) != before
 
 
+@pytest.mark.slow
 def test_identities_are_the_same_in_a_new_process():
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"

@@ -586,6 +586,7 @@ with config_context(checkpoint=sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_a_function_as_objective_resumes_in_a_new_process(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-c", PROCESS, str(tmp_path), *arguments]

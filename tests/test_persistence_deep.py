@@ -609,6 +609,7 @@ def answer_of(program: str, *arguments: Any) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 def test_a_process_that_has_not_imported_deep_loads_a_deep_model(path):
     model = fitted(ESTIMATORS[0])
     save(model, path)

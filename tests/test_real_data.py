@@ -60,6 +60,7 @@ def scene_views() -> tuple[Views, np.ndarray, Views, np.ndarray]:
     return train, data.train.labels, test, data.test.labels
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*rows have no labels", "ignore:.*n_components")
 @pytest.mark.filterwarnings("ignore:.*distinct label sets", "ignore:.*count for nothing")
 @pytest.mark.parametrize("method", LABEL_METHODS)

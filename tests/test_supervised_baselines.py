@@ -507,6 +507,7 @@ def test_labels_that_cmolrs_cannot_tell_apart_or_together_are_refused():
         CMOLRS().fit([block for _, block in views.items()], [y, y + 10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [LGCFL(max_iter=2), JRL(n_neighbors=3, max_iter=2), CMOLRS(2, n_epochs=1, random_state=0)],

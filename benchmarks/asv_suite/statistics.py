@@ -41,10 +41,10 @@ class LabelCovariance:
         )
         self.table, codes = encode_labels(data.indicator)
         self.sums = LabelSums.of(data.views, self.table, dict.fromkeys(data.views.names, codes))
-        self.sums.covariance(LabelGram(self.table))  # compiles the kernels
+        self.sums.covariance(LabelGram(self.table), dtype=self.sums.dtype)  # compiles the kernels
 
     def time_covariance(self) -> None:
-        self.sums.covariance(LabelGram(self.table))
+        self.sums.covariance(LabelGram(self.table), dtype=self.sums.dtype)
 
     def peakmem_covariance(self) -> None:
-        self.sums.covariance(LabelGram(self.table))
+        self.sums.covariance(LabelGram(self.table), dtype=self.sums.dtype)

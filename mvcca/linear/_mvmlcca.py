@@ -205,7 +205,10 @@ class MVMLCCA(LabelWeightedEstimator):
             self._solve(statistic, reg, rotations, precision)
             return statistic.sums
 
-        sums = solve_precisely(solve, data.views, data.weights, rotations)
+        # Label-weighted covariances in the constraint are too ill-conditioned for float32.
+        sums = solve_precisely(
+            solve, data.views, data.weights, rotations, try_float32=self.within == "sample"
+        )
         self._learn_labels(sums, drawn)
         self._statistic = None
         return self

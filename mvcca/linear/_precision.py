@@ -102,6 +102,7 @@ def solve_precisely(
     rotations: Mapping[str, Rotation] | None = None,
     *,
     decompose: bool = True,
+    try_float32: bool = True,
 ) -> T:
     """The result of `solve` in the precision, and in the basis, that the views need.
 
@@ -118,6 +119,8 @@ def solve_precisely(
         What views have been rotated by.
     decompose : bool, default=True
         Whether `solve` takes views in any basis.
+    try_float32 : bool, default=True
+        Whether float32 products of float32 rows are worth an attempt.
 
     Raises
     ------
@@ -126,7 +129,7 @@ def solve_precisely(
     """
     rotations = dict(rotations or {})
     rows = _coarsest(views)
-    if takes_float32_products(views):
+    if try_float32 and takes_float32_products(views):
         try:
             return solve(views, rotations, Precision(rows, rows, frozenset(views.names)))
         except DigitsLost:

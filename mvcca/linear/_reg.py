@@ -44,7 +44,7 @@ def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
 def _finite(what: str, value: Any) -> float:
     """A ridge as a float."""
     if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):  # type: ignore[operator]
-        raise ValueError(f"{what} must be a number >= 0 and finite, got {str(value)[:40]}.")
+        raise ValueError(f"{what} must be a number >= 0, got {str(value)[:40]}.")
     return float(value)
 
 
