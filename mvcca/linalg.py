@@ -322,15 +322,16 @@ class Rotation:
 
     @staticmethod
     def to_principal_components(
-        X: np.ndarray, weights: np.ndarray | None = None
+        X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = True
     ) -> tuple[Rotation, np.ndarray]:
         """Basis in which columns of an ill-conditioned X are uncorrelated, and the rows in it.
 
-        By an SVD of X. Columns are scaled to unit length first, so that a column in small units is
-        no less a column; directions below max(n, d) eps of the largest are left out.
+        By an SVD of X. If `equilibrate`, columns are scaled to unit length first, so that a column
+        in small units is no less a column; else the basis is orthonormal, so that a ridge in the
+        old basis loses nothing. Directions below max(n, d) eps of the largest are left out.
         """
         mean, centred, lengths = _centred(X, weights)
-        scale = _reciprocal(lengths)
+        scale = _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
         centred *= scale
         left, sizes, right = linalg.svd(centred, full_matrices=False, check_finite=False)
         real = sizes > _cut(X) * sizes[0]

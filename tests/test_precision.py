@@ -97,6 +97,19 @@ def test_ill_conditioned_rows_keep_nine_digits():
     assert_allclose(CCA(8).fit(X, Y).canonical_correlations_, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("model", [CCA(2, reg=1e-8), MLCCA(2, reg=1e-8)])
+def test_a_ridge_on_collinear_rows_is_that_of_their_features(model):
+    """As many features as rows: the ridge alone decides among weights of equal scores."""
+    X, Y = correlated(20, (20, 3), 100.0)
+    labels = np.arange(20) % 4
+    found = clone(model).fit([X, Y], labels)
+    # A constant column more makes n < p: the same problem in a basis of the rows.
+    wide = np.column_stack([X, np.zeros(20)])
+    reg = {"a": model.reg * 21 / 20, "b": model.reg}  # in units of the mean variance
+    expected = clone(model).set_params(reg=reg).fit({"a": wide, "b": Y}, labels)
+    assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+
+
 def test_batches_of_ill_conditioned_rows_are_warned_of():
     X, Y = correlated(500, (10, 8), 1e5)
     with pytest.warns(UserWarning, match=r"'X' is close to collinear: its condition number is 1e"):

@@ -213,7 +213,7 @@ class KCCA(MVCCA):
             moments = _moments(maps, views, weights, precision.products)
             return Problem.of(moments, reg, self.n_components, precision, rotations, rank_expected)
 
-        self._learn_features(maps, solve_precisely(solve, views, decompose=False))
+        self._learn_features(maps, solve_precisely(solve, views, reg, decompose=False))
         self._statistic = None
         return self
 

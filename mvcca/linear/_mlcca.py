@@ -285,7 +285,7 @@ class MLCCA(LabelWeightedEstimator):
             self._learn(solution, mean, rotations, variances)
             return sums
 
-        sums = solve_precisely(solve, data.views, data.weights, rotations)
+        sums = solve_precisely(solve, data.views, reg, data.weights, rotations)
         self._learn_labels(sums, drawn)
 
     def _check_choices(self) -> None:

@@ -207,7 +207,7 @@ class MVMLCCA(LabelWeightedEstimator):
 
         # Label-weighted covariances in the constraint are too ill-conditioned for float32.
         sums = solve_precisely(
-            solve, data.views, data.weights, rotations, try_float32=self.within == "sample"
+            solve, data.views, reg, data.weights, rotations, try_float32=self.within == "sample"
         )
         self._learn_labels(sums, drawn)
         self._statistic = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -98,6 +99,7 @@ class Precision:
 def solve_precisely(
     solve: Callable[[Views, Mapping[str, Rotation], Precision], T],
     views: Views,
+    reg: Mapping[str, float],
     weights: np.ndarray | None = None,
     rotations: Mapping[str, Rotation] | None = None,
     *,
@@ -113,6 +115,8 @@ def solve_precisely(
         whiteners (see `mvcca.linear._constraint.whiten`).
     views : Views
         Rows, perhaps rotated already.
+    reg : mapping of str to float
+        Ridge of each view; a view without one is decomposed in units of its columns.
     weights : ndarray, shape (n_objects,), optional
         How often each object counts.
     rotations : mapping of str to Rotation, optional
@@ -142,9 +146,12 @@ def solve_precisely(
         if not (poor := decomposable.intersection(lost.views)):
             raise
     final = Precision(rows, float64)
-    views, found = rotate(
-        views, weights, {n: Rotation.to_principal_components for n in views.names if n in poor}
-    )
+    find = {
+        name: partial(Rotation.to_principal_components, equilibrate=not reg[name])
+        for name in views.names
+        if name in poor
+    }
+    views, found = rotate(views, weights, find)
     for name, rotation in found.items():
         lengths = np.linalg.norm(views[name], axis=0)
         final.warn_of_rounded_rows(name, lengths.max() / lengths.min())

@@ -70,7 +70,7 @@ class Problem:
             return cls.of(moments, reg, n_components, precision, rotations)
 
         rows, rotations = in_row_space(views, weights, reg)
-        return solve_precisely(solve, rows, weights, rotations)
+        return solve_precisely(solve, rows, reg, weights, rotations)
 
     def warn_of_certain_correlation(self) -> None:
         names, counts = list(self.whiteners), self.moments.counts
