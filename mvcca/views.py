@@ -59,7 +59,7 @@ class Views:
         splitter so that every fold holds every view.
     ids : ndarray or None, shape (n_objects,)
         Row labels of the objects, from the index of pandas DataFrames. Labels, weights and further
-        views with an index of their own are checked against them.
+        views that have an index are checked against them.
     shape : tuple of int
         (number of objects, total number of features).
 

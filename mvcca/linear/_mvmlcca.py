@@ -243,6 +243,8 @@ class MVMLCCA(LabelWeightedEstimator):
         statistic = self._with_earlier(self._statistic_of(rows, drawn))
         if isinstance(statistic.sums, LabelSums):
             self._check_labels(statistic.sums)
+        elif first:  # later batches need not hold several label vectors
+            self._check_labels(rows.counts())
         self._solve(statistic, reg, {}, Precision.of_batch(rows.views))
         self._learn_labels(statistic.sums, drawn)
         self._statistic = statistic.at_home()
