@@ -26,7 +26,7 @@ from _measure import machine
 from label_covariance import planted_views
 
 from mvcca import CCA, MVMLCCA, Views, config_context
-from mvcca._backend import at_home
+from mvcca._backend import to_host
 from mvcca._devices import check_device, mover
 from mvcca.datasets import fetch_coco_labels
 from mvcca.retrieval import top_k
@@ -96,7 +96,7 @@ def streamed_fit(device, n_rows, repeats):
         for start in range(0, n_rows, height):
             for _, block in views.items():
                 last = move(block[start : start + height])
-        at_home(last[:1, :])
+        to_host(last[:1, :])
 
     def fit():
         with config_context(device=device):

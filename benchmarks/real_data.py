@@ -76,7 +76,7 @@ def methods(case: Case) -> dict[str, Any]:
         "CCA": CCA(k, reg=reg),
         "MVCCA": MVCCA(k, reg=reg),
         "MLCCA": MLCCA(k, reg=reg),
-        "cluster-CCA": MLCCA(k, similarity="equal", reg=reg),
+        "cluster-CCA": MLCCA(k, label_similarity="equal", reg=reg),
         'MVMLCCA within="label"': MVMLCCA(k, reg=max(reg, 1e-2)),
         'MVMLCCA within="sample"': MVMLCCA(k, within="sample", reg=reg),
     }

@@ -74,7 +74,7 @@ METHODS = {
         NCCA(reducer=PCA(0.8)),
         {"n_components": [7, 9], "n_neighbors": [20, 50], "bandwidth": [0.5, 1.0]},
     ),
-    "cluster-CCA": Method(MLCCA(similarity="equal"), {"n_components": K, "reg": RIDGES}),
+    "cluster-CCA": Method(MLCCA(label_similarity="equal"), {"n_components": K, "reg": RIDGES}),
     'MVMLCCA, within="sample"': Method(
         MVMLCCA(within="sample"), {"n_components": K, "reg": RIDGES}
     ),

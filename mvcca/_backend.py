@@ -49,7 +49,7 @@ def promoted(block: Any, dtype: np.dtype) -> Any:
     return namespace(block).astype(block, namespace(block).float64)
 
 
-def at_home(block: Any) -> Any:
+def to_host(block: Any) -> Any:
     """A device block as a NumPy array; what is at home already as it is."""
     if not is_device_array(block):
         return block
@@ -82,7 +82,7 @@ def in_one_place(blocks: Sequence[Any]) -> list[Any] | None:
     like = next((block for block in blocks if is_device_array(block)), None)
     if like is None:
         return None
-    return [block if _is_beside(block, like) else beside(at_home(block), like) for block in blocks]
+    return [block if _is_beside(block, like) else beside(to_host(block), like) for block in blocks]
 
 
 def _is_beside(block: Any, like: Any) -> bool:

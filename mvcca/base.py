@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._backend import at_home, beside, is_device_array, placed, precision
+from mvcca._backend import beside, is_device_array, placed, precision, to_host
 from mvcca._checked_rows import CheckedRows
 from mvcca._containers import column_labels, common_row_labels, reject_masks
 from mvcca._devices import working_on
@@ -111,7 +111,7 @@ class OutputContainerMixin(TransformerMixin):
         kind = self._output_container()
         if kind == "default":
             return beside(block, came) if _is_away(came, block) else block
-        block = at_home(block)
+        block = to_host(block)
         if type(block).__module__.split(".")[0] == kind:  # a DataFrame of that kind already
             return block
         if kind not in ("pandas", "polars"):
@@ -186,7 +186,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__}.transform takes y only as the second view of a lone matrix "
                 "X, where it was fitted on two; labels are for fit and score."
             )
-        came = self._open(X, y, reset=False, unpaired=True, sparing=True)
+        came = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
         return came.wrap({n: self._scores(n, block) for n, block in came.views.items()})
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -246,11 +246,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         *,
         reset: bool,
         unpaired: bool = False,
-        sparing: bool = False,
+        allow_empty: bool = False,
     ) -> Input:
         """Check what came in, against what was fitted unless `reset`; y is a second view here.
 
-        If `sparing`, none of the objects of `Views` need be seen in a view. With `reset` the
+        If `allow_empty`, none of the objects of `Views` need be seen in a view. With `reset` the
         attributes of an earlier fit are deleted.
         """
         if reset:
@@ -263,7 +263,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self._column_names = {name: column_labels(block) for name, block in raw.items()}
         else:
             self._check_fitted_to(raw)
-        minimum = 2 if reset else 0 if sparing and isinstance(X, Views) and len(X) else 1
+        minimum = 2 if reset else 0 if allow_empty and isinstance(X, Views) and len(X) else 1
         checked = {
             name: self._check_view(name, block, ensure_min_samples=minimum)
             for name, block in raw.items()
@@ -341,7 +341,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         try:
             if is_device_array(block):
                 checked = check_device_matrix(block, type(self).__name__, **options)
-                return checked if self._computes_on_devices else at_home(checked)
+                return checked if self._computes_on_devices else to_host(checked)
             return check_numbers(block, self, ensure_all_finite=not is_finite(block), **options)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
@@ -377,7 +377,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "one matrix X, y is the second view; or pass Views, a mapping or a list of views."
             )
         second = None if holds_views(X) else y
-        views = self._open(X, second, reset=reset, sparing=not reset).views
+        views = self._open(X, second, reset=reset, allow_empty=not reset).views
         views = read_small(self._check_completeness(views, reset))
         if reset and not (views.seen.sum(axis=1) > 1).any():
             raise ValueError(
@@ -403,7 +403,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         y = read_labels(y)
         per_view = holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, reset=reset, unpaired=unpaired, sparing=not reset).views
+        views = self._open(X, reset=reset, unpaired=unpaired, allow_empty=not reset).views
         table, codes = encode_views(views, y, per_view)
         views = read_small(self._check_completeness(views, reset))
         weights = weights_of_objects(sample_weight, views, reset)

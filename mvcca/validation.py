@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
-from mvcca._backend import at_home, is_device_array, namespace
+from mvcca._backend import is_device_array, namespace, to_host
 from mvcca._containers import (
     are_positions,
     check_same_rows,
@@ -187,7 +187,7 @@ def read_labels(y: Any) -> Any:
     if hasattr(y, "dask"):
         return y.compute()
     if is_device_array(y):
-        return at_home(y)
+        return to_host(y)
     source = as_source(y) if getattr(y, "ndim", 0) == 2 else None
     return y if source is None else in_memory(source)
 
@@ -242,7 +242,7 @@ def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndar
     check_same_rows("sample_weight", row_labels(sample_weight), "the views", views.ids)
     column = np.empty((len(views), 1))
     weights = _check_sample_weight(
-        at_home(sample_weight), column, dtype=np.float64, ensure_non_negative=True
+        to_host(sample_weight), column, dtype=np.float64, ensure_non_negative=True
     )
     for name in views.names if reset else ():
         total = weights[views.objects(name)].sum()

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.sparse import vstack as sparse_vstack
 
-from mvcca._backend import at_home, is_device_array, namespace, rows_of
+from mvcca._backend import is_device_array, namespace, rows_of, to_host
 from mvcca._containers import (
     are_positions,
     check_same_rows,
@@ -479,7 +479,7 @@ def _as_slice(rows: np.ndarray) -> Any:
 def _stack_rows(blocks: list[Any]) -> Any:
     if all(is_device_array(block) for block in blocks):
         return namespace(blocks[0]).concat(blocks, axis=0)
-    blocks = [at_home(in_memory(block)) for block in blocks]
+    blocks = [to_host(in_memory(block)) for block in blocks]
     if any(issparse(block) for block in blocks):
         return csr_array(sparse_vstack(blocks, format="csr"))
     return np.concatenate([np.asarray(block) for block in blocks])

@@ -26,7 +26,7 @@ from mvcca import (
     _devices,
     config_context,
 )
-from mvcca._backend import at_home, is_device_array, namespace
+from mvcca._backend import is_device_array, namespace, to_host
 from mvcca.labels import encode_labels
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
@@ -103,17 +103,17 @@ ESTIMATORS = {
     "KCCA nystroem": (KCCA(3, approximation="nystroem", n_landmarks=40, random_state=0), None),
     "NCCA": (NCCA(2, bandwidth=1.0, random_state=0), None),
     "MVMLCCA sets": (MVMLCCA(3), LABELS),
-    "MVMLCCA exp": (MVMLCCA(3, similarity="exp", within="sample"), LABELS),
+    "MVMLCCA exp": (MVMLCCA(3, label_similarity="exp", within="sample"), LABELS),
     "MVMLCCA real": (MVMLCCA(3, sigma=2.0), REAL_LABELS),
-    "MVMLCCA exp real": (MVMLCCA(3, similarity="exp"), REAL_LABELS),
-    "MVMLCCA cosine": (MVMLCCA(3, similarity="cosine", within="sample"), LABELS),
+    "MVMLCCA exp real": (MVMLCCA(3, label_similarity="exp"), REAL_LABELS),
+    "MVMLCCA cosine": (MVMLCCA(3, label_similarity="cosine", within="sample"), LABELS),
     "MVMLCCA features": (
         MVMLCCA(3, label_features="fourier", within="sample", random_state=0),
         LABELS,
     ),
     "MLCCA": (MLCCA(3), LABELS),
-    "MLCCA equal": (MLCCA(3, similarity="equal"), CLASSES),
-    "MLCCA callable": (MLCCA(3, similarity=lambda A, B: (A @ B.T + 1) / 7), LABELS),
+    "MLCCA equal": (MLCCA(3, label_similarity="equal"), CLASSES),
+    "MLCCA callable": (MLCCA(3, label_similarity=lambda A, B: (A @ B.T + 1) / 7), LABELS),
     "MLCCA means": (MLCCA(3, weighting="means"), LABELS),
     "MLCCA neighbours": (MLCCA(3, n_neighbors=5, random_state=0), LABELS),
     "LGCFL": (LGCFL(reg=0.1), CLASSES),
@@ -325,7 +325,7 @@ def test_scores_are_where_the_rows_are_and_in_their_precision(which, dtype, plac
         assert scores[name].device == there[name].device
         tolerance = 1e-9 if dtype == np.float64 else 1e-3
         np.testing.assert_allclose(
-            at_home(scores[name]), expected, atol=tolerance * np.abs(expected).max()
+            to_host(scores[name]), expected, atol=tolerance * np.abs(expected).max()
         )
 
 
@@ -413,7 +413,7 @@ def test_rows_are_taken_on_a_device_as_in_numpy(rows, make, place):
     np.testing.assert_array_equal(taken.seen, expected.seen)
     for name, block in expected.items():
         assert taken[name].device == there[name].device
-        np.testing.assert_array_equal(at_home(taken[name]), block)
+        np.testing.assert_array_equal(to_host(taken[name]), block)
 
 
 @everywhere
@@ -421,7 +421,7 @@ def test_views_on_a_device_are_put_together_there(place):
     views = moved(Views(blocks()), place)
     joined = Views.concatenate([views[:100], views[100:]])
     assert type(joined["a"]) is type(views["a"])
-    np.testing.assert_array_equal(at_home(joined["a"]), blocks()["a"])
+    np.testing.assert_array_equal(to_host(joined["a"]), blocks()["a"])
 
 
 # ---- the door ------------------------------------------------------------------------------------

@@ -599,7 +599,10 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
         (["--sigma", "nan"], "expected a number"),
         (["--test-size", "1.5"], "expected a share below 1"),
         (["--methods", "cca", "--sigma", "2"], "--sigma is a parameter of none of cca"),
-        (["--methods", "cluster-cca", "--similarity", "exp"], "--similarity is a parameter"),
+        (
+            ["--methods", "cluster-cca", "--label-similarity", "exp"],
+            "--label-similarity is a parameter",
+        ),
         (["--methods", "cca", "--epochs", "2"], "--epochs is a parameter of none of cca"),
         (["--methods", "cca", "--hidden", "8"], "--hidden is a parameter of none of cca"),
         (["--methods", "cca", "--device", "cpu"], "--device is a parameter of none of cca"),

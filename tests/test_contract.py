@@ -118,11 +118,11 @@ LINEAR_VARIANTS = [
     CCA(reg=0.1),
     CCA(reg="auto"),
     MVCCA(power=2.0),
-    MLCCA(similarity="cosine"),
-    MLCCA(similarity="equal"),
-    MLCCA(similarity="equal", weighting="means"),
+    MLCCA(label_similarity="cosine"),
+    MLCCA(label_similarity="equal"),
+    MLCCA(label_similarity="equal", weighting="means"),
     MLCCA(n_neighbors=5, random_state=0),
-    MVMLCCA(similarity="exp"),
+    MVMLCCA(label_similarity="exp"),
     MVMLCCA(within="sample"),
     MLCCA(label_features="fourier", random_state=0),
     MLCCA(label_features="nystroem", n_label_features=20, random_state=0),
@@ -1251,9 +1251,13 @@ def test_a_bandwidth_of_almost_nothing_tells_equal_labels_from_all_others(
 ):
     blocks = blocks_for(estimator)
     for labels in (LABELS, LABELS * 1.5):  # sets, and real label vectors
-        model = clone(estimator).set_params(similarity=similarity, sigma=sigma).fit(blocks, labels)
+        model = (
+            clone(estimator)
+            .set_params(label_similarity=similarity, sigma=sigma)
+            .fit(blocks, labels)
+        )
         assert_same_model(
-            model, clone(estimator).set_params(similarity="equal").fit(blocks, labels)
+            model, clone(estimator).set_params(label_similarity="equal").fit(blocks, labels)
         )
 
 
@@ -1313,9 +1317,13 @@ def test_labels_of_a_view_that_is_not_there_are_refused(estimator):
 @pytest.mark.filterwarnings("ignore:View 'view0' has 6 features but only 3 distinct label sets")
 @pytest.mark.parametrize(
     "estimator",
-    [MLCCA(similarity=s) for s in ("cosine", "equal")]
-    + [MLCCA(similarity="cosine", n_neighbors=5)]
-    + [MVMLCCA(similarity=s, within=w) for s in ("cosine", "equal") for w in ("label", "sample")],
+    [MLCCA(label_similarity=s) for s in ("cosine", "equal")]
+    + [MLCCA(label_similarity="cosine", n_neighbors=5)]
+    + [
+        MVMLCCA(label_similarity=s, within=w)
+        for s in ("cosine", "equal")
+        for w in ("label", "sample")
+    ],
     ids=repr,
 )
 def test_labels_without_any_similarity_between_views_are_refused(estimator):

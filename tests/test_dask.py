@@ -136,7 +136,7 @@ ESTIMATORS = {
     "PLS": partial(PLS, 2),
     "MLCCA": partial(MLCCA, 3),
     "MVMLCCA": partial(MVMLCCA, 3, reg=0.1),
-    "MVMLCCA cosine": partial(MVMLCCA, 3, reg=0.1, similarity="cosine", within="sample"),
+    "MVMLCCA cosine": partial(MVMLCCA, 3, reg=0.1, label_similarity="cosine", within="sample"),
     "MVMLCCA by features": partial(
         MVMLCCA, 3, reg=0.1, label_features="fourier", n_label_features=64, random_state=0
     ),
@@ -169,9 +169,9 @@ def test_a_cluster_gives_moments_bit_for_bit_as_this_process_does(tmp_path):
     views = as_files(planted(), tmp_path)
     on_workers = Moments.of(Views(views))
     with one_blas_thread():
-        at_home = Moments.of(Views({name: np.asarray(view) for name, view in views.items()}))
-    assert_array_equal(on_workers.scatter, at_home.scatter)
-    assert_array_equal(on_workers.means, at_home.means)
+        to_host = Moments.of(Views({name: np.asarray(view) for name, view in views.items()}))
+    assert_array_equal(on_workers.scatter, to_host.scatter)
+    assert_array_equal(on_workers.means, to_host.means)
 
 
 @pytest.mark.usefixtures("client")
@@ -573,7 +573,7 @@ def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monke
         model = clone(estimator)
         if work == "tile products":
             rows = as_files(views, tmp_path)
-            model.set_params(similarity=partial(_alike, marks, accident))
+            model.set_params(label_similarity=partial(_alike, marks, accident))
         else:
             rows = {name: Rows(view, marks, 0, accident) for name, view in views.items()}
         with config_context(block_rows=48):
@@ -728,7 +728,7 @@ def test_a_fit_within_a_fit_neither_takes_nor_drops_its_checkpoint(tmp_path):
         _fail_while(trigger)
         return np.exp(-np.square(A[:, None] - B[None]).sum(axis=2) / 2)
 
-    estimator = MVMLCCA(2, similarity=fits_another, reg=0.1)
+    estimator = MVMLCCA(2, label_similarity=fits_another, reg=0.1)
     lazy = {name: Rows(view, folder, 0) for name, view in views.items()}
     with config_context(checkpoint=tmp_path / "checkpoint"):
         with pytest.raises(OSError, match="no rows today"):

@@ -131,27 +131,27 @@ def test_landmark_features_project_onto_the_span_of_the_landmarks():
 
 BAD_MAPS = {
     "Fourier features of a cosine": (
-        {"label_features": "fourier", "similarity": "cosine"},
-        'is for similarity="sqexp" or "exp".*Use label_features="nystroem"',
+        {"label_features": "fourier", "label_similarity": "cosine"},
+        'is for label_similarity="sqexp" or "exp".*Use label_features="nystroem"',
     ),
     "an odd number of Fourier features": (
         {"label_features": "fourier", "n_label_features": 501},
         "expected an even n_label_features, got 501",
     ),
     "frequencies that overflow": (
-        {"label_features": "fourier", "similarity": "exp", "sigma": 1e-310},
+        {"label_features": "fourier", "label_similarity": "exp", "sigma": 1e-310},
         "too small for Fourier label features",
     ),
     "an indefinite similarity": (
-        {"label_features": "nystroem", "similarity": lambda A, B: cdist(A, B)},
+        {"label_features": "nystroem", "label_similarity": lambda A, B: cdist(A, B)},
         "positive semi-definite similarity, got one with the eigenvalues -",
     ),
     "an asymmetric similarity": (
-        {"label_features": "nystroem", "similarity": lambda A, B: A[:, :1] + 2 * B[:, 0]},
+        {"label_features": "nystroem", "label_similarity": lambda A, B: A[:, :1] + 2 * B[:, 0]},
         "must be symmetric",
     ),
     "a similarity of nothing": (
-        {"label_features": "nystroem", "similarity": lambda A, B: np.zeros((len(A), len(B)))},
+        {"label_features": "nystroem", "label_similarity": lambda A, B: np.zeros((len(A), len(B)))},
         "nothing to make features of",
     ),
 }
@@ -329,10 +329,10 @@ def test_memory_is_by_label_features_and_not_by_rows():
 BY_FEATURES = [
     MVMLCCA(reg=0.1, label_features="nystroem"),
     MVMLCCA(reg=0.1, label_features="nystroem", within="sample"),
-    MVMLCCA(reg=0.1, label_features="nystroem", similarity="cosine", within="sample"),
+    MVMLCCA(reg=0.1, label_features="nystroem", label_similarity="cosine", within="sample"),
     MLCCA(reg=0.1, label_features="nystroem"),
-    MLCCA(reg=0.1, label_features="nystroem", similarity="exp"),
-    MLCCA(reg=0.1, label_features="nystroem", similarity=squared_exponential),
+    MLCCA(reg=0.1, label_features="nystroem", label_similarity="exp"),
+    MLCCA(reg=0.1, label_features="nystroem", label_similarity=squared_exponential),
 ]
 each_by_features = pytest.mark.parametrize("estimator", BY_FEATURES, ids=name_of)
 

@@ -371,7 +371,7 @@ def test_mlcca_equals_sums_over_all_pairs_of_rows(name, f):
     F = f(Zx, Zy)
     Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
     within = [Xc.T @ np.diag(F.sum(axis=1)) @ Xc, Yc.T @ np.diag(F.sum(axis=0)) @ Yc]
-    model = MLCCA(3, similarity=name, reg=0.1).fit([X, Y], [Zx, Zy])
+    model = MLCCA(3, label_similarity=name, reg=0.1).fit([X, Y], [Zx, Zy])
     np.testing.assert_allclose(model.eigenvalues_, eigen(Xc.T @ F @ Yc, within, 0.1, 3), rtol=1e-10)
 
 
@@ -392,8 +392,10 @@ def test_mvmlcca_equals_sums_over_all_pairs_of_rows(within):
 def test_mvmlcca_that_pairs_each_row_with_itself_is_mvcca(n_views):
     views = Views(correlated(widths=(4, 3, 5)[:n_views]))
     y = np.arange(len(views))  # a label of its own for every object
-    pairing = MVMLCCA(3, similarity="equal").fit(views, y)
-    by_callable = MVMLCCA(3, similarity=lambda A, B: (A @ B.T > 0).astype(float)).fit(views, y)
+    pairing = MVMLCCA(3, label_similarity="equal").fit(views, y)
+    by_callable = MVMLCCA(3, label_similarity=lambda A, B: (A @ B.T > 0).astype(float)).fit(
+        views, y
+    )
     expected = MVCCA(3).fit(views)
     for model in (pairing, by_callable):
         np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
@@ -409,7 +411,7 @@ def test_cluster_cca_is_cca_over_all_pairs_within_classes():
     X, Y = (B - B.mean(axis=0) for B in blocks)
     i, j = np.nonzero(classes[0][:, None] == classes[1])
     within = [X[i].T @ X[i], Y[j].T @ Y[j]]
-    model = MLCCA(2, similarity="equal", reg=1e-3).fit(blocks, classes)
+    model = MLCCA(2, label_similarity="equal", reg=1e-3).fit(blocks, classes)
     np.testing.assert_allclose(
         model.eigenvalues_, eigen(X[i].T @ Y[j], within, 1e-3, 2), rtol=1e-10
     )
@@ -423,7 +425,7 @@ def test_mean_cca_is_cca_of_class_means_about_the_mean_of_all_rows():
         np.array([B[classes == c].mean(axis=0) for c in range(6)]) - B.mean(axis=0) for B in blocks
     ]
     within = [M.T @ M for M in means]
-    model = MLCCA(2, similarity="equal", weighting="means", reg=0.01).fit(blocks, classes)
+    model = MLCCA(2, label_similarity="equal", weighting="means", reg=0.01).fit(blocks, classes)
     np.testing.assert_allclose(
         model.eigenvalues_, eigen(means[0].T @ means[1], within, 0.01, 2), rtol=1e-10
     )
@@ -433,7 +435,7 @@ def test_mlcca_of_three_views_averages_the_constraint_over_pairs():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 60)
     blocks = [rng.standard_normal((4, 3))[y] + rng.standard_normal((60, 3)) for _ in "abc"]
-    model = MLCCA(2, similarity="equal", reg=0.1).fit(blocks, y)
+    model = MLCCA(2, label_similarity="equal", reg=0.1).fit(blocks, y)
     F = (y[:, None] == y).astype(float)
     C = [B - B.mean(axis=0) for B in blocks]
     within = [X.T @ np.diag(F.sum(axis=1)) @ X for X in C]
@@ -556,15 +558,19 @@ def test_label_methods_need_no_pairs(method):
     [
         (CCA(9), None, 5),
         (MVCCA(9), None, 5),
-        (MLCCA(9, similarity="equal"), np.arange(300) % 4, 3),
-        (MLCCA(9, similarity="equal", weighting="means"), np.arange(300) % 4, 3),
-        (MLCCA(9, similarity="cosine", weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, label_similarity="equal"), np.arange(300) % 4, 3),
+        (MLCCA(9, label_similarity="equal", weighting="means"), np.arange(300) % 4, 3),
+        (MLCCA(9, label_similarity="cosine", weighting="means"), np.arange(300) % 4, 3),
         (MLCCA(9, weighting="means"), np.arange(300) % 4, 3),
-        (MLCCA(9, similarity="exp", reg=1e-8), np.arange(300) % 4, 3),
+        (MLCCA(9, label_similarity="exp", reg=1e-8), np.arange(300) % 4, 3),
         (MVMLCCA(9, within="sample", reg=1e-8), np.arange(300) % 4, 3),
-        (MLCCA(9, similarity="cosine"), np.eye(3, dtype=int)[np.arange(300) % 3], 2),
-        (MLCCA(9, similarity="cosine"), (np.arange(300) % 7 + 1)[:, None] >> np.arange(3) & 1, 3),
-        (MVMLCCA(9, within="sample", similarity="equal"), np.arange(300) % 4, 3),
+        (MLCCA(9, label_similarity="cosine"), np.eye(3, dtype=int)[np.arange(300) % 3], 2),
+        (
+            MLCCA(9, label_similarity="cosine"),
+            (np.arange(300) % 7 + 1)[:, None] >> np.arange(3) & 1,
+            3,
+        ),
+        (MVMLCCA(9, within="sample", label_similarity="equal"), np.arange(300) % 4, 3),
     ],
 )
 def test_too_many_components_are_clipped_and_said_so(method, y, bound):
@@ -584,7 +590,7 @@ def test_too_many_components_are_clipped_and_said_so(method, y, bound):
 def test_a_bandwidth_under_which_all_labels_are_alike_is_an_error(method, sigma, kind, similarity):
     labels = np.arange(300) % 9
     y = labels if kind == "classes" else np.random.default_rng(0).standard_normal((9, 3))[labels]
-    method = method.set_params(sigma=sigma, similarity=similarity)
+    method = method.set_params(sigma=sigma, label_similarity=similarity)
     with pytest.raises(ValueError, match=r"sigma=1e\+\d+ is too large.* Expected at most"):
         method.fit(correlated(), y)
 
@@ -620,4 +626,4 @@ def test_negative_row_weights_are_refused():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.standard_normal((20, 2)) + 5, -rng.standard_normal((280, 2)) - 5])
     with pytest.raises(ValueError, match="negative weights"):
-        MLCCA(similarity="cosine").fit(correlated(), y)
+        MLCCA(label_similarity="cosine").fit(correlated(), y)

@@ -424,7 +424,7 @@ METHODS = [
     CCA(2, reg="auto"),
     MVCCA(2, power=1),
     MLCCA(2, reg=0),
-    MLCCA(2, reg=0, similarity="equal"),
+    MLCCA(2, reg=0, label_similarity="equal"),
     MLCCA(2, n_neighbors=5, random_state=0),
     MLCCA(2, label_features="nystroem", n_label_features=8, random_state=0),
     MVMLCCA(2, within="sample", reg=0),

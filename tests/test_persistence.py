@@ -388,10 +388,13 @@ REFUSED = {
         KCCA(kernel={"image": "rbf", "text": gaussian}),
         r"KCCA.kernel\['text'\] is a function",
     ),
-    "a similarity": (MLCCA(similarity=lambda a, b: a @ b.T), "MLCCA.similarity is a function"),
+    "a similarity": (
+        MLCCA(label_similarity=lambda a, b: a @ b.T),
+        "MLCCA.label_similarity is a function",
+    ),
     "a similarity in a pipeline": (
-        make_pipeline(PerView(), MVMLCCA(similarity=np.dot)),
-        r"Pipeline.steps\[1\]\[1\].similarity is a function",
+        make_pipeline(PerView(), MVMLCCA(label_similarity=np.dot)),
+        r"Pipeline.steps\[1\]\[1\].label_similarity is a function",
     ),
     "a choice of columns": (
         SplitViews({"a": lambda X: [X.shape[1] - 1]}),

@@ -14,7 +14,7 @@ from mvcca.datasets import fetch_coco_captions, fetch_scene, fetch_wikipedia
 
 LABEL_METHODS = [
     MLCCA(20, reg=1e-2),
-    MLCCA(20, similarity="cosine", reg=1e-2),
+    MLCCA(20, label_similarity="cosine", reg=1e-2),
     MVMLCCA(20, reg=1e-2),
     MVMLCCA(20, reg=1e-2, within="sample"),
 ]

@@ -269,7 +269,9 @@ def test_a_retrieval_measure_scores_a_search(estimator):
 def test_a_retrieval_measure_scores_views_without_pairs(views):
     X = views()
     scorer = retrieval_scorer("map")
-    scores = cross_val_score(MLCCA(similarity="equal"), X, CLASSES, scoring=scorer, cv=folds(X))
+    scores = cross_val_score(
+        MLCCA(label_similarity="equal"), X, CLASSES, scoring=scorer, cv=folds(X)
+    )
     chance = 1 / 8
     assert (scores > 1.5 * chance).all()
 

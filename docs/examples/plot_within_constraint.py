@@ -52,7 +52,7 @@ ridges = np.logspace(-4, 3, 8)
 curves = {
     'MVMLCCA, within="label"': lambda r: MVMLCCA(9, reg=r),
     'MVMLCCA, within="sample"': lambda r: MVMLCCA(9, reg=r, within="sample"),
-    "cluster-CCA": lambda r: MLCCA(9, reg=r, similarity="equal"),
+    "cluster-CCA": lambda r: MLCCA(9, reg=r, label_similarity="equal"),
 }
 figure, ax = plt.subplots(layout="constrained")
 for (name, make), line in zip(curves.items(), ("o-", "s-", "x--"), strict=True):

@@ -62,7 +62,7 @@ plt.show()
 # %%
 # From then on all is as with labels of one vocabulary.
 
-model = MVMLCCA(9, similarity="sqexp", sigma=0.2, within="sample", reg=0.01).fit(views, y)
+model = MVMLCCA(9, label_similarity="sqexp", sigma=0.2, within="sample", reg=0.01).fit(views, y)
 scores = model.transform(data.views[held_out])
 print(evaluate_retrieval(scores, data.labels[held_out], metrics=["map", "map@50"]))
 
@@ -71,6 +71,6 @@ print(evaluate_retrieval(scores, data.labels[held_out], metrics=["map", "map@50"
 # nothing to learn from.
 
 try:
-    MVMLCCA(9, similarity="cosine", within="sample", reg=0.01).fit(views, tags)
+    MVMLCCA(9, label_similarity="cosine", within="sample", reg=0.01).fit(views, tags)
 except ValueError as error:
     print(error)

@@ -115,7 +115,7 @@ def _add_common(command: ArgumentParser, n_components: int | None, report: str |
         "of the training objects",
     )
     command.add_argument(
-        "--similarity",
+        "--label-similarity",
         choices=("sqexp", "exp", "cosine", "equal"),
         help="how alike two label vectors are (default: sqexp)",
     )

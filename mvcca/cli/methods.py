@@ -132,7 +132,7 @@ _TABLE = (
         "MLCCA over all pairs of rows with equal labels",
         _MLCCA,
         "labels",
-        {"similarity": "equal"},
+        {"label_similarity": "equal"},
     ),
     Method(
         "mean-cca",
@@ -140,7 +140,7 @@ _TABLE = (
         "CCA of the mean rows of classes or label sets",
         _MLCCA,
         "labels",
-        {"similarity": "equal", "weighting": "means"},
+        {"label_similarity": "equal", "weighting": "means"},
     ),
     Method(
         "mvmlcca",

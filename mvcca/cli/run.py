@@ -136,7 +136,7 @@ def check_settings(settings: Settings) -> None:
             raise UsageError(str(error)) from error
     taken: set[str] = set().union(*(METHODS[name].takes() for name in settings.methods))
     for option in settings.options.keys() - taken - {"random_state"}:
-        flag = FLAGS.get(option, f"--{option}")
+        flag = FLAGS.get(option, "--" + option.replace("_", "-"))
         raise UsageError(f"{flag} is a parameter of none of {', '.join(settings.methods)}")
 
 

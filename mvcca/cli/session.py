@@ -74,7 +74,7 @@ def _report_file(name: str) -> Path:
 
 
 def _settings(options: Namespace, n_components: int) -> Settings:
-    chosen = {"similarity": options.similarity, "sigma": options.sigma}
+    chosen = {"label_similarity": options.label_similarity, "sigma": options.sigma}
     given = {name: value for name, value in chosen.items() if value is not None}
     given |= chosen_for_networks(options)
     return Settings(

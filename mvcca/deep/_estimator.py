@@ -217,7 +217,7 @@ class DeepEstimator(MVCCA):
             Matrices of shape (n_rows, width of the network's output), in float32.
         """
         check_is_fitted(self)
-        came = self._open(X, y, reset=False, unpaired=True, sparing=True)
+        came = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
         return came.wrap({n: encoded(self.encoders_[n], n, X) for n, X in came.views.items()})
 
     # ---- for subclasses --------------------------------------------------------------------------

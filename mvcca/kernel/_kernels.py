@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca._backend import at_home
+from mvcca._backend import to_host
 from mvcca.statistics import shifted
 from mvcca.views import in_memory, take_rows
 
@@ -75,7 +75,7 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     """
     if X.shape[0] > _MEDIAN_ROWS:
         X = take_rows(X, np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False)))
-    X = at_home(in_memory(X)).astype(np.float64)
+    X = to_host(in_memory(X)).astype(np.float64)
     if not issparse(X):
         X = X - X.mean(axis=0)  # distances stay, and their digits too
     else:

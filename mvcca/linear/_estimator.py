@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._backend import at_home, placed, precision
+from mvcca._backend import placed, precision, to_host
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator
 from mvcca.linalg import Rotation, Solution, with_fixed_signs
@@ -68,7 +68,7 @@ class LinearEstimator(MultiViewEstimator):
         per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, second, reset=False, unpaired=unpaired).views
-        blocks = {name: at_home(self._scores(name, block)) for name, block in views.items()}
+        blocks = {name: to_host(self._scores(name, block)) for name, block in views.items()}
         scores = views.replace(blocks).in_memory()
         correlation = mean_correlation(scores)
         if correlation is not None:

@@ -261,7 +261,7 @@ class JRL(LinearEstimator):
             As in `transform`.
         """
         check_is_fitted(self)
-        came = self._open(X, reset=False, unpaired=True, sparing=True)
+        came = self._open(X, reset=False, unpaired=True, allow_empty=True)
         views = came.views.in_memory()
         return came.wrap({name: self._shares(name, block) for name, block in views.items()})
 
@@ -300,7 +300,7 @@ class JRL(LinearEstimator):
         return np.asarray(shares, dtype=block.dtype)
 
     def _open_unlabelled(self, X: Any) -> dict[str, Any]:
-        views = self._open(X, reset=False, unpaired=True, sparing=True).views
+        views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
         return {name: block for name, block in views.in_memory().items() if block.shape[0]}
 
     def _fitted_width(self, name: str) -> int:

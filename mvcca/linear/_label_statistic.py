@@ -55,9 +55,9 @@ class LabelStatistic(Generic[Sums]):
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
         return LabelStatistic(self.sums + other.sums, moments)
 
-    def at_home(self) -> LabelStatistic[Sums]:
+    def to_host(self) -> LabelStatistic[Sums]:
         """The same to be kept: a cluster may be gone when the next batch comes."""
-        return LabelStatistic(self.sums.at_home(), self.moments)
+        return LabelStatistic(self.sums.to_host(), self.moments)
 
 
 def _own_moments(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> dict[str, Moments]:

@@ -92,14 +92,14 @@ class LabelWeightedEstimator(LinearEstimator):
     _supervised = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearEstimator._parameter_constraints,
-        "similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
+        "label_similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
         "sigma": [Interval(Real, 0, None, closed="neither")],
         "label_features": [StrOptions({"fourier", "nystroem"}), None],
         "n_label_features": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
 
-    similarity: Similarity
+    label_similarity: Similarity
     sigma: float
     label_features: str | None
     n_label_features: int
@@ -107,10 +107,10 @@ class LabelWeightedEstimator(LinearEstimator):
 
     def _check_labels(self, sums: LabelSums) -> None:
         check_label_vectors(sums)
-        check_bandwidth(sums.table, self.similarity, self.sigma, sums.dtype)
+        check_bandwidth(sums.table, self.label_similarity, self.sigma, sums.dtype)
 
     def _gram(self, table: LabelTable) -> LabelGram:
-        return LabelGram(table, self.similarity, self.sigma)
+        return LabelGram(table, self.label_similarity, self.sigma)
 
     def _draw_label_features(self, rows: LabelledViews) -> DrawnLabelFeatures | None:
         """The map that `label_features` asks for, if any, drawn from the first batch."""
@@ -121,12 +121,12 @@ class LabelWeightedEstimator(LinearEstimator):
         features: LabelFeatures
         if self.label_features == "fourier":
             features = FourierLabelFeatures.draw(
-                self.similarity, self.sigma, vectors, self.n_label_features, rng
+                self.label_similarity, self.sigma, vectors, self.n_label_features, rng
             )
         else:
             landmarks = vectors[_draw_landmarks(rows, self.n_label_features, rng)]
             dense = LabelTable(landmarks).dense()
-            features = LandmarkLabelFeatures.at(self.similarity, self.sigma, dense)
+            features = LandmarkLabelFeatures.at(self.label_similarity, self.sigma, dense)
         columns = LabelTable(vectors[:0], vocabulary)
         sample = _sample(rows, rng.randint(_SEED_BOUND))
         exact = LabelSums.of(sample.views, sample.table, sample.codes, sample.weights)
@@ -143,7 +143,9 @@ class LabelWeightedEstimator(LinearEstimator):
         """
         if not isinstance(sums, LabelSums):
             return dict.fromkeys(sums.widths, len(sums.sums))
-        n_labels = sums.table.vectors.shape[1] if self.similarity == "cosine" else len(sums.table)
+        n_labels = (
+            sums.table.vectors.shape[1] if self.label_similarity == "cosine" else len(sums.table)
+        )
         present = np.count_nonzero(sums.counts, axis=0)
         return {
             name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)

@@ -178,7 +178,7 @@ class LGCFL(LinearEstimator):
         reg = positive_reg(reg_of_names(self.reg, batch[0].names))
         statistic = self._with_earlier(LabelStatistic.of(*batch, with_moments=True))
         self._solve(statistic, reg, {})
-        self._statistic = statistic.at_home()
+        self._statistic = statistic.to_host()
         return self
 
     def _solve(

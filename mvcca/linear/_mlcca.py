@@ -68,14 +68,14 @@ class MLCCA(LabelWeightedEstimator):
     space through all pairs of views, each C_pp averaged over them. The sums over pairs are exact:
     they are taken over distinct label vectors, of which there are few.
 
-    Special cases: ``similarity="equal"`` is cluster-CCA [2]_ (all pairs within a class), with
+    Special cases: ``label_similarity="equal"`` is cluster-CCA [2]_ (all pairs within a class), with
     ``weighting="means"`` mean-CCA (CCA of the class means); ``n_neighbors=50`` is Fast MLCCA.
 
     Parameters
     ----------
     n_components : int, default=2
         Dimension of the shared space.
-    similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
+    label_similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
         Label similarity f: see `mvcca.similarity`. The paper's dot-product similarity is "cosine";
         its squared exponential exp(-‖·‖²/σ) is "sqexp" with half its σ, and the official code's
         is "exp".
@@ -152,7 +152,7 @@ class MLCCA(LabelWeightedEstimator):
     >>> from mvcca import MLCCA
     >>> from mvcca.datasets import load_digits_views
     >>> data = load_digits_views()
-    >>> cluster_cca = MLCCA(9, similarity="equal").fit(data.views, data.labels)
+    >>> cluster_cca = MLCCA(9, label_similarity="equal").fit(data.views, data.labels)
     >>> cluster_cca.n_components_
     9
     """
@@ -167,7 +167,7 @@ class MLCCA(LabelWeightedEstimator):
         self,
         n_components: int = 2,
         *,
-        similarity: Similarity = "sqexp",
+        label_similarity: Similarity = "sqexp",
         sigma: float = 1.0,
         weighting: str = "pairs",
         n_neighbors: int | None = None,
@@ -178,7 +178,7 @@ class MLCCA(LabelWeightedEstimator):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.similarity = similarity
+        self.label_similarity = label_similarity
         self.sigma = sigma
         self.weighting = weighting
         self.n_neighbors = n_neighbors
@@ -277,7 +277,7 @@ class MLCCA(LabelWeightedEstimator):
                 self.n_components,
                 precision.eps,
                 None if self.n_neighbors else self._ranks_between(sums),
-                is_joint=self.similarity in _NEVER_NEGATIVE and drawn is None,
+                is_joint=self.label_similarity in _NEVER_NEGATIVE and drawn is None,
             )
             if isinstance(sums, LabelSums):
                 for name, weights in row_weights.items():
@@ -344,7 +344,7 @@ class MLCCA(LabelWeightedEstimator):
         """Over all pairs of rows by label features, whose error may make weights negative."""
         between = blocks_between(sums.covariance(), sums.widths)
         row_weights = _row_weights(drawn.row_weights(sums, rows.table), rows)
-        if self.similarity in _NEVER_NEGATIVE:
+        if self.label_similarity in _NEVER_NEGATIVE:
             row_weights = _cut_at_zero(row_weights)
         return between, row_weights
 
@@ -376,7 +376,7 @@ class MLCCA(LabelWeightedEstimator):
             (data.codes[p], ranks[p]),
             (data.codes[q], ranks[q]),
             self.n_neighbors,
-            similarity_function(self.similarity, self.sigma),
+            similarity_function(self.label_similarity, self.sigma),
         )
         weighted = F.multiply(data.weights_of(p)[:, None]).multiply(data.weights_of(q)[None, :])
         return csr_array(weighted) / F.nnz

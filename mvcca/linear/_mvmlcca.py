@@ -53,7 +53,7 @@ class MVMLCCA(LabelWeightedEstimator):
     ----------
     n_components : int, default=2
         Dimension of the shared space.
-    similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
+    label_similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
         Label similarity g: see `mvcca.similarity`. "sqexp" is eq. (5) of [1]_. A callable gets two
         stacks of label vectors, must be symmetric, and returns a value per pair.
     sigma : float, default=1.0
@@ -148,7 +148,7 @@ class MVMLCCA(LabelWeightedEstimator):
         self,
         n_components: int = 2,
         *,
-        similarity: Similarity = "sqexp",
+        label_similarity: Similarity = "sqexp",
         sigma: float = 1.0,
         within: str = "label",
         reg: float | str | Mapping[str, float] = 1e-4,
@@ -158,7 +158,7 @@ class MVMLCCA(LabelWeightedEstimator):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.similarity = similarity
+        self.label_similarity = label_similarity
         self.sigma = sigma
         self.within = within
         self.reg = reg
@@ -247,7 +247,7 @@ class MVMLCCA(LabelWeightedEstimator):
             self._check_labels(rows.counts())
         self._solve(statistic, reg, {}, Precision.of_batch(rows.views))
         self._learn_labels(statistic.sums, drawn)
-        self._statistic = statistic.at_home()
+        self._statistic = statistic.to_host()
         return self
 
     def _statistic_of(
@@ -288,7 +288,7 @@ class MVMLCCA(LabelWeightedEstimator):
             self.n_components,
             precision.eps,
             self._ranks_between(sums),
-            is_joint=self.within == "label" and not callable(self.similarity),
+            is_joint=self.within == "label" and not callable(self.label_similarity),
         )
         if few:
             warn(

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import at_home
+from mvcca._backend import to_host
 from mvcca.linalg import Rotation
 from mvcca.linear._rows import check_variance, own_weights
 from mvcca.views import Views
@@ -41,7 +41,7 @@ def rotate(
     """Views, those named by `find` in the basis it finds and in float64; and the bases."""
     blocks, rotations = dict(views.items()), {}
     for name, basis_of in find.items():
-        block = at_home(blocks[name])
+        block = to_host(blocks[name])
         if issparse(block):  # n x d is smaller than the d x d statistic would be
             block = block.toarray()
         block = block.astype(np.float64, copy=False)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from mvcca._backend import at_home
+from mvcca._backend import to_host
 from mvcca.statistics import shifted
 from mvcca.views import Views
 
@@ -46,7 +46,7 @@ def check_variance(name: str, variances: np.ndarray) -> None:
 
 def weighted_cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
     """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
-    (X, shift_x), (Y, shift_y) = shifted(at_home(X)), shifted(at_home(Y))
+    (X, shift_x), (Y, shift_y) = shifted(to_host(X)), shifted(to_host(Y))
     mean_x, mean_y = mean_x - shift_x, mean_y - shift_y
     if not issparse(X):
         X, mean_x = X - mean_x, np.zeros_like(mean_x)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import at_home
+from mvcca._backend import to_host
 from mvcca.config import block_slices
 from mvcca.statistics import Moments, shifted
 from mvcca.views import Views, in_memory, take_rows
@@ -39,7 +39,7 @@ def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkag
     w = np.ones(n_rows) if weights is None else weights
     total = w.sum()
     if n_rows < n_features:  # ‖XᵀX‖ = ‖XXᵀ‖, and the latter is smaller
-        centred = (X.toarray() if issparse(X) else at_home(X)).astype(np.float64)
+        centred = (X.toarray() if issparse(X) else to_host(X)).astype(np.float64)
         centred -= np.average(centred, axis=0, weights=w)
         squared_norms = (centred**2).sum(axis=1)
         centred *= np.sqrt(w)[:, None]
@@ -63,7 +63,7 @@ def _squared_norms(X: Any, mean: np.ndarray) -> np.ndarray:
     """‖x - mean‖² of every row, block by block; sparse rows by expansion."""
     norms = np.empty(X.shape[0])
     for rows in block_slices(X.shape[0], 8 * X.shape[1]):
-        block, shift = shifted(at_home(in_memory(take_rows(X, rows))))
+        block, shift = shifted(to_host(in_memory(take_rows(X, rows))))
         if issparse(block):
             squares, left = np.asarray(block.multiply(block).sum(axis=1)), mean - shift
             norms[rows] = squares.reshape(-1) - 2 * (block @ left) + left @ left

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import at_home, beside, namespace
+from mvcca._backend import beside, namespace, to_host
 from mvcca.config import get_config
 from mvcca.retrieval.metrics import Gallery, padded
 
@@ -37,7 +37,7 @@ def lists_on_device(
             lowest = xp.full_like(products, -xp.inf)
             products = xp.where(beside(own, factor), lowest, products)
         scores, items = best_of_rows(products, k)
-        yield rows, at_home(scores), at_home(items).astype(np.int64)
+        yield rows, to_host(scores), to_host(items).astype(np.int64)
 
 
 def best_of_rows(scores: Any, k: int) -> tuple[Any, Any]:
@@ -47,7 +47,7 @@ def best_of_rows(scores: Any, k: int) -> tuple[Any, Any]:
         return _in_order(scores, _argsort(-scores))
     values, items = _largest(scores, k + 1)
     # Where the best that is left out equals the last that is in, which of them are in is open.
-    open_rows = np.flatnonzero(at_home(values[:, k] == values[:, k - 1]))
+    open_rows = np.flatnonzero(to_host(values[:, k] == values[:, k - 1]))
     items = _sorted(items[:, :k])
     values, items = _in_order(_along(scores, items), _argsort(-_along(scores, items)), items)
     if not len(open_rows):

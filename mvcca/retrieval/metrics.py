@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import at_home, is_device_array
+from mvcca._backend import is_device_array, to_host
 from mvcca._containers import reject_masks
 from mvcca.measures import merge_parallel, unit_rows
 from mvcca.retrieval._growing import Chunked
@@ -162,7 +162,7 @@ def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int
     if issparse(rows):
         raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
     reject_masks(rows)
-    values = np.asarray(at_home(rows))
+    values = np.asarray(to_host(rows))
     if values.ndim != 2:
         raise ValueError(
             f"Expected {name} of shape (n_rows, n_components), got {values.shape}. "

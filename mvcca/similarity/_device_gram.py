@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import at_home, namespace, placed, precision
+from mvcca._backend import namespace, placed, precision, to_host
 from mvcca.labels import LabelTable
 
 _TILE_BYTES = 256 * 2**20
@@ -63,7 +63,7 @@ class DeviceGram:
             if start:
                 product = product + self._tile(rows, slice(0, start)) @ S[:start, :]
             half = half + xp.astype(xp.matrix_transpose(S[rows, :]) @ product, xp.float64)
-        half = at_home(half)
+        half = to_host(half)
         return half + half.T
 
     def times(self, V: Any) -> np.ndarray:
@@ -71,7 +71,7 @@ class DeviceGram:
         starts = range(0, self._n, self._rows)
         blocks = (slice(start, min(start + self._rows, self._n)) for start in starts)
         everything = slice(0, self._n)
-        parts = [at_home(self._tile(rows, everything) @ V) for rows in blocks]
+        parts = [to_host(self._tile(rows, everything) @ V) for rows in blocks]
         return np.concatenate(parts).astype(np.float64)
 
     def _tile(self, rows: slice, columns: slice) -> Any:

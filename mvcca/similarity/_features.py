@@ -81,8 +81,8 @@ class FourierLabelFeatures:
         """
         if similarity not in ("sqexp", "exp"):
             raise ValueError(
-                'label_features="fourier" is for similarity="sqexp" or "exp", got '
-                f'similarity={similarity!r}. Use label_features="nystroem".'
+                'label_features="fourier" is for label_similarity="sqexp" or "exp", got '
+                f'label_similarity={similarity!r}. Use label_features="nystroem".'
             )
         if n_features % 2:
             raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
-from mvcca._backend import at_home, is_device_array, namespace, placed
+from mvcca._backend import is_device_array, namespace, placed, to_host
 from mvcca._threads import each
 from mvcca.labels import LabelTable
 from mvcca.measures import unit_rows
@@ -78,7 +78,7 @@ class LabelGram:
                 return self._on_device(S).quadratic(S)
             root = self._root_on_device(S)
             transposed = namespace(S).matrix_transpose(root)
-            return at_home(transposed @ root).astype(np.float64)
+            return to_host(transposed @ root).astype(np.float64)
         if self._factor is not None:
             root = np.asarray(self._factor.T @ S)
             return np.asarray(root.T @ root, dtype=np.float64)
@@ -116,7 +116,7 @@ class LabelGram:
         if is_device_array(V):
             if self._factor is None:
                 return self._on_device(V).times(V)
-            V = at_home(V)  # two narrow products
+            V = to_host(V)  # two narrow products
         if self._factor is not None:
             return np.asarray(self._factor @ (self._factor.T @ V))
         result = np.empty_like(V, dtype=np.float64)

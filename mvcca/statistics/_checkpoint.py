@@ -23,7 +23,7 @@ import joblib
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mvcca._backend import at_home
+from mvcca._backend import to_host
 from mvcca._replacing import final_name
 from mvcca.config import get_config
 from mvcca.sources import RowSource
@@ -252,6 +252,6 @@ def _digest(block: Any) -> bytes:
     for part in parts:
         step = max(1, _PIECE_BYTES // (8 * max(1, prod(part.shape[1:]))))
         for start in range(0, part.shape[0], step):
-            piece = at_home(take_rows(part, slice(start, start + step)))
+            piece = to_host(take_rows(part, slice(start, start + step)))
             digest.update(crc32(np.ascontiguousarray(piece).data).to_bytes(4))
     return digest.digest()

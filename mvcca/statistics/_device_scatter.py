@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import at_home, namespace, placed, precision
+from mvcca._backend import namespace, placed, precision, to_host
 
 _PIECE_ROWS = 4096  # few enough for sums in float32, and enough to keep a device at work
 _ROUNDING = 32  # units in the last place
@@ -50,7 +50,7 @@ def device_scatter(
             centred_b = centred_b * placed(w, A)[..., None]
         xp = namespace(A)
         products = xp.matmul(xp.matrix_transpose(centred_a), centred_b)
-        scatter += at_home(xp.sum(products, axis=0, dtype=xp.float64))
+        scatter += to_host(xp.sum(products, axis=0, dtype=xp.float64))
         totals.append(np.full((stop - start) // size, float(size)) if w is None else w.sum(axis=1))
         left.append(a)
         right.append(b)
@@ -74,7 +74,7 @@ def _centred(X: Any, w: np.ndarray | None, size: int) -> tuple[_Centres, Any]:
         shifts = shifts + xp.matmul(share, pieces - shifts)
         centred = pieces - shifts
         residues = xp.matmul(share, centred)[:, 0, :]
-    centres = (at_home(part).astype(np.float64) for part in (shifts[:, 0, :], residues))
+    centres = (to_host(part).astype(np.float64) for part in (shifts[:, 0, :], residues))
     return _Centres(*centres), centred
 
 

@@ -118,7 +118,7 @@ class LabelSums:
             np.promote_types(self.dtype, other.dtype),
         )
 
-    def at_home(self) -> LabelSums:
+    def to_host(self) -> LabelSums:
         """The same with sums in this process."""
         return self
 

@@ -136,7 +136,7 @@ class LabelFeatureSums:
         feature_sums = self.feature_sums + other.feature_sums
         return LabelFeatureSums(self.widths, counts, means, feature_sums, sums)
 
-    def at_home(self) -> LabelFeatureSums:
+    def to_host(self) -> LabelFeatureSums:
         """The same: they are here."""
         return self
 

@@ -88,7 +88,7 @@ class ClusterLabelSums(LabelSums):
     def __reduce__(self) -> tuple[type[LabelSums], tuple[Any, ...]]:
         return LabelSums, (self.table, self.widths, self.counts, self.sums, self.dtype)
 
-    def at_home(self) -> LabelSums:
+    def to_host(self) -> LabelSums:
         """The same with sums in this process."""
         return LabelSums(self.table, self.widths, self.counts, self.sums, self.dtype)
 

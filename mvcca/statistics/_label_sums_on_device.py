@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from mvcca._backend import at_home, beside, in_one_place, is_device_array, namespace, placed
+from mvcca._backend import beside, in_one_place, is_device_array, namespace, placed, to_host
 from mvcca.config import get_config
 from mvcca.labels import LabelTable
 from mvcca.similarity import LabelGram
@@ -73,7 +73,7 @@ class DeviceLabelSums(LabelSums):
     @cached_property
     def sums(self) -> np.ndarray:
         """Sums of features per label vector, (U, D), brought home."""
-        return np.concatenate([at_home(sums) for sums in self._by_view.values()], axis=1)
+        return np.concatenate([to_host(sums) for sums in self._by_view.values()], axis=1)
 
     def __reduce__(self) -> tuple[type[LabelSums], tuple[Any, ...]]:
         return LabelSums, (self.table, self.widths, self.counts, self.sums, self.dtype)
@@ -82,7 +82,7 @@ class DeviceLabelSums(LabelSums):
         """The plain mean of every view's rows."""
         totals = self.counts.sum(axis=0)
         return {
-            name: at_home(namespace(sums).sum(sums, axis=0)) / total
+            name: to_host(namespace(sums).sum(sums, axis=0)) / total
             for (name, sums), total in zip(self._by_view.items(), totals, strict=True)
         }
 
@@ -114,7 +114,7 @@ class DeviceLabelSums(LabelSums):
         """(sums - counts meanᵀ) / Σ counts of a view, on the device and in `dtype`."""
         xp = namespace(sums)
         deviations = sums - placed(counts, sums)[:, None] * placed(mean, sums)
-        largest = at_home(xp.max(xp.abs(deviations), axis=0)) / counts.sum()
+        largest = to_host(xp.max(xp.abs(deviations), axis=0)) / counts.sum()
         # What adding up many times the same number leaves is rounding, not variation.
         varies = largest > np.finfo(np.float64).eps * counts.max() * np.abs(mean)
         deviations = deviations * placed(varies / counts.sum(), sums)
@@ -143,5 +143,5 @@ def _added(sums: Any, views: Views, codes: np.ndarray, weights: np.ndarray, n_li
     place[lines] = np.arange(len(lines))
     spread = xp.take(xp.concat([added, nothing], axis=0), beside(place, added), axis=0)
     total = spread if sums is None else sums + spread
-    at_home(xp.max(total[:, 0]))  # waits: the block's memory may be written to from here on
+    to_host(xp.max(total[:, 0]))  # waits: the block's memory may be written to from here on
     return total

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from mvcca._backend import at_home, in_one_place, namespace, promoted
+from mvcca._backend import in_one_place, namespace, promoted, to_host
 from mvcca._threads import one_by_one
 from mvcca.statistics._accumulate import accumulate
 from mvcca.statistics._blocks import in_precision
@@ -354,7 +354,7 @@ def _shared_rows(
 def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
     """Means of A and of B and their centred scatter; sparse blocks are centred by algebra."""
     if issparse(A) or issparse(B):  # which stay at home
-        A, B = at_home(A), at_home(B)
+        A, B = to_host(A), to_host(B)
     elif (blocks := in_one_place([A, B])) is not None:
         return device_scatter(blocks[0], blocks[1], weights)
     mean_a, mean_b = _mean(A, weights), _mean(B, weights)

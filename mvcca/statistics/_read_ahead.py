@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import at_home, is_device_array
+from mvcca._backend import is_device_array, to_host
 from mvcca._devices import mover
 from mvcca.config import get_config
 from mvcca.views import Views, in_memory
@@ -28,7 +28,7 @@ def blocks_read_ahead(
 
     Each view has a reader of its own: one is checked while another is read.
     """
-    place, is_copied = _placing(views) if on_device else (at_home, False)
+    place, is_copied = _placing(views) if on_device else (to_host, False)
 
     def read(matrix: Any) -> Any:
         return place(in_memory(matrix))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mvcca._backend import at_home, beside, is_device_array, namespace
+from mvcca._backend import beside, is_device_array, namespace, to_host
 from mvcca.views import Views
 
 
@@ -18,7 +18,7 @@ def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndar
     ((_, block),) = views.items()
     if is_device_array(block):
         lines, added = sums_by_code(block, codes, weights)
-        sums[lines] += at_home(added)
+        sums[lines] += to_host(added)
     elif issparse(block):
         sums += (grouping(codes, len(sums), weights) @ block).toarray()
     else:
