@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.linalg import DigitsLost, Whitener, canonical_directions
-from mvcca.linear import _problem
+from mvcca.problem import _rows
 from mvcca.statistics import Moments
 
 
@@ -34,7 +34,7 @@ def products(monkeypatch):
         taken.append(np.dtype(dtype).name)
         return of(views, weights, dtype)
 
-    monkeypatch.setattr(_problem.Moments, "of", watched)
+    monkeypatch.setattr(_rows.Moments, "of", watched)
     return taken
 
 
