@@ -25,8 +25,9 @@ __all__ = [
     "with_fixed_signs",
 ]
 
-# The condition number up to which a Gram matrix of rows is as good as the rows.
-WELL_CONDITIONED = 1e3
+# Condition numbers up to which a Gram matrix of rows is as good as the rows:
+WELL_CONDITIONED = 1e3  # of rows with the ridge
+ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 
 
 _STEPS = 5  # of power iteration
@@ -128,7 +129,13 @@ class Whitener:
 
 
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:
-    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth, by power and inverse iteration.
+    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
+    largest, smallest = _extreme_eigenvalues(B, factor)
+    return float(np.sqrt(largest / smallest))
+
+
+def _extreme_eigenvalues(B: np.ndarray, factor: np.ndarray) -> tuple[float, float]:
+    """λ_max and λ_min of B = LLᵀ, within about a third, by power and inverse iteration.
 
     LAPACK's estimate is in the 1-norm, and too large by up to √d.
     """
@@ -138,7 +145,7 @@ def _condition(B: np.ndarray, factor: np.ndarray) -> float:
         smallest = linalg.cho_solve(
             (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
         )
-    return float(np.sqrt(np.linalg.norm(largest) * np.linalg.norm(smallest)))
+    return float(np.linalg.norm(largest)), float(1 / np.linalg.norm(smallest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,20 +308,26 @@ class Rotation:
 
     @staticmethod
     def to_row_space(
-        X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
+        X: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        equilibrate: bool = False,
+        ridge: float = 0,
     ) -> tuple[Rotation, np.ndarray]:
         """Basis of the span of the centred rows of a wide X (n < d), and the rows in it, (n, r).
 
         Orthonormal, so that a ridge in the old basis loses nothing; or, where there is no ridge and
         many weights solve the problem, of the rows with columns scaled to unit length: the smallest
-        weights in units of the features are those that a full covariance would give.
+        weights in units of the features are those that a full covariance would give. A `ridge`, in
+        mean variances, tells how well-conditioned the problem is that the rows are for.
         """
         mean, centred, lengths = _centred(X, weights)
         variances = _variances(lengths, len(X), weights)
         scale = _reciprocal(lengths)
         if equilibrate:
             centred *= scale
-        span, rows = RowSpan.of(centred, mean, variances)
+        ridge = ridge * np.mean(lengths**2)
+        span, rows = RowSpan.of(centred, mean, variances, weights, ridge)
         if equilibrate:
             basis, inverse = scale[:, None] * span.basis, span.inverse * _reciprocal(scale)
             span = DenseRotation(mean, basis, inverse, variances)
@@ -376,36 +389,58 @@ class DenseRotation(Rotation):
 
 @dataclass(frozen=True, eq=False)
 class RowSpan(Rotation):
-    """An orthonormal basis RᵀL⁻ᵀ of the span of rows R with RRᵀ = LLᵀ, formed only if asked for.
+    """Orthonormal basis RᵀQL⁻ᵀ of the span of rows R, with Qᵀ(RRᵀ)Q = LLᵀ; formed only on demand.
+
+    Weighted rows of mean zero add up to zero when multiplied by √weight, s: Q = [I; 0] - v vᵀ is
+    an orthonormal basis of all that is orthogonal to s, so that QᵀR has the singular values of R.
 
     Attributes
     ----------
-    rows : ndarray, shape (r, d)
+    rows : ndarray, shape (n, d)
         R.
-    factor : ndarray, shape (r, r)
+    normal : ndarray, shape (n,)
+        v, of length √2.
+    factor : ndarray, shape (n - 1, n - 1)
         L, lower triangular.
     """
 
     mean: np.ndarray
     rows: np.ndarray
+    normal: np.ndarray
     factor: np.ndarray
     variances: np.ndarray | None
 
     @classmethod
     def of(
-        cls, centred: np.ndarray, mean: np.ndarray, variances: np.ndarray
+        cls,
+        centred: np.ndarray,
+        mean: np.ndarray,
+        variances: np.ndarray,
+        weights: np.ndarray | None = None,
+        ridge: float = 0,
     ) -> tuple[Rotation, np.ndarray]:
-        """Basis of the span of centred rows (n, d), and the rows in it, (n, r)."""
-        # (Weighted) rows that add up to zero span no more than all but the last do.
-        head, last = centred[:-1], centred[-1]
-        gram = head @ head.T
+        """Basis of the span of centred rows times √weight (n, d), and these rows in it, (n, r).
+
+        Correlations under a ridge c on the scatter depend on the Gram matrix K of the rows through
+        K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
+        """
+        normal = np.ones(len(centred)) if weights is None else np.sqrt(weights)
+        normal /= np.linalg.norm(normal)
+        normal[-1] += 1  # the Householder reflection of s to the last axis
+        normal /= np.sqrt(normal[-1])
+        gram = centred @ centred.T
+        image = gram @ normal
+        image -= (normal @ image) / 2 * normal
+        gram -= np.outer(normal, image) + np.outer(image, normal)
+        gram = gram[:-1, :-1]
         factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
         if not failed:
-            norm = np.abs(gram).sum(axis=0).max()
-            inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
-            if inverse_condition > WELL_CONDITIONED**-2:  # four times as fast as QR
-                row = linalg.solve_triangular(factor, head @ last, lower=True, check_finite=False)
-                return cls(mean, head, factor, variances), np.vstack([factor, row])
+            largest, smallest = _extreme_eigenvalues(gram, factor)
+            is_orthonormal = largest < ORTHONORMAL**2 * smallest
+            if is_orthonormal and largest < WELL_CONDITIONED**2 * (smallest + ridge):
+                # Four times as fast as QR.
+                span = cls(mean, centred, normal, factor, variances)
+                return span, span._turned(factor)
         basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
         # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
         turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
@@ -414,10 +449,17 @@ class RowSpan(Rotation):
         basis = basis @ turn
         return DenseRotation(mean, basis, basis.T, variances), triangle.T @ turn
 
+    def _turned(self, U: np.ndarray) -> np.ndarray:
+        """QU, of shape (n, k)."""
+        turned = np.multiply.outer(self.normal, -(self.normal[:-1] @ U))
+        turned[:-1] += U
+        return turned
+
     @cached_property
     def basis(self) -> np.ndarray:  # type: ignore[override]
         """As a matrix, which costs as much as it cost to find L."""
-        return linalg.blas.dtrsm(1.0, self.factor, self.rows.T, side=1, lower=1, trans_a=1)
+        turned = self.rows[:-1] - np.outer(self.normal[:-1], self.normal @ self.rows)
+        return linalg.blas.dtrsm(1.0, self.factor, turned.T, side=1, lower=1, trans_a=1)
 
     @property
     def inverse(self) -> np.ndarray:  # type: ignore[override]
@@ -427,7 +469,7 @@ class RowSpan(Rotation):
     def lift(self, W: np.ndarray) -> np.ndarray:
         """Weights on X of weights on Z, by a solve with L."""
         solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
-        return self.rows.T @ solved
+        return self.rows.T @ self._turned(solved)
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         """Rows X of Z, in the same way."""

@@ -28,7 +28,7 @@ def in_row_space(
     statistics of n rows are smaller than d x d ones.
     """
     wide = {
-        name: partial(Rotation.to_row_space, equilibrate=not reg[name])
+        name: partial(Rotation.to_row_space, equilibrate=not reg[name], ridge=reg[name])
         for name, block in views.items()
         if 1 < block.shape[0] < block.shape[1]
     }
