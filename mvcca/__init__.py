@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca import inspection as inspection
     from mvcca import kernel as kernel
     from mvcca import labels as labels
-    from mvcca import linear as linear
     from mvcca import linalg as linalg
+    from mvcca import linear as linear
     from mvcca import measures as measures
     from mvcca import persistence as persistence
     from mvcca import plotting as plotting
