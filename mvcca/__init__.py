@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca import similarity as similarity
     from mvcca import sources as sources
     from mvcca import statistics as statistics
+    from mvcca import typing as typing
     from mvcca import views as views
     from mvcca.compose import JoinViews as JoinViews
     from mvcca.compose import PerView as PerView
@@ -76,6 +77,7 @@ _MODULES = {
     "similarity": (),
     "sources": ("RowSource", "open_matrix"),
     "statistics": (),
+    "typing": (),
     "views": ("Views",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
