@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from mvcca import similarity as similarity
     from mvcca import sources as sources
     from mvcca import statistics as statistics
+    from mvcca import typing as typing
     from mvcca.compose import JoinViews as JoinViews
     from mvcca.compose import PerView as PerView
     from mvcca.compose import SplitViews as SplitViews
@@ -92,6 +93,7 @@ _MODULES = (
     "similarity",
     "sources",
     "statistics",
+    "typing",
 )
 __all__ = [*_HOME, *_MODULES]
 
