@@ -97,7 +97,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     ``_min_views`` how many views they need and with ``_supervised`` whether ``y`` is labels.
     """
 
-    # The method whose rows retrieval compares, and the metric; read by `mvcca.retrieval.declared`.
+    # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.declared`.
     retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
     _min_views = 2
     _max_views: int | None = None

@@ -20,6 +20,7 @@ __all__ = [
     "Directions",
     "Whitener",
     "canonical_directions",
+    "extreme_eigenvalues",
     "with_fixed_signs",
 ]
 
@@ -122,7 +123,13 @@ class Whitener:
 
 
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:
-    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth, by power and inverse iteration.
+    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
+    largest, smallest = extreme_eigenvalues(B, factor)
+    return float(np.sqrt(largest / smallest))
+
+
+def extreme_eigenvalues(B: np.ndarray, factor: np.ndarray) -> tuple[float, float]:
+    """λ_max and λ_min of B = LLᵀ, within about a third, by power and inverse iteration.
 
     LAPACK's estimate is in the 1-norm, and too large by up to √d.
     """
@@ -132,7 +139,7 @@ def _condition(B: np.ndarray, factor: np.ndarray) -> float:
         smallest = linalg.cho_solve(
             (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
         )
-    return float(np.sqrt(np.linalg.norm(largest) * np.linalg.norm(smallest)))
+    return float(np.linalg.norm(largest)), float(1 / np.linalg.norm(smallest))
 
 
 @dataclass(frozen=True, eq=False)

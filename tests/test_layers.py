@@ -19,7 +19,7 @@ LAYERS = (
     ("_devices",),
     ("_archive", "_jit", "_threads", "config", "labels", "linalg", "measures", "sources"),
     ("_kernels", "views"),
-    ("similarity",),
+    ("similarity", "typing"),
     ("statistics",),
     ("validation",),
     ("_checked_rows", "problem"),

@@ -54,7 +54,7 @@ class CMOLRS(LinearEstimator):
     paper.
 
     The similarity is the inner product of the projections. Retrieval with this estimator ranks by
-    it; functions that take scores alone need ``metric="inner"``.
+    it; functions that take scores alone need ``similarity="inner"``.
 
     Parameters
     ----------

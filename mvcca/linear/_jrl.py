@@ -148,7 +148,7 @@ class JRL(LinearEstimator):
     >>> data = load_digits_views()
     >>> train, test = data.views[:600], data.views[600:1000]
     >>> model = JRL(n_neighbors=20).fit(train, data.labels[:600])
-    >>> table = evaluate_retrieval(test, data.labels[600:1000], metrics="map", estimator=model)
+    >>> table = evaluate_retrieval(test, data.labels[600:1000], measures="map", estimator=model)
     """
 
     retrieval_ranking = ("propagate", "inner")
@@ -242,7 +242,7 @@ class JRL(LinearEstimator):
         in the ratios of 1 / (1 + exp(distance)) that add up to 1. Inner products of these are the
         published similarity, Σ_l Σ_m w_l(x) w_m(x') [class of l = class of m]. Retrieval
         with this estimator ranks by them; `mvcca.retrieval.top_k` takes them with
-        ``metric="inner"``.
+        ``similarity="inner"``.
 
         Parameters
         ----------

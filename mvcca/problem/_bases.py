@@ -14,8 +14,11 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
-# The condition number up to which a Gram matrix of rows is as good as the rows.
-_WELL_CONDITIONED = 1e3
+from mvcca.linalg import extreme_eigenvalues
+
+# Condition numbers up to which a Gram matrix of rows is as good as the rows:
+_WELL_CONDITIONED = 1e3  # of rows with the ridge
+_ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 
 
 class Basis(Protocol):
@@ -132,15 +135,20 @@ class Explicit:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """An orthonormal basis E = RᵀL⁻ᵀ of the span of rows R, RRᵀ = LLᵀ, kept as its factors.
+    """Orthonormal basis E = RᵀQL⁻ᵀ of the span of rows R, Qᵀ(RRᵀ)Q = LLᵀ, kept as its factors.
+
+    Weighted rows of mean zero add up to zero when multiplied by √weight, s: Q = [I; 0] - v vᵀ is
+    an orthonormal basis of all that is orthogonal to s, so that QᵀR has the singular values of R.
 
     Attributes
     ----------
     mean : ndarray, shape (d,)
         Mean of the rows of X.
-    rows : ndarray, shape (r, d)
+    rows : ndarray, shape (n, d)
         R.
-    factor : ndarray, shape (r, r)
+    normal : ndarray, shape (n,)
+        v, of length √2.
+    factor : ndarray, shape (n - 1, n - 1)
         L, lower triangular.
     known : ndarray, shape (d,)
         Variances of the columns of X.
@@ -148,6 +156,7 @@ class Span:
 
     mean: np.ndarray
     rows: np.ndarray
+    normal: np.ndarray
     factor: np.ndarray
     known: np.ndarray
 
@@ -158,12 +167,19 @@ class Span:
     @cached_property
     def inverse(self) -> np.ndarray:
         """Eᵀ as a matrix, which takes as long as finding L."""
-        matrix = linalg.blas.dtrsm(1.0, self.factor, self.rows.T, side=1, lower=1, trans_a=1)
+        turned = self.rows[:-1] - np.outer(self.normal[:-1], self.normal @ self.rows)
+        matrix = linalg.blas.dtrsm(1.0, self.factor, turned.T, side=1, lower=1, trans_a=1)
         return np.asarray(matrix.T)
+
+    def turned(self, U: np.ndarray) -> np.ndarray:
+        """QU, of shape (n, k)."""
+        turned = np.multiply.outer(self.normal, -(self.normal[:-1] @ U))
+        turned[:-1] += U
+        return turned
 
     def lift(self, W: np.ndarray) -> np.ndarray:
         solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
-        return self.rows.T @ solved
+        return self.rows.T @ self.turned(solved)
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         return self.mean + self.lift(Z.T).T
@@ -188,20 +204,26 @@ class Span:
 
 
 def row_space(
-    X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
+    X: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    equilibrate: bool = False,
+    ridge: float = 0,
 ) -> tuple[Basis, np.ndarray]:
     """Basis of the span of the centred rows of a wide X (n < d), and the rows in it, (n, r).
 
     Orthonormal, so that a ridge on the features is the same ridge in it. Where there is no ridge
     and many weights solve the problem, `equilibrate` scales columns to unit length first: the
-    smallest weights in units of the features are those that a full covariance would give.
+    smallest weights in units of the features are those that a full covariance would give. A
+    `ridge`, in mean variances, makes the problem better conditioned than the rows.
     """
     mean, centred, lengths = _centred(X, weights)
     variances = _variances(lengths, len(X), weights)
     scale = _reciprocal(lengths)
     if equilibrate:
         centred *= scale
-    basis, rows = _span_of(centred, mean, variances)
+    ridge = ridge * np.mean(lengths**2)
+    basis, rows = _span_of(centred, mean, variances, weights, ridge)
     if equilibrate:
         assert basis.inverse is not None
         matrix, inverse = scale[:, None] * basis.inverse.T, basis.inverse * _reciprocal(scale)
@@ -230,19 +252,33 @@ def principal_components(
 
 
 def _span_of(
-    centred: np.ndarray, mean: np.ndarray, variances: np.ndarray
+    centred: np.ndarray,
+    mean: np.ndarray,
+    variances: np.ndarray,
+    weights: np.ndarray | None,
+    ridge: float,
 ) -> tuple[Basis, np.ndarray]:
-    """Orthonormal basis of the span of centred rows (n, d), and the rows in it, (n, r)."""
-    # (Weighted) rows that add up to zero span no more than all but the last do.
-    head, last = centred[:-1], centred[-1]
-    gram = head @ head.T
+    """Basis of the span of centred rows times √weight (n, d), and these rows in it, (n, r).
+
+    Correlations under a ridge c on the scatter depend on the Gram matrix K of the rows through
+    K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
+    """
+    normal = np.ones(len(centred)) if weights is None else np.sqrt(weights)
+    normal /= np.linalg.norm(normal)
+    normal[-1] += 1  # the Householder reflection of s to the last axis
+    normal /= np.sqrt(normal[-1])
+    gram = centred @ centred.T
+    image = gram @ normal
+    image -= (normal @ image) / 2 * normal
+    gram -= np.outer(normal, image) + np.outer(image, normal)
+    gram = gram[:-1, :-1]
     factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
     if not failed:
-        norm = np.abs(gram).sum(axis=0).max()
-        inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
-        if inverse_condition > _WELL_CONDITIONED**-2:  # four times as fast as QR
-            row = linalg.solve_triangular(factor, head @ last, lower=True, check_finite=False)
-            return Span(mean, head, factor, variances), np.vstack([factor, row])
+        largest, smallest = extreme_eigenvalues(gram, factor)
+        is_orthonormal = largest < _ORTHONORMAL**2 * smallest
+        if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge):
+            span = Span(mean, centred, normal, factor, variances)  # four times as fast as QR
+            return span, span.turned(factor)
     basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
     # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
     turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)

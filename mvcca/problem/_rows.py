@@ -9,9 +9,10 @@ that a method cannot return an inaccurate answer by forgetting to ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from functools import partial
+from typing import Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -106,24 +107,28 @@ class Rows:
         statistics of n rows are smaller than d x d ones. Views without a ridge are equilibrated,
         unless `equilibrate` says otherwise.
         """
-        wide = [n for n, X in self.views.items() if 1 < X.shape[0] < X.shape[1]]
-        return self._rotated(wide, row_space, equilibrate) if wide else self
+        reg = self.reg
+        if equilibrate is not None:
+            reg = dict.fromkeys(self.views.names, float(not equilibrate))
+        find = {
+            name: partial(row_space, equilibrate=not reg[name], ridge=reg[name])
+            for name, X in self.views.items()
+            if 1 < X.shape[0] < X.shape[1]
+        }
+        return self._rotated(find) if find else self
 
-    def _rotated(
-        self, names: Iterable[str], find: Callable[..., Any], equilibrate: bool | None = None
-    ) -> Self:
-        """The same rows, those of some views in the basis that `find` gives, in float64."""
+    def _rotated(self, find: Mapping[str, Callable[..., tuple[Basis, np.ndarray]]]) -> Self:
+        """The same rows, those of some views in the basis that is found for them, in float64."""
         blocks, bases = dict(self.views.items()), dict(self.bases)
-        for name in names:
+        for name, basis_of in find.items():
             block = to_host(blocks[name])
             if issparse(block):  # n x d is smaller than the d x d statistic would be
                 block = block.toarray()
             block = block.astype(np.float64, copy=False)
-            unregularised = not self.reg[name] if equilibrate is None else equilibrate
-            basis, rows = find(block, self.own_weights(name), equilibrate=unregularised)
-            if not rows.shape[1]:
+            basis, blocks[name] = basis_of(block, self.own_weights(name))
+            if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
-            blocks[name], bases[name] = rows, self.basis(name).then(basis)
+            bases[name] = self.basis(name).then(basis)
         return replace(self, views=self.views.replace(blocks), bases=bases)
 
     # ---- precision -------------------------------------------------------------------------------
@@ -161,9 +166,13 @@ class Rows:
         except DigitsLost as lost:
             if not (poor := decomposable & lost.views):
                 raise
-        names = [name for name in self.views.names if name in poor]
-        rows = rows._rotated(names, principal_components)
-        for name in names:
+        find = {
+            name: partial(principal_components, equilibrate=not self.reg[name])
+            for name in self.views.names
+            if name in poor
+        }
+        rows = rows._rotated(find)
+        for name in find:
             lengths = np.linalg.norm(rows.views[name], axis=0)
             rows._warn_of_rounded_rows(name, lengths.max() / lengths.min())
         return solve(rows)
