@@ -26,7 +26,7 @@ def executed_by(function):
     """Files of the package that run, and the functions of each; comprehensions do not count."""
     ran: dict[str, set[str]] = {}
 
-    def watch(frame, event, argument):
+    def watch(frame, event, _):
         code = frame.f_code
         path = Path(code.co_filename)
         if event == "call" and PACKAGE in path.parents and not code.co_name.startswith("<"):
@@ -47,9 +47,9 @@ def test_cca_of_two_arrays_runs_few_files_and_functions():
     model = CCA(2).fit(X, Y)  # imports and caches
     ran = executed_by(lambda: model.fit(X, Y))
     for file, functions in sorted(ran.items()):
-        print(f"{file:<26}{len(functions):>3}  {', '.join(sorted(functions))}")
+        sys.stdout.write(f"{file:<26}{len(functions):>3}  {', '.join(sorted(functions))}\n")
     n_functions = sum(map(len, ran.values()))
-    print(f"{len(ran)} files, {n_functions} functions")
+    sys.stdout.write(f"{len(ran)} files, {n_functions} functions\n")
     assert set(ran) >= READ
     assert len(ran) <= 15
     assert n_functions <= 90
