@@ -11,7 +11,7 @@ from mvcca.deep._trace_norm import check_enough_rows
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import reg_of_names
 from mvcca.views import Views
 
 

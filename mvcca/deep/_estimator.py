@@ -17,7 +17,7 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import Generator, nn
+from torch import Generator
 
 from mvcca._memory import memory_bytes
 from mvcca._warnings import warn
@@ -33,12 +33,10 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.linear import MVCCA
-from mvcca.linear._blocks import blocks_within
-from mvcca.linear._precision import Precision
-from mvcca.linear._problem import Problem
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import Rows, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_kept
+from mvcca.statistics._moments import column_slices
 from mvcca.views import Views, holds_views
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -131,11 +129,6 @@ class DeepEstimator(MVCCA):
     mixed_precision: bool = False
     device: str = "auto"
     random_state: Any = None
-
-    encoders_: dict[str, nn.Module] = field(init=False)
-    history_: dict[str, np.ndarray] = field(init=False)
-    best_epoch_: int = field(init=False)
-    _statistic: TrainingState = field(init=False)  # partial_fit resumes from it
 
     power = 0.0  # a parameter of MVCCA, not of deep estimators
     _computes_on_devices = False
@@ -380,8 +373,8 @@ class DeepEstimator(MVCCA):
         reg = reg_of_names(self.reg, views.names)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
-        precision = Precision(np.dtype(np.float32), np.dtype(np.float64))  # networks' and sums'
-        self._learn_problem(Problem.of(moments, reg, self.n_components, precision))
+        float32 = np.dtype(np.float32)  # the precision of networks
+        self._learn_problem(Rows(views, reg=reg, dtype=float32), moments)
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         columns = {name: None for figures in trainer.history for name in figures}
@@ -392,12 +385,13 @@ class DeepEstimator(MVCCA):
         return self
 
     def _check_spread(self, moments: Moments) -> None:
-        variances = blocks_within(moments.covariance(), moments.widths)
-        for name, covariance in variances.items():
+        Sigma = moments.covariance()
+        for name, columns in column_slices(moments.widths).items():
+            covariance = Sigma[columns, columns]
             if not np.isfinite(covariance).all() or not np.diag(covariance).any():
                 raise ValueError(
-                    f"The network of view {name!r} gives all rows the same scores. Either the rows "
-                    f"are all the same, or {self._collapse_advice}."
+                    f"View {name!r} has no variance after its network: all rows have the same "
+                    f"scores. Either the rows are all the same, or {self._collapse_advice}."
                 )
 
     def _project(self, name: str, block: Any) -> Any:

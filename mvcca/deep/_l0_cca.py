@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
@@ -64,8 +62,6 @@ class L0CCA(DCCA):
     gate_sigma: float = 0.5
     gate_reduction: str = "mean"
     monitor: str = "loss"
-
-    gates_: dict[str, np.ndarray] = field(init=False)
 
     _collapse_advice = "all gates have closed: lower gate_penalty"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
