@@ -101,7 +101,7 @@ def measure(method: str, n_components: int, way: str, data: Split, epochs: int, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of batches that are small for 20 components
         model.fit(train)
-    table = evaluate_retrieval(model.transform(test), labels, metrics="map")
+    table = evaluate_retrieval(model.transform(test), labels, measures="map")
     return np.mean([row.values["map"] for row in table]), model.best_epoch_
 
 

@@ -37,7 +37,7 @@ def main():
     parser.add_argument("--columns", type=int, default=128)
     parser.add_argument("--added", type=int, default=1_000)
     parser.add_argument("--adds", type=int, default=200)
-    parser.add_argument("--metric", default="cosine")
+    parser.add_argument("--similarity", default="cosine")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     print(machine(options.threads))
@@ -51,7 +51,7 @@ def measure(options):
     rows = rng.standard_normal(shape, dtype=np.float32)
     added = rng.standard_normal((options.added, options.columns), dtype=np.float32)
     query = {"a": rows[:1]}
-    index = RetrievalIndex(Projected(), options.metric)
+    index = RetrievalIndex(Projected(), options.similarity)
     claims = {}
     with peak_memory() as memory:
         start = time.perf_counter()

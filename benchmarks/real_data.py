@@ -37,7 +37,7 @@ class Case:
     test_labels: Any
     n_components: int
     reg: float
-    metrics: list[str]
+    measures: list[str]
 
 
 def wikipedia(views: tuple[str, str] = ("sift", "lda")) -> Case:
@@ -103,7 +103,7 @@ def shuffled(case: Case) -> tuple[Views, dict[str, Any]]:
 def report(title: str, case: Case) -> None:
     print(f"\n{title}: train {case.train}, test {len(case.test)}")
     print(f"k={case.n_components}, reg={case.reg}, seed 0")
-    header = "".join(f"{name:>14s}" for name in case.metrics)
+    header = "".join(f"{name:>14s}" for name in case.measures)
     print(f"{'':26s}{header}{'seconds':>10s}  shuffled")
     for name, model in methods(case).items():
         names = case.train.names[:2] if name == "CCA of the first two" else case.train.names
@@ -111,17 +111,17 @@ def report(title: str, case: Case) -> None:
         fitted = fit(model, case.train.select(names), case.train_labels)
         seconds = time.perf_counter() - start
         table = evaluate_retrieval(
-            fitted.transform(case.test.select(names)), case.test_labels, metrics=case.metrics
+            fitted.transform(case.test.select(names)), case.test_labels, measures=case.measures
         )
         mean = table.mean()
         change = ""
         if isinstance(model, MLCCA | MVMLCCA):
             again = fit(model, *shuffled(case))
             moved = evaluate_retrieval(
-                again.transform(case.test), case.test_labels, metrics=case.metrics
+                again.transform(case.test), case.test_labels, measures=case.measures
             ).mean()
             change = f"{max(abs(moved[m] - mean[m]) for m in mean):.1e}"
-        figures = "".join(f"{mean[m]:14.4f}" for m in case.metrics)
+        figures = "".join(f"{mean[m]:14.4f}" for m in case.measures)
         print(f"{name:26s}{figures}{seconds:10.2f}  {change}")
         if len(names) == 2 and len(case.train.names) == 2:
             both = "  ".join(f"{row.query}→{row.target} {row.values['map']:.3f}" for row in table)

@@ -60,7 +60,7 @@ def measure(model, labels_as_view, train, y, test, y_test):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*distinct label sets", category=UserWarning)
         model.fit(rows, y)
-    table = evaluate_retrieval(model.transform(test), y_test, metrics=MEASURES)
+    table = evaluate_retrieval(model.transform(test), y_test, measures=MEASURES)
     return np.array([[row.values[name] for name in MEASURES] for row in table])
 
 

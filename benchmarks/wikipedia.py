@@ -108,8 +108,8 @@ def measure(name: str, features: str, data: Any, jobs: int) -> None:
     table = evaluate_retrieval(
         search.transform(data.test.views),
         data.test.labels,
-        metrics="map",
-        metric=method.similarity,
+        measures="map",
+        similarity=method.similarity,
     )
     forth, back = (row.values["map"] for row in table)
     settings = " ".join(f"{k[7:]}={v:g}" for k, v in search.best_params_.items())

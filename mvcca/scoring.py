@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
-from mvcca.retrieval.metrics import METRICS, Metric
 from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.similarity import SIMILARITIES, Similarity
 from mvcca.validation import is_per_view
 from mvcca.views import Views, as_views, holds_views
 
@@ -24,18 +24,18 @@ __all__ = ["RetrievalScorer", "retrieval_scorer"]
 
 
 def retrieval_scorer(
-    metric: str = "map@50",
+    measure: str = "map@50",
     query: str | None = None,
     target: str | None = None,
     *,
     relevance: RelevanceBy | None = None,
-    similarity: Metric | None = None,
+    similarity: Similarity | None = None,
 ) -> RetrievalScorer:
     """Make a scorer out of a retrieval measure.
 
     Parameters
     ----------
-    metric : str, default="map@50"
+    measure : str, default="map@50"
         A measure by its name; see `mvcca.retrieval.evaluate_retrieval`. Ranks (``mr``,
         ``mean_rank``) are negated, so that larger is better.
     query, target : str, optional
@@ -72,12 +72,14 @@ def retrieval_scorer(
     >>> bool(search.fit(views).best_score_ > 0.5)
     True
     """
-    Measure.parse(metric)
-    if similarity not in (None, *METRICS):
-        raise ValueError(f"Expected similarity to be one of {list(METRICS)}, got {similarity!r}.")
+    Measure.parse(measure)
+    if similarity not in (None, *SIMILARITIES):
+        raise ValueError(
+            f"Expected similarity to be one of {list(SIMILARITIES)}, got {similarity!r}."
+        )
     if relevance not in (None, "pairs", "labels"):
         raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
-    return RetrievalScorer(metric, query, target, relevance, similarity)
+    return RetrievalScorer(measure, query, target, relevance, similarity)
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,15 @@ class RetrievalScorer:
 
     Attributes
     ----------
-    metric, query, target, relevance, similarity
+    measure, query, target, relevance, similarity
         As given to `retrieval_scorer`.
     """
 
-    metric: str
+    measure: str
     query: str | None
     target: str | None
     relevance: RelevanceBy | None
-    similarity: Metric | None
+    similarity: Similarity | None
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Project X and measure retrieval.
@@ -123,13 +125,13 @@ class RetrievalScorer:
         table = evaluate_retrieval(
             scores,
             labels,
-            metrics=self.metric,
-            metric=ranking.metric,
+            measures=self.measure,
+            similarity=ranking.similarity,
             relevance=self.relevance,
             directions=self._directions(scores),
         )
-        value = table.mean()[self.metric]
-        return -value if Measure.parse(self.metric).smaller_is_better else value
+        value = table.mean()[self.measure]
+        return -value if Measure.parse(self.measure).smaller_is_better else value
 
     def _directions(self, scores: Views) -> list[tuple[str, str]]:
         queries = scores.names if self.query is None else (self.query,)

@@ -652,19 +652,19 @@ def test_a_device_is_named_by_a_string():
 
 
 @everywhere
-@pytest.mark.parametrize("metric", ["inner", "cosine", "euclidean"])
+@pytest.mark.parametrize("similarity", ["inner", "cosine", "euclidean"])
 @pytest.mark.parametrize("values", ["ties", "reals"])
 @pytest.mark.parametrize("k", [1, 5, 90])
 @pytest.mark.parametrize("exclude_self", [False, True])
-def test_a_gallery_on_a_device_is_ranked_as_in_numpy(exclude_self, k, values, metric, place):
+def test_a_gallery_on_a_device_is_ranked_as_in_numpy(exclude_self, k, values, similarity, place):
     rng = np.random.default_rng(0)
     draw = rng.normal if values == "reals" else lambda size: rng.integers(-2, 3, size).astype(float)
     gallery = draw(size=(91, 3))
     queries = gallery if exclude_self else draw(size=(40, 3))
-    scores, items = top_k(queries, gallery, k, metric, exclude_self)
+    scores, items = top_k(queries, gallery, k, similarity, exclude_self)
     for block_rows in (None, 7):
         with config_context(block_rows=block_rows):
-            there = top_k(place(queries), place(gallery), k, metric, exclude_self)
+            there = top_k(place(queries), place(gallery), k, similarity, exclude_self)
         assert all(type(array) is np.ndarray for array in there)
         np.testing.assert_array_equal(there[1], items)
         np.testing.assert_allclose(there[0], scores, atol=1e-12)

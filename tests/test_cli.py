@@ -158,7 +158,7 @@ def test_a_linear_map_of_a_view_is_found_without_a_mistake(capsys):
 def test_far_classes_are_never_confused_by_methods_that_learn_from_labels(capsys):
     methods = "mlcca,mvmlcca-sample,cluster-cca,three-view-cca"
     code, out, _ = compare(
-        capsys, "--methods", methods, "--n-components", "3", "--metrics", "map", "--reg", "0.01"
+        capsys, "--methods", methods, "--n-components", "3", "--measures", "map", "--reg", "0.01"
     )
     assert code == 0
     assert {values[0] for name, values in figures(out).items() if name != "random scores"} == {
@@ -167,7 +167,7 @@ def test_far_classes_are_never_confused_by_methods_that_learn_from_labels(capsys
 
 
 def test_random_scores_retrieve_as_often_as_chance(capsys):
-    _, out, _ = compare(capsys, "--methods", "mlcca", "--metrics", "p@12", "--test-size", "0.5")
+    _, out, _ = compare(capsys, "--methods", "mlcca", "--measures", "p@12", "--test-size", "0.5")
     assert float(figures(out)["random scores"][0]) == pytest.approx(0.25, abs=0.05)
 
 
@@ -220,7 +220,7 @@ def test_of_several_ridges_each_method_takes_the_best_on_part_of_the_training_ro
 
     def mrr(reg):
         model = CCA(2, reg=reg).fit(case.train[fit])
-        return evaluate_retrieval(model.transform(case.train[held_out]), metrics="mrr").mean()
+        return evaluate_retrieval(model.transform(case.train[held_out]), measures="mrr").mean()
 
     best = max(regs, key=lambda reg: mrr(reg)["mrr"])
     assert best == 10.0
@@ -261,7 +261,7 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
         (cmolrs, cmolrs.estimator.transform(case.test), "inner"),
     ):
         own = evaluate_retrieval(
-            rows, labels[test].vectors, metrics=("map@50", "r@10"), metric="inner"
+            rows, labels[test].vectors, measures=("map@50", "r@10"), similarity="inner"
         )
         assert outcome.retrieval.mean() == own.mean()
         assert str(outcome.ranking) == name
@@ -403,7 +403,7 @@ def test_unpaired_views_of_different_heights_skip_the_methods_that_need_pairs(ca
     code, out, _ = compare(
         capsys,
         *("--labels", "text=y.npy", "--methods", "cca,mvcca,mlcca,mvmlcca-sample"),
-        *("--metrics", "map,r@1,mrr", "--n-components", "3"),
+        *("--measures", "map,r@1,mrr", "--n-components", "3"),
         labels="image=y_image.npy",
     )
     assert code == 0
@@ -604,8 +604,8 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
     [
         (["--labels", "image=y.npy"], "--labels is one FILE, or one NAME=FILE for each"),
         (["--methods", "cca,svm"], "unknown method 'svm'"),
-        (["--metrics", "map@50,f1"], "Unknown measure 'f1'"),
-        (["--metrics", "r"], "'r' needs a cut-off"),
+        (["--measures", "map@50,f1"], "Unknown measure 'f1'"),
+        (["--measures", "r"], "'r' needs a cut-off"),
         (["--n-components", "0"], "at least 1, got '0'"),
         (["--n-components", "2.5"], "expected a whole number"),
         (["--reg", "-1"], "expected"),

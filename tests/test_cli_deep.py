@@ -104,7 +104,7 @@ def test_compare_prints_the_figures_of_the_library(capsys):
     train, test = split(views(), 0.2, seed=0)
     for name, estimator in OF_PYTHON.items():
         scores = estimator.fit(views()[train]).transform(views()[test])
-        expected = evaluate_retrieval(scores, metrics=("map@50", "r@1", "r@10", "mrr")).mean()
+        expected = evaluate_retrieval(scores, measures=("map@50", "r@1", "r@10", "mrr")).mean()
         printed = figures(out)[METHODS[name].title]
         assert printed == [f"{value:.3f}" for value in expected.values()], name
 

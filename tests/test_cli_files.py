@@ -736,10 +736,12 @@ def queries(model):
 
 @pytest.mark.parametrize("name", ["hits.csv", "hits.parquet"])
 @pytest.mark.parametrize(
-    ("metric", "score"), [("cosine", cosines), ("euclidean", distances), ("inner", products)]
+    ("similarity", "score"), [("cosine", cosines), ("euclidean", distances), ("inner", products)]
 )
-def test_hits_are_those_of_sorting_all_scores(capsys, queries, name, metric, score):
-    out = succeed(capsys, *SEARCH, "-k", 4, "--metric", metric, "--block-rows", 4, "-o", name)
+def test_hits_are_those_of_sorting_all_scores(capsys, queries, name, similarity, score):
+    out = succeed(
+        capsys, *SEARCH, "-k", 4, "--similarity", similarity, "--block-rows", 4, "-o", name
+    )
     assert out == f"{name}: 4 hits for each of 9 queries\n"
     items, scores = best(score(*queries), 4)
     lines = read_hits(name)
@@ -1134,7 +1136,7 @@ def test_scores_go_to_csv_too(capsys, model):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "method", "metric"),
+    ("estimator", "method", "similarity"),
     [
         (mvcca.JRL(n_neighbors=10), "propagate", "inner"),
         (mvcca.CMOLRS(3, random_state=0), "transform", "inner"),
@@ -1143,17 +1145,17 @@ def test_scores_go_to_csv_too(capsys, model):
     ids=["jrl", "cmolrs", "mlcca"],
 )
 @pytest.mark.parametrize("piped", [False, True], ids=["alone", "in a pipeline"])
-def test_search_ranks_by_the_similarity_of_the_model(capsys, estimator, method, metric, piped):
+def test_search_ranks_by_the_similarity_of_the_model(capsys, estimator, method, similarity, piped):
     fitted = estimator.fit(arrays(), CLASSES)
     saved = Pipeline([("rows", PerView("passthrough").fit(arrays())), ("model", fitted)])
     mvcca.save(saved if piped else fitted, "model.mvcca")
     search = ("search", "model.mvcca", "--gallery", "image=image.npy", "--query", "text=text.npy")
     for chosen, rows in (
         ((), getattr(fitted, method)(arrays())),
-        (("--metric", "euclidean"), fitted.transform(arrays())),
+        (("--similarity", "euclidean"), fitted.transform(arrays())),
     ):
         succeed(capsys, *search, "-k", 5, *chosen, "-o", "hits.npz")
-        by = chosen[-1] if chosen else metric
+        by = chosen[-1] if chosen else similarity
         scores, items = top_k(rows["text"], rows["image"], 5, by)
         hits = np.load("hits.npz")
         np.testing.assert_array_equal(hits["items"], items)
@@ -1198,7 +1200,7 @@ def test_no_name_controls_the_terminal(capsys):
         ("compare", *views, "--labels", "y.txt", *options),
         ("compare", "--view", f"{name}=esc\x1b[31m.npy", *views[2:]),
         ("compare", *views, "\x1b[31m"),
-        ("compare", *views, "--metrics", "\x1b[31m"),
+        ("compare", *views, "--measures", "\x1b[31m"),
         ("search", "m\x1b[31m.mvcca", "--gallery", f"{name}=image.npy", "--query", "\x1b=text.npy"),
     ):
         _, out, err = run(capsys, *command)
@@ -1260,7 +1262,7 @@ def test_a_number_that_is_too_long_is_a_usage_error(capsys, digits):
         ("compare", *views, "--n-components", number),
         ("compare", *views, "--seed", number),
         ("compare", *views, "--seed", "-1"),
-        ("compare", *views, "--metrics", f"r@{number}"),
+        ("compare", *views, "--measures", f"r@{number}"),
     ):
         code, out, err = run(capsys, *command)
         assert (code, out) == (2, ""), command

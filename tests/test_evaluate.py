@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from mvcca import Views, measures
 from mvcca.retrieval import evaluate_retrieval, joint_scores, recall_curve
 
-ALL_METRICS = (
+ALL_MEASURES = (
     "map",
     "map:hits",
     "map@5",
@@ -50,7 +50,7 @@ def cosines(queries, gallery):
 
 
 def by_hand(scores, of_pairs, of_labels):
-    """Every measure of `ALL_METRICS`, from a whole matrix of scores."""
+    """Every measure of `ALL_MEASURES`, from a whole matrix of scores."""
     ap = lambda k, n: measures.average_precision(scores[1], of_labels, k, n).mean()  # noqa: E731
     ranks = {
         ties: measures.relevant_ranks(scores[0], of_pairs, ties)
@@ -92,7 +92,7 @@ def test_labels_decide_precision_and_pairs_decide_ranks(form):
         "Views": lambda: Views(scores),
         "DataFrame": lambda: {name: pd.DataFrame(block) for name, block in scores.items()},
     }[form]()
-    table = evaluate_retrieval(given, y, metrics=ALL_METRICS)
+    table = evaluate_retrieval(given, y, measures=ALL_MEASURES)
     directions = list(itertools.permutations(scores, 2))
     assert [(row.query, row.target) for row in table] == directions
     share = y.astype(int) @ y.T > 0
@@ -106,11 +106,11 @@ def test_labels_decide_precision_and_pairs_decide_ranks(form):
 def test_without_labels_everything_goes_by_pairs():
     scores = projected(names=("image", "text"))
     pairs = np.eye(40, dtype=bool)
-    table = evaluate_retrieval(scores, metrics=ALL_METRICS)
+    table = evaluate_retrieval(scores, measures=ALL_MEASURES)
     matrix = cosines(scores["image"], scores["text"])
     assert_same_values(table["image", "text"], by_hand((matrix, matrix), pairs, pairs))
     # With one relevant item the precision at its position is the reciprocal rank.
-    table = evaluate_retrieval(scores, metrics=["map", "mrr"])
+    table = evaluate_retrieval(scores, measures=["map", "mrr"])
     assert_allclose(table.mean()["map"], table.mean()["mrr"])
 
 
@@ -119,7 +119,7 @@ def test_one_relevance_can_be_asked_for():
     share = y.astype(int) @ y.T > 0
     matrix = cosines(scores["image"], scores["text"])
     for relevance, relevant in (("pairs", np.eye(40, dtype=bool)), ("labels", share)):
-        table = evaluate_retrieval(scores, y, metrics=ALL_METRICS, relevance=relevance)
+        table = evaluate_retrieval(scores, y, measures=ALL_MEASURES, relevance=relevance)
         assert_same_values(table["image", "text"], by_hand((matrix, matrix), relevant, relevant))
 
 
@@ -135,7 +135,7 @@ def test_unpaired_views_are_ranked_by_labels_and_the_table_says_so():
         (Views.unpaired(scores), y),
         (Views.unpaired(scores), stacked),
     ):
-        table = evaluate_retrieval(given, labels, metrics=ALL_METRICS)
+        table = evaluate_retrieval(given, labels, measures=ALL_MEASURES)
         assert_same_values(table["image", "text"], by_hand((matrix, matrix), share, share))
         assert table.rows[0].n_paired == 0
         assert any(
@@ -150,7 +150,7 @@ def test_labels_by_view_mean_unpaired_rows_whatever_their_number():
         y = {"image": label_sets(12), "text": label_sets(n_text, seed=1)}
         share = y["image"].astype(int) @ y["text"].T > 0
         ranks = measures.relevant_ranks(cosines(scores["image"], scores["text"]), share)
-        table = evaluate_retrieval(scores, y, metrics="mrr")
+        table = evaluate_retrieval(scores, y, measures="mrr")
         assert table["image", "text"]["mrr"] == np.mean(1 / ranks)
 
 
@@ -159,7 +159,7 @@ def test_partly_paired_views_ask_only_about_objects_seen_in_both():
     index = np.array([[0, -1], [1, 0], [2, 2], [-1, 1], [3, 3], [4, -1], [-1, 4]])
     blocks = {"image": rng.normal(size=(5, 3)), "text": rng.normal(size=(5, 3))}
     y = label_sets(7)
-    table = evaluate_retrieval(Views(blocks, index), y, metrics=ALL_METRICS)
+    table = evaluate_retrieval(Views(blocks, index), y, measures=ALL_MEASURES)
     images, texts = np.flatnonzero(index[:, 0] >= 0), np.flatnonzero(index[:, 1] >= 0)
     both = np.isin(images, texts)
     matrix = cosines(blocks["image"][index[images, 0]], blocks["text"][index[texts, 1]])
@@ -173,12 +173,12 @@ def test_partly_paired_views_ask_only_about_objects_seen_in_both():
 def test_several_captions_of_an_image_are_a_group():
     rng = np.random.default_rng(0)
     scores = {"image": rng.normal(size=(8, 3)), "text": rng.normal(size=(24, 3))}
-    table = evaluate_retrieval(scores, metrics=["mean_rank"])
+    table = evaluate_retrieval(scores, measures=["mean_rank"])
     matrix, pairs = cosines(*scores.values()), np.arange(8)[:, None] == np.arange(24) // 3
     assert table["image", "text"]["mean_rank"] == measures.relevant_ranks(matrix, pairs).mean()
     assert table["text", "image"]["mean_rank"] == measures.relevant_ranks(matrix.T, pairs.T).mean()
     y = label_sets(8)
-    table = evaluate_retrieval(scores, y, metrics="map")
+    table = evaluate_retrieval(scores, y, measures="map")
     share = (y.astype(int) @ y.T > 0)[:, np.arange(24) // 3]
     expected = measures.average_precision(matrix, share).mean()
     assert_allclose(table["image", "text"]["map"], expected)
@@ -188,7 +188,7 @@ def test_several_captions_of_an_image_are_a_group():
 def test_within_a_view_the_query_itself_is_left_out_unless_asked_for(exclude_self):
     scores, y = projected(names=("image", "text")), label_sets()
     table = evaluate_retrieval(
-        scores, y, metrics=ALL_METRICS, directions="within", exclude_self=exclude_self
+        scores, y, measures=ALL_MEASURES, directions="within", exclude_self=exclude_self
     )
     matrix, share = cosines(scores["text"], scores["text"]), y.astype(int) @ y.T > 0
     if exclude_self:
@@ -197,7 +197,7 @@ def test_within_a_view_the_query_itself_is_left_out_unless_asked_for(exclude_sel
     assert_same_values(table["text", "text"], by_hand((matrix, matrix), share, share))
     labelled = y.any(axis=1).mean()
     r_at_1 = evaluate_retrieval(
-        scores, y, metrics="r@1", directions="within", exclude_self=False
+        scores, y, measures="r@1", directions="within", exclude_self=False
     ).mean()["r@1"]
     assert r_at_1 == labelled  # a query with labels finds itself
 
@@ -205,10 +205,12 @@ def test_within_a_view_the_query_itself_is_left_out_unless_asked_for(exclude_sel
 def test_a_joint_query_is_the_sum_of_its_views():
     scores, y = projected(), label_sets()
     table = evaluate_retrieval(
-        scores, y, metrics=["map@5", "mr"], directions=[(("image", "sound"), "text")]
+        scores, y, measures=["map@5", "mr"], directions=[(("image", "sound"), "text")]
     )
     summed = {"both": scores["image"] + scores["sound"], "text": scores["text"]}
-    expected = evaluate_retrieval(summed, y, metrics=["map@5", "mr"], directions=[("both", "text")])
+    expected = evaluate_retrieval(
+        summed, y, measures=["map@5", "mr"], directions=[("both", "text")]
+    )
     assert table["image+sound", "text"] == expected["both", "text"]
 
 
@@ -236,33 +238,33 @@ def test_the_order_of_objects_does_not_matter():
     scores, y = projected(names=("image", "text")), label_sets()
     order = np.random.default_rng(5).permutation(40)
     shuffled = {name: block[order] for name, block in scores.items()}
-    expected = evaluate_retrieval(scores, y, metrics=ALL_METRICS).mean()
-    actual = evaluate_retrieval(shuffled, y[order], metrics=ALL_METRICS).mean()
+    expected = evaluate_retrieval(scores, y, measures=ALL_MEASURES).mean()
+    actual = evaluate_retrieval(shuffled, y[order], measures=ALL_MEASURES).mean()
     assert_allclose(list(actual.values()), list(expected.values()), rtol=1e-12)
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "inner"])
-def test_other_metrics_order_as_they_say(metric):
+@pytest.mark.parametrize("similarity", ["euclidean", "inner"])
+def test_other_similarities_order_as_they_say(similarity):
     scores = projected(names=("image", "text"))
     a, b = scores["image"], scores["text"]
-    matrix = a @ b.T if metric == "inner" else -np.linalg.norm(a[:, None] - b, axis=2)
+    matrix = a @ b.T if similarity == "inner" else -np.linalg.norm(a[:, None] - b, axis=2)
     expected = measures.mean_rank(measures.relevant_ranks(matrix, np.eye(40, dtype=bool)))
-    table = evaluate_retrieval(scores, metrics="mean_rank", metric=metric)
+    table = evaluate_retrieval(scores, measures="mean_rank", similarity=similarity)
     assert table["image", "text"]["mean_rank"] == expected
 
 
 def test_queries_without_relevant_items_can_be_skipped():
     scores, y = projected(names=("image", "text")), label_sets()
     y[:10] = False
-    zero = evaluate_retrieval(scores, y, metrics="map")["image", "text"]["map"]
-    skip = evaluate_retrieval(scores, y, metrics="map", no_relevant="skip")["image", "text"]["map"]
+    zero = evaluate_retrieval(scores, y, measures="map")["image", "text"]["map"]
+    skip = evaluate_retrieval(scores, y, measures="map", no_relevant="skip")["image", "text"]["map"]
     assert_allclose(skip * y.any(axis=1).mean(), zero)
 
 
 def test_the_recall_curve_is_recall_at_every_cut_off():
     scores = projected()
     curves = recall_curve(scores, k=10)
-    table = evaluate_retrieval(scores, metrics=[f"r@{k}" for k in range(1, 11)])
+    table = evaluate_retrieval(scores, measures=[f"r@{k}" for k in range(1, 11)])
     for row in table:
         assert_allclose(curves[row.query, row.target], list(row.values.values()))
 
@@ -271,13 +273,13 @@ def test_the_recall_curve_is_recall_at_every_cut_off():
 
 
 def test_the_mean_is_over_directions():
-    table = evaluate_retrieval(projected(), label_sets(), metrics=["map@5", "r@1"])
+    table = evaluate_retrieval(projected(), label_sets(), measures=["map@5", "r@1"])
     for name, value in table.mean().items():
         assert_allclose(value, np.mean([row.values[name] for row in table]))
 
 
 def test_the_table_prints_aligned_and_says_what_its_numbers_are():
-    table = evaluate_retrieval(projected(), label_sets(), metrics=["map@5", "map", "r@1", "mr"])
+    table = evaluate_retrieval(projected(), label_sets(), measures=["map@5", "map", "r@1", "mr"])
     lines = str(table).splitlines()
     numbers = [line for line in lines if "->" not in line][: len(table) + 2]
     assert len({len(line) for line in numbers}) == 1
@@ -297,14 +299,14 @@ def test_the_table_prints_aligned_and_says_what_its_numbers_are():
 
 
 def test_the_html_table_holds_the_same_cells():
-    table = evaluate_retrieval({"a<b": np.eye(3), "c": np.eye(3)}, metrics="r@1")
+    table = evaluate_retrieval({"a<b": np.eye(3), "c": np.eye(3)}, measures="r@1")
     html = table._repr_html_()
     assert "<td>a&lt;b</td>" in html
     assert "<td>1.0000</td>" in html
 
 
 def test_the_frame_is_indexed_by_direction():
-    table = evaluate_retrieval(projected(), label_sets(), metrics=["map@5", "r@1"])
+    table = evaluate_retrieval(projected(), label_sets(), measures=["map@5", "r@1"])
     frame = table.to_frame()
     assert list(frame.columns) == ["map@5", "r@1"]
     assert frame.index.names == ["query", "target"]
@@ -313,7 +315,7 @@ def test_the_frame_is_indexed_by_direction():
 
 
 def test_a_missing_pandas_is_named(monkeypatch):
-    table = evaluate_retrieval(projected(), metrics="r@1")
+    table = evaluate_retrieval(projected(), measures="r@1")
     original = builtins.__import__
 
     def without_pandas(name, *args, **kwargs):
@@ -328,7 +330,7 @@ def test_a_missing_pandas_is_named(monkeypatch):
 
 def test_an_unknown_direction_names_the_known_ones():
     with pytest.raises(KeyError, match="no direction"):
-        evaluate_retrieval(projected(), metrics="r@1")["text", "video"]
+        evaluate_retrieval(projected(), measures="r@1")["text", "video"]
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -337,14 +339,14 @@ def test_an_unknown_direction_names_the_known_ones():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metrics": "ndcg"}, "Unknown measure 'ndcg'"),
-        ({"metrics": "r"}, "needs a cut-off"),
-        ({"metrics": "mrr@5"}, "takes no cut-off"),
-        ({"metrics": "map@0"}, "Unknown measure"),
-        ({"metrics": "map@5:average"}, "variant"),
-        ({"metrics": "mrr:hits"}, "variant"),
-        ({"metrics": []}, "at least one measure"),
-        ({"metric": "manhattan"}, "metric"),
+        ({"measures": "ndcg"}, "Unknown measure 'ndcg'"),
+        ({"measures": "r"}, "needs a cut-off"),
+        ({"measures": "mrr@5"}, "takes no cut-off"),
+        ({"measures": "map@0"}, "Unknown measure"),
+        ({"measures": "map@5:average"}, "variant"),
+        ({"measures": "mrr:hits"}, "variant"),
+        ({"measures": []}, "at least one measure"),
+        ({"similarity": "manhattan"}, "similarity"),
         ({"relevance": "objects"}, "relevance"),
         ({"relevance": "labels"}, "needs labels"),
         ({"directions": "both"}, "directions"),

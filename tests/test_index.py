@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from mvcca import CCA, MVCCA, PerView, Views, config_context
 from mvcca.retrieval import RetrievalIndex, top_k
 
-METRICS = ("cosine", "euclidean", "inner")
+SIMILARITIES = ("cosine", "euclidean", "inner")
 needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="needs faiss")
 FAISS = pytest.param("faiss", marks=needs_faiss)
 
@@ -47,14 +47,14 @@ class Identity:
 
 
 def exact(gallery):
-    return RetrievalIndex(Identity(), metric="inner").add(gallery)
+    return RetrievalIndex(Identity(), similarity="inner").add(gallery)
 
 
 @pytest.mark.parametrize("backend", ["exact", FAISS])
-@pytest.mark.parametrize("metric", METRICS)
-def test_any_view_finds_any_other(model, metric, backend):
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_any_view_finds_any_other(model, similarity, backend):
     gallery, queries = objects(), objects(7, seed=2)
-    index = RetrievalIndex(model, metric, backend).add(gallery)
+    index = RetrievalIndex(model, similarity, backend).add(gallery)
     for query in gallery:
         for target in gallery:
             scores, ids = index.search({query: queries[query]}, target=target, k=5)
@@ -62,7 +62,7 @@ def test_any_view_finds_any_other(model, metric, backend):
                 model.transform({query: queries[query]})[query],
                 model.transform({target: gallery[target]})[target],
                 5,
-                metric,
+                similarity,
             )
             assert_array_equal(ids, expected[1])
             assert_allclose(scores, expected[0], rtol=1e-9, atol=1e-12)
@@ -166,17 +166,17 @@ def test_what_is_passed_is_copied():
     assert index.search({"a": np.eye(3)}, k=1)[0].ravel().tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_any_cut_of_a_gallery_answers_as_a_gallery_in_one_piece(metric, dtype):
+def test_any_cut_of_a_gallery_answers_as_a_gallery_in_one_piece(similarity, dtype):
     rng = np.random.default_rng(0)
     rows = (rng.normal(size=(20_000, 5)) + 30).astype(dtype)
     rows[0] = 1e3  # a first row unlike the others
     queries = rows[::2000] + dtype(0.01)
-    expected = top_k(queries, rows, 6, metric)
+    expected = top_k(queries, rows, 6, similarity)
     with config_context(block_rows=3000):  # `add` projects by blocks
-        in_blocks = RetrievalIndex(Identity(), metric).add({"a": rows})
-    index = RetrievalIndex(Identity(), metric)
+        in_blocks = RetrievalIndex(Identity(), similarity).add({"a": rows})
+    index = RetrievalIndex(Identity(), similarity)
     for part in np.split(rows, [1, 2, 40, 41, 8191, 8193, 9000]):
         index.add({"a": part})
     loaded = pickle.loads(pickle.dumps(index))
@@ -224,7 +224,7 @@ def test_rows_of_both_precisions_are_held_and_found():
 def test_ids_of_growing_length_and_in_any_order_are_kept():
     rng = np.random.default_rng(0)
     numbers = rng.permutation(3000)
-    index = RetrievalIndex(Identity(), metric="euclidean")
+    index = RetrievalIndex(Identity(), similarity="euclidean")
     for part in np.split(numbers, np.sort(rng.integers(0, 3000, 40))):
         index.add({"a": part[:, None].astype(float)}, ids=[f"id {n}" for n in part] or part)
     _, ids = index.search({"a": numbers[:, None].astype(float)}, k=1)
@@ -250,8 +250,10 @@ def in_threads(*functions):
 
 @pytest.mark.parametrize("target", ["a", None])
 @pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
-@pytest.mark.parametrize("metric", METRICS)
-def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(metric, backend, target):
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(
+    similarity, backend, target
+):
     rng = np.random.default_rng(0)
     n_states, n_rows, k = 40, 300, 25  # which passes the end of a chunk
     # Every state has better answers than the one before: nearer ones, or longer ones.
@@ -259,18 +261,18 @@ def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(metri
         {name: length + spread * rng.normal(size=(n_rows, 4)) for name in "ab"}
         for spread, length in zip(
             np.linspace(2, 0.1, n_states),
-            np.linspace(1, 20 if metric == "inner" else 1, n_states),
+            np.linspace(1, 20 if similarity == "inner" else 1, n_states),
             strict=True,
         )
     ]
     query = {"a": np.ones((2, 4))}
-    alone, states = RetrievalIndex(Identity(), metric, backend), {}
+    alone, states = RetrievalIndex(Identity(), similarity, backend), {}
     for number, part in enumerate(parts):
         scores, ids = alone.add(part).search(query, target, k)
         states[ids.tobytes()] = number, scores
     assert len(states) > n_states / 2
 
-    index = RetrievalIndex(Identity(), metric, backend).add(parts[0])
+    index = RetrievalIndex(Identity(), similarity, backend).add(parts[0])
     done = threading.Event()
 
     def add():
@@ -299,7 +301,7 @@ def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(metri
 
 
 def test_rows_added_by_several_threads_are_all_there():
-    index = RetrievalIndex(Identity(), metric="euclidean").add({"a": np.zeros((1, 1))})
+    index = RetrievalIndex(Identity(), similarity="euclidean").add({"a": np.zeros((1, 1))})
 
     def adder(first):
         def add():
@@ -320,12 +322,12 @@ def test_rows_added_by_several_threads_are_all_there():
 
 @needs_faiss
 @pytest.mark.parametrize("description", ["Flat", "HNSW16", "IVF8,Flat"])
-@pytest.mark.parametrize("metric", METRICS)
-def test_faiss_finds_most_of_what_exact_search_finds(metric, description):
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_faiss_finds_most_of_what_exact_search_finds(similarity, description):
     rng = np.random.default_rng(0)
     gallery, queries = {"a": rng.normal(size=(400, 8))}, {"a": rng.normal(size=(20, 8))}
-    expected = RetrievalIndex(Identity(), metric).add(gallery).search(queries, k=10)
-    index = RetrievalIndex(Identity(), metric, f"faiss:{description}").add(gallery)
+    expected = RetrievalIndex(Identity(), similarity).add(gallery).search(queries, k=10)
+    index = RetrievalIndex(Identity(), similarity, f"faiss:{description}").add(gallery)
     scores, ids = index.search(queries, k=10)
     recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, expected[1], strict=True)])
     assert recall >= (0.2 if description.startswith("IVF") else 0.9)
@@ -417,7 +419,7 @@ def test_a_gallery_that_is_refused_leaves_the_index_as_it_was():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "x"}, "metric"),
+        ({"similarity": "x"}, "similarity"),
         ({"backend": "x"}, "backend"),
         ({"backend": "exact:x"}, "backend"),
     ],
@@ -427,14 +429,14 @@ def test_unknown_choices_are_refused(arguments, message):
         RetrievalIndex(Identity(), **arguments)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean", "inner"])
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean", "inner"])
 @pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e25, 1e60])
-def test_faiss_finds_neighbours_beyond_the_range_of_float32(metric, scale):
+def test_faiss_finds_neighbours_beyond_the_range_of_float32(similarity, scale):
     pytest.importorskip("faiss", reason="needs mvcca[index]")
     rng = np.random.default_rng(0)
     X, Q = scale * rng.standard_normal((500, 6)), scale * rng.standard_normal((40, 6))
     exact, approximate = (
-        RetrievalIndex(Identity(), metric=metric, backend=backend).add({"image": X})
+        RetrievalIndex(Identity(), similarity=similarity, backend=backend).add({"image": X})
         for backend in ("exact", "faiss")
     )
     expected = exact.search({"image": Q}, "image", k=5)[1]
@@ -445,6 +447,6 @@ def test_faiss_finds_neighbours_beyond_the_range_of_float32(metric, scale):
 def test_a_query_that_faiss_cannot_tell_in_float32_is_refused():
     pytest.importorskip("faiss", reason="needs mvcca[index]")
     X = np.random.default_rng(0).standard_normal((500, 6))
-    index = RetrievalIndex(Identity(), metric="euclidean", backend="faiss").add({"image": X})
+    index = RetrievalIndex(Identity(), similarity="euclidean", backend="faiss").add({"image": X})
     with pytest.raises(ValueError, match=r"A query is .* as large as the gallery.*backend='exact'"):
         index.search({"image": 1e30 * X[:3]}, "image", k=5)

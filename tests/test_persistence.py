@@ -334,11 +334,11 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean", "inner"])
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean", "inner"])
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
-def test_an_index_answers_as_before_and_can_be_added_to(metric, ids, path):
+def test_an_index_answers_as_before_and_can_be_added_to(similarity, ids, path):
     blocks = blocks_for(CCA())
-    index = RetrievalIndex(fitted(CCA()), metric).add(blocks, ids[0])
+    index = RetrievalIndex(fitted(CCA()), similarity).add(blocks, ids[0])
     back = there_and_back(index, path)
     assert_same_answers(back, index, blocks)
     for each in (index, back):
@@ -527,7 +527,9 @@ HOSTILE = {
         t_=node("Views", blocks={"is": "dict", "items": {"a": array("few")}}, seen=array("seen")),
     ),
     "neighbours of nothing": node("NCCA", t_=node("NearestNeighbors", rows=array("data"))),
-    "an index of no metric": node("RetrievalIndex", estimator=None, metric="x", backend="exact"),
+    "an index of no known similarity": node(
+        "RetrievalIndex", estimator=None, similarity="x", backend="exact"
+    ),
     "no kind": {"parts": {}},
     "a kind that is a list": {"is": [], "parts": {}},
     "parts that are a list": {"is": "CCA", "parts": []},

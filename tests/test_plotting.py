@@ -245,7 +245,7 @@ def test_the_plane_is_that_of_the_principal_components_of_all_views_together(cca
 
 def test_euclidean_keeps_the_length_of_rows(cca, views):
     scores = cca.transform(views)
-    ax = EmbeddingDisplay.from_scores(scores, metric="euclidean").ax_
+    ax = EmbeddingDisplay.from_scores(scores, similarity="euclidean").ax_
     drawn = np.concatenate([np.asarray(part.get_offsets()) for part in scatters(ax)])
     expected = PCA(2).fit_transform(np.concatenate([scores["view0"], scores["view1"]]))
     np.testing.assert_allclose(np.abs(drawn), np.abs(expected), atol=1e-8)
@@ -310,7 +310,7 @@ def test_neighbours_of_tsne_are_of_the_same_cluster():
     [
         ({"a": np.eye(3)[:, :1]}, {}, "at least 2 components, got 1"),
         ({"a": np.eye(3)}, {"method": "umap"}, "'pca' or 'tsne', got 'umap'"),
-        ({"a": np.eye(3)}, {"metric": "inner"}, "'cosine' or 'euclidean', got 'inner'"),
+        ({"a": np.eye(3)}, {"similarity": "inner"}, "'cosine' or 'euclidean', got 'inner'"),
         ({"a": np.eye(3)}, {"y": [[0.5, 1.5]] * 3}, "got real label vectors"),
     ],
 )

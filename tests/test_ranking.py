@@ -32,7 +32,7 @@ from mvcca.retrieval import (
     top_k,
 )
 
-METRICS = ("cosine", "euclidean", "inner")
+SIMILARITIES = ("cosine", "euclidean", "inner")
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def grid_rows(n, seed=0):
     return np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float)
 
 
-def whole_matrix(queries, gallery, metric):
-    if metric == "inner":
+def whole_matrix(queries, gallery, similarity):
+    if similarity == "inner":
         return queries @ gallery.T
-    if metric == "euclidean":
+    if similarity == "euclidean":
         return -cdist(queries, gallery)
     return 1 - cdist(queries, gallery, "cosine")
 
@@ -67,25 +67,25 @@ def label_sets(n, seed=0):
 
 
 @pytest.mark.parametrize("k", [1, 4, 5, 9, 250])  # above a 64th of the gallery it takes whole rows
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.usefixtures("small_tiles")
-def test_top_k_is_the_head_of_the_sorted_matrix(metric, k):
+def test_top_k_is_the_head_of_the_sorted_matrix(similarity, k):
     queries, gallery = rows(23), rows(300, seed=1)
-    matrix = whole_matrix(queries, gallery, metric)
+    matrix = whole_matrix(queries, gallery, similarity)
     expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
-    scores, indices = top_k(queries, gallery, k, metric)
+    scores, indices = top_k(queries, gallery, k, similarity)
     assert_array_equal(indices, expected)
     assert_allclose(scores, np.take_along_axis(matrix, expected, axis=1), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 6, 60, 160])
-@pytest.mark.parametrize("metric", ["inner", "euclidean"])
+@pytest.mark.parametrize("similarity", ["inner", "euclidean"])
 @pytest.mark.usefixtures("small_tiles")
-def test_of_equal_scores_the_lowest_index_comes_first(metric, k):
+def test_of_equal_scores_the_lowest_index_comes_first(similarity, k):
     queries, gallery = grid_rows(20), grid_rows(160, seed=1)
-    matrix = whole_matrix(queries, gallery, metric)
+    matrix = whole_matrix(queries, gallery, similarity)
     expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
-    assert_array_equal(top_k(queries, gallery, k, metric)[1], expected)
+    assert_array_equal(top_k(queries, gallery, k, similarity)[1], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -105,14 +105,14 @@ def test_merging_tiles_is_sorting_whole_rows(k, width, dtype):
 
 
 @pytest.mark.parametrize("k", [2, 3, 40, 149])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.usefixtures("small_tiles")
-def test_queries_that_exclude_themselves_find_all_others(metric, k):
+def test_queries_that_exclude_themselves_find_all_others(similarity, k):
     gallery = rows(150)
-    matrix = whole_matrix(gallery, gallery, metric)
+    matrix = whole_matrix(gallery, gallery, similarity)
     np.fill_diagonal(matrix, -np.inf)
     expected = np.argsort(-matrix, axis=1, kind="stable")[:, :k]
-    assert_array_equal(top_k(gallery, gallery, k, metric, exclude_self=True)[1], expected)
+    assert_array_equal(top_k(gallery, gallery, k, similarity, exclude_self=True)[1], expected)
 
 
 def test_a_zero_row_has_cosine_zero_with_everything():
@@ -123,14 +123,14 @@ def test_a_zero_row_has_cosine_zero_with_everything():
     assert indices.tolist() == [[0, 1, 2], [2, 1, 0]]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_scores_have_the_precision_of_the_gallery(metric):
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_scores_have_the_precision_of_the_gallery(similarity):
     queries, gallery = rows(5), rows(20, seed=1)
-    exact = top_k(queries, gallery, 4, metric)
-    single = top_k(queries, gallery.astype(np.float32), 4, metric)
+    exact = top_k(queries, gallery, 4, similarity)
+    single = top_k(queries, gallery.astype(np.float32), 4, similarity)
     assert exact[0].dtype == np.float64
     assert single[0].dtype == np.float32
-    assert top_k(queries.astype(np.float32), gallery, 4, metric)[0].dtype == np.float64
+    assert top_k(queries.astype(np.float32), gallery, 4, similarity)[0].dtype == np.float64
     assert_array_equal(single[1], exact[1])
     assert_allclose(single[0], exact[0], rtol=1e-5)
 
@@ -163,26 +163,26 @@ def test_any_numbers_in_any_layout_are_searched(dtype):
 def test_inputs_are_not_written_to():
     queries, gallery = rows(5), rows(20, seed=1)
     before = queries.copy(), gallery.copy()
-    for metric in METRICS:
-        top_k(queries, gallery, 3, metric)
-        ranks(queries, gallery, metric=metric)
+    for similarity in SIMILARITIES:
+        top_k(queries, gallery, 3, similarity)
+        ranks(queries, gallery, similarity=similarity)
     assert_array_equal(queries, before[0])
     assert_array_equal(gallery, before[1])
 
 
 @pytest.mark.parametrize("k", [4, 90])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.usefixtures("small_tiles")
-def test_results_are_the_same_bit_for_bit_for_any_number_of_threads(metric, k):
+def test_results_are_the_same_bit_for_bit_for_any_number_of_threads(similarity, k):
     queries, gallery = rows(100, dtype=np.float32), rows(100, seed=1, dtype=np.float32)
     relevance = by_labels(label_sets(100), label_sets(100, seed=1))
 
     def everything():
         return [
-            *top_k(queries, gallery, k, metric),
-            ranks(queries, gallery, metric=metric),
-            ranks(queries, gallery, relevance, metric=metric),
-            average_precision(queries, gallery, relevance, metric=metric),
+            *top_k(queries, gallery, k, similarity),
+            ranks(queries, gallery, similarity=similarity),
+            ranks(queries, gallery, relevance, similarity=similarity),
+            average_precision(queries, gallery, relevance, similarity=similarity),
         ]
 
     results = []
@@ -239,29 +239,29 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
 
 @pytest.mark.parametrize("ties", ["average", "optimistic", "pessimistic"])
-@pytest.mark.parametrize("metric", METRICS)
-def test_ranks_of_pairs_are_those_of_the_whole_matrix(metric, ties):
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_ranks_of_pairs_are_those_of_the_whole_matrix(similarity, ties):
     queries, gallery = rows(60), rows(60, seed=1)
     expected = measures.relevant_ranks(
-        whole_matrix(queries, gallery, metric), np.eye(60, dtype=bool), ties
+        whole_matrix(queries, gallery, similarity), np.eye(60, dtype=bool), ties
     )
     with config_context(block_rows=7):
-        assert_array_equal(ranks(queries, gallery, metric=metric, ties=ties), expected)
+        assert_array_equal(ranks(queries, gallery, similarity=similarity, ties=ties), expected)
 
 
 @pytest.mark.parametrize("ties", ["average", "optimistic", "pessimistic"])
 def test_equal_scores_cost_what_the_whole_matrix_says(ties):
     queries, gallery = grid_rows(40), grid_rows(40, seed=1)
     expected = measures.relevant_ranks(queries @ gallery.T, np.eye(40, dtype=bool), ties)
-    assert_array_equal(ranks(queries, gallery, metric="inner", ties=ties), expected)
+    assert_array_equal(ranks(queries, gallery, similarity="inner", ties=ties), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_collapsed_model_is_ranked_at_the_middle(dtype):
     same = np.tile(rows(1, dtype=dtype), (333, 1))
-    for metric in METRICS:
-        assert (ranks(same, same, metric=metric) == 167).all()
-        assert_array_equal(top_k(same, same, 5, metric)[1], np.tile(np.arange(5), (333, 1)))
+    for similarity in SIMILARITIES:
+        assert (ranks(same, same, similarity=similarity) == 167).all()
+        assert_array_equal(top_k(same, same, 5, similarity)[1], np.tile(np.arange(5), (333, 1)))
 
 
 def test_several_gallery_rows_per_query_are_ranked_by_their_best():
@@ -284,10 +284,10 @@ def test_several_queries_per_gallery_row_share_it():
 def test_an_orthogonal_map_does_not_change_ranks():
     queries, gallery = rows(40), rows(40, seed=1)
     rotation = np.linalg.qr(rows(4, seed=2))[0]
-    for metric in METRICS:
+    for similarity in SIMILARITIES:
         assert_array_equal(
-            ranks(queries @ rotation, gallery @ rotation, metric=metric),
-            ranks(queries, gallery, metric=metric),
+            ranks(queries @ rotation, gallery @ rotation, similarity=similarity),
+            ranks(queries, gallery, similarity=similarity),
         )
 
 
@@ -407,7 +407,7 @@ def test_score_blocks_cover_the_matrix():
         (lambda: top_k(rows(2), rows(0), 1), ValueError, "gallery is empty"),
         (lambda: top_k(rows(2, 3), rows(3), 1), ValueError, "3 components, the gallery has 4"),
         (lambda: top_k(rows(2)[0], rows(3), 1), ValueError, r"reshape\(1, -1\)"),
-        (lambda: top_k(rows(2), rows(3), 1, "manhattan"), ValueError, "metric"),
+        (lambda: top_k(rows(2), rows(3), 1, "manhattan"), ValueError, "similarity"),
         (lambda: top_k(rows(2) + 1j, rows(3), 1), ValueError, "real numbers"),
         (lambda: top_k(csr_array(rows(2)), rows(3), 1), TypeError, "dense"),
         (lambda: top_k(rows(2) * 1e200, rows(3) * 1e200, 1, "inner"), ValueError, "overflow"),
@@ -480,9 +480,9 @@ def test_relevance_may_be_a_matrix(form, k):
     relevant = given < 0.1
     matrix = relevant.astype(float) if form is float else form(relevant)
     scores = queries @ gallery.T
-    found = ranks(queries, gallery, matrix, metric="inner")
+    found = ranks(queries, gallery, matrix, similarity="inner")
     np.testing.assert_array_equal(found, measures.relevant_ranks(scores, relevant))
-    found = average_precision(queries, gallery, matrix, k=k, metric="inner")
+    found = average_precision(queries, gallery, matrix, k=k, similarity="inner")
     np.testing.assert_allclose(found, measures.average_precision(scores, relevant, k=k))
 
 

@@ -26,7 +26,7 @@ def test_cca_on_wikipedia_reaches_the_measured_precision():
     with pytest.warns(UserWarning, match="'sift' is close to collinear for float32 rows"):
         model = CCA(7).fit(data.train.views)  # of histograms, which add up to 1
     table = evaluate_retrieval(
-        model.transform(data.test.views), data.test.labels, metrics=["map:relevant"]
+        model.transform(data.test.views), data.test.labels, measures=["map:relevant"]
     )
     found = [table["sift", "lda"]["map:relevant"], table["lda", "sift"]["map:relevant"]]
     np.testing.assert_allclose(found, [0.246, 0.201], atol=0.01)
@@ -39,7 +39,7 @@ def test_cca_on_two_captions_reaches_the_measured_recall():
     words = PerView(make_pipeline(TfidfTransformer(), TruncatedSVD(200, random_state=0)))
     model = make_pipeline(words, CCA(50)).fit(data.train.views.select(names))
     table = evaluate_retrieval(
-        model.transform(data.test.views.select(names)), metrics=["r@1", "r@10"]
+        model.transform(data.test.views.select(names)), measures=["r@1", "r@10"]
     )
     assert table.mean()["r@1"] == pytest.approx(0.188, abs=0.02)
     assert table.mean()["r@10"] == pytest.approx(0.562, abs=0.02)
@@ -80,7 +80,7 @@ def test_shuffling_a_view_with_its_labels_moves_no_figure(load, method):
     figures = []
     for views, given in ((train, y), (Views.unpaired(blocks), labels)):
         scores = method.fit(views, given).transform(test)
-        table = evaluate_retrieval(scores, y_test, metrics=["map", "r@10"])
+        table = evaluate_retrieval(scores, y_test, measures=["map", "r@10"])
         figures.append(list(table.mean().values()))
     np.testing.assert_allclose(figures[0], figures[1], atol=1e-5)
     prevalence = (y_test @ y_test.T > 0).mean()  # what ranking at random would find

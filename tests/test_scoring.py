@@ -47,24 +47,24 @@ def classes(n=90):
 def test_the_score_is_the_mean_over_directions():
     X, y = views(names=("image", "text", "sound")), classes()
     model = MVCCA(2).fit(X)
-    for metric in ("map@50", "map:hits", "r@1", "mrr:pessimistic"):
-        expected = evaluate_retrieval(model.transform(X), y, metrics=metric).mean()[metric]
-        assert retrieval_scorer(metric)(model, X, y) == expected
-        assert retrieval_scorer(metric)(model, Views(X), y) == expected
+    for measure in ("map@50", "map:hits", "r@1", "mrr:pessimistic"):
+        expected = evaluate_retrieval(model.transform(X), y, measures=measure).mean()[measure]
+        assert retrieval_scorer(measure)(model, X, y) == expected
+        assert retrieval_scorer(measure)(model, Views(X), y) == expected
 
 
-@pytest.mark.parametrize("metric", ["mr", "mean_rank:optimistic"])
-def test_ranks_are_negated(metric):
+@pytest.mark.parametrize("measure", ["mr", "mean_rank:optimistic"])
+def test_ranks_are_negated(measure):
     X = views()
     model = MVCCA(2).fit(X)
-    expected = evaluate_retrieval(model.transform(X), metrics=metric).mean()[metric]
-    assert retrieval_scorer(metric)(model, X) == -expected
+    expected = evaluate_retrieval(model.transform(X), measures=measure).mean()[measure]
+    assert retrieval_scorer(measure)(model, X) == -expected
 
 
 def test_a_direction_can_be_chosen():
     X, y = views(names=("image", "text", "sound")), classes()
     model = MVCCA(2).fit(X)
-    table = evaluate_retrieval(model.transform(X), y, metrics="map", directions="all")
+    table = evaluate_retrieval(model.transform(X), y, measures="map", directions="all")
 
     def value(query, target):
         return table[query, target]["map"]
@@ -82,7 +82,7 @@ def test_other_similarities_and_relevances_are_passed_on():
     X, y = views(), classes()
     model = MVCCA(2).fit(X)
     expected = evaluate_retrieval(
-        model.transform(X), y, metrics="mrr", metric="euclidean", relevance="labels"
+        model.transform(X), y, measures="mrr", similarity="euclidean", relevance="labels"
     ).mean()["mrr"]
     scorer = retrieval_scorer("mrr", relevance="labels", similarity="euclidean")
     assert scorer(model, X, y) == expected
@@ -109,16 +109,16 @@ def fitted(cls, X, y):
 def test_every_ranking_goes_by_the_similarity_that_the_estimator_declares(cls):
     X, y = Views(views()), classes()
     model = fitted(cls, X, y)
-    method, metric = SIMILARITIES.get(cls, ("transform", "cosine"))
+    method, similarity = SIMILARITIES.get(cls, ("transform", "cosine"))
     rows = getattr(model, method)(X)
-    table = evaluate_retrieval(rows, y, metrics=["map@10", "mrr"], metric=metric)
+    table = evaluate_retrieval(rows, y, measures=["map@10", "mrr"], similarity=similarity)
     assert (
-        evaluate_retrieval(X, y, metrics=["map@10", "mrr"], estimator=model).mean() == table.mean()
+        evaluate_retrieval(X, y, measures=["map@10", "mrr"], estimator=model).mean() == table.mean()
     )
     assert retrieval_scorer("map@10")(model, X, y) == table.mean()["map@10"]
-    curve = recall_curve(rows, k=5, metric=metric)["image", "text"]
+    curve = recall_curve(rows, k=5, similarity=similarity)["image", "text"]
     np.testing.assert_array_equal(recall_curve(X, k=5, estimator=model)["image", "text"], curve)
-    expected = top_k(rows["image"], rows["text"], 5, metric)
+    expected = top_k(rows["image"], rows["text"], 5, similarity)
     found = RetrievalIndex(model).add(X).search({"image": X["image"]}, "text", 5)
     np.testing.assert_array_equal(found[1], expected[1])
     np.testing.assert_allclose(found[0], expected[0])
@@ -129,9 +129,9 @@ def test_pipelines_and_searches_rank_as_their_last_step_does(cls):
     X, y = Views(views()), classes()
     scale = PerView(StandardScaler()).fit(X)
     model = fitted(cls, scale.transform(X), y)
-    method, metric = SIMILARITIES[cls]
+    method, similarity = SIMILARITIES[cls]
     rows = getattr(model, method)(scale.transform(X))
-    expected = evaluate_retrieval(rows, y, metrics="map", metric=metric).mean()["map"]
+    expected = evaluate_retrieval(rows, y, measures="map", similarity=similarity).mean()["map"]
     pipeline = make_pipeline(PerView(StandardScaler()), "passthrough", clone(model)).fit(X, y)
     assert retrieval_scorer("map")(pipeline, X, y) == expected
     search = GridSearchCV(pipeline, {}, scoring=retrieval_scorer("map"), cv=3).fit(X, y)
@@ -141,10 +141,10 @@ def test_pipelines_and_searches_rank_as_their_last_step_does(cls):
 def test_a_metric_that_is_named_compares_the_projections():
     X, y = Views(views()), classes()
     model = JRL(n_neighbors=10).fit(X, y)
-    expected = evaluate_retrieval(model.transform(X), y, metrics="map", metric="cosine").mean()
-    table = evaluate_retrieval(X, y, metrics="map", metric="cosine", estimator=model)
+    expected = evaluate_retrieval(model.transform(X), y, measures="map", similarity="cosine").mean()
+    table = evaluate_retrieval(X, y, measures="map", similarity="cosine", estimator=model)
     assert table.mean() == expected
-    assert table.mean() != evaluate_retrieval(X, y, metrics="map", estimator=model).mean()
+    assert table.mean() != evaluate_retrieval(X, y, measures="map", estimator=model).mean()
     assert retrieval_scorer("map", similarity="cosine")(model, X, y) == expected["map"]
 
 
@@ -173,7 +173,7 @@ def test_unpaired_lists_are_scored_by_their_labels():
     expected = evaluate_retrieval(
         model.transform(Views.unpaired(blocks)),
         dict(zip(("view0", "view1"), labels, strict=True)),
-        metrics="map",
+        measures="map",
     ).mean()["map"]
     assert retrieval_scorer("map")(model, blocks, labels) == expected
 
@@ -183,7 +183,7 @@ def test_two_lone_matrices_are_two_views(estimator):
     X, Y = views().values()
     model = clone(estimator).fit(X, Y)
     scores = dict(zip("ab", model.transform(X, Y), strict=True))
-    expected = evaluate_retrieval(scores, metrics="mrr").mean()["mrr"]
+    expected = evaluate_retrieval(scores, measures="mrr").mean()["mrr"]
     assert retrieval_scorer("mrr")(model, X, Y) == expected
     values = cross_val_score(clone(estimator), X, Y, scoring=retrieval_scorer("mrr"), cv=3)
     assert (values > 0.1).all()  # chance is 0.13 for one, and these have learned
@@ -193,7 +193,7 @@ def test_one_lone_matrix_is_searched_by_its_labels():
     X, y = views()["image"], classes()
     for model in (PCA(2).fit(X), MLCCA(2).fit(X, y)):
         expected = evaluate_retrieval(
-            {"X": model.transform(X)}, y, metrics="map", directions="within"
+            {"X": model.transform(X)}, y, measures="map", directions="within"
         ).mean()["map"]
         assert retrieval_scorer("map")(model, X, y) == expected
 
@@ -211,7 +211,7 @@ def test_cross_validation_scores_held_out_objects():
     actual = cross_val_score(MVCCA(2), X, y, scoring=retrieval_scorer("map@10"), cv=folds)
     for value, (train, test) in zip(actual, folds, strict=True):
         scores = MVCCA(2).fit(X[train]).transform(X[test])
-        expected = evaluate_retrieval(scores, y[test], metrics="map@10").mean()["map@10"]
+        expected = evaluate_retrieval(scores, y[test], measures="map@10").mean()["map@10"]
         assert value == expected
 
 
@@ -257,7 +257,7 @@ def test_a_scorer_survives_pickling_and_is_comparable():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "accuracy"}, "Unknown measure"),
+        ({"measure": "accuracy"}, "Unknown measure"),
         ({"similarity": "manhattan"}, "similarity"),
         ({"relevance": "all"}, "relevance"),
     ],

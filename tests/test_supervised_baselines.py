@@ -352,7 +352,7 @@ def test_propagated_labels_come_in_the_container_and_rank_by_class():
     assert isinstance(shares, Views)
     for _, block in shares.items():
         np.testing.assert_allclose(block.sum(axis=1), 1)
-    table = evaluate_retrieval(shares, y[90:], metrics="map", metric="inner")
+    table = evaluate_retrieval(shares, y[90:], measures="map", similarity="inner")
     assert min(row.values["map"] for row in table) > 0.95
 
 
@@ -467,7 +467,11 @@ def test_cmolrs_ranks_planted_classes_of_held_out_rows_by_the_inner_product(widt
     assert model.losses_[-1] < 0.5 * model.losses_[0]
     directions = "cross" if len(widths) > 1 else "within"
     table = evaluate_retrieval(
-        model.transform(views[120:]), y[120:], metrics="map", metric="inner", directions=directions
+        model.transform(views[120:]),
+        y[120:],
+        measures="map",
+        similarity="inner",
+        directions=directions,
     )
     assert min(row.values["map"] for row in table) > 0.95
 

@@ -63,4 +63,4 @@ plt.show()
 # As a search engine: a half is the query, and all 599 other halves are the gallery. ``r@k`` asks
 # for the very same image, ``map`` for the same digit.
 
-print(evaluate_retrieval(cca.transform(views_test), digits_test, metrics=["r@1", "r@10", "map"]))
+print(evaluate_retrieval(cca.transform(views_test), digits_test, measures=["r@1", "r@10", "map"]))

@@ -108,7 +108,7 @@ plt.show()
 # So a tone finds its picture among 600 that nothing has seen.
 
 for model in (linear, deep):
-    print(evaluate_retrieval(model.transform(test), metrics=["r@1", "r@10", "mr"]))
+    print(evaluate_retrieval(model.transform(test), measures=["r@1", "r@10", "mr"]))
 
 # %%
 # Three tones, and the pictures that fit them best. The spots are where they should be; whether they

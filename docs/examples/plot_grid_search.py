@@ -63,4 +63,4 @@ plt.show()
 # %%
 # The best pipeline was fitted again on all training rows; here it is on rows that nothing has seen.
 
-print(evaluate_retrieval(search.transform(views_test), metrics=["r@1", "r@10", "mr"]))
+print(evaluate_retrieval(search.transform(views_test), measures=["r@1", "r@10", "mr"]))

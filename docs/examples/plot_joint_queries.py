@@ -40,7 +40,7 @@ queries = [
 table = evaluate_retrieval(
     model.transform(views_test),
     digits,
-    metrics="map",
+    measures="map",
     directions=[(query, "bottom_right") for query in queries],
 )
 print(table)

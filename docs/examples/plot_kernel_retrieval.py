@@ -34,7 +34,7 @@ for title, projected in scores.items():
     found = []
     for size in sizes:
         first = {name: block[:, :size] for name, block in projected.items()}
-        found.append(evaluate_retrieval(first, labels, metrics="map").mean()["map"])
+        found.append(evaluate_retrieval(first, labels, measures="map").mean()["map"])
     ax.plot(sizes, found, marker="o", label=title)
     print(f"{title}: mAP {found[sizes.index(10)]:.2f} with 10 components")
 ax.set(xlabel="components", ylabel="mAP, mean of both directions", ylim=(0, 1))

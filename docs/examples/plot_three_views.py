@@ -36,7 +36,7 @@ for j, k in enumerate(n_components):
     model = MVCCA(k, reg=0.01).fit(three)
     for i, power in enumerate(powers):
         scores = model.set_params(power=power).transform(views_test)
-        precision[i, j] = evaluate_retrieval(scores, y_test, metrics="map").mean()["map"]
+        precision[i, j] = evaluate_retrieval(scores, y_test, measures="map").mean()["map"]
 
 # %%
 # Without weights, precision falls as soon as there are more components than the ten digits can tell

@@ -39,7 +39,7 @@ for model in models.values():
 
 def report(model):
     scores = model.transform(data.views[held_out])
-    return evaluate_retrieval(scores, data.labels[held_out], metrics="map").mean()["map"]
+    return evaluate_retrieval(scores, data.labels[held_out], measures="map").mean()["map"]
 
 
 for name, model in models.items():

@@ -45,7 +45,7 @@ def mean_average_precision(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said above
         scores = model.fit(views, y).transform(views_test)
-    return evaluate_retrieval(scores, y_test, metrics="map").mean()["map"]
+    return evaluate_retrieval(scores, y_test, measures="map").mean()["map"]
 
 
 ridges = np.logspace(-4, 3, 8)

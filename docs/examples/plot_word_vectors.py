@@ -64,7 +64,7 @@ plt.show()
 
 model = MVMLCCA(9, label_similarity="sqexp", sigma=0.2, within="sample", reg=0.01).fit(views, y)
 scores = model.transform(data.views[held_out])
-print(evaluate_retrieval(scores, data.labels[held_out], metrics=["map", "map@50"]))
+print(evaluate_retrieval(scores, data.labels[held_out], measures=["map", "map@50"]))
 
 # %%
 # With the words themselves as labels no row of one view is like any row of the other, and there is

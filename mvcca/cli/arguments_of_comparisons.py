@@ -32,7 +32,7 @@ _METHODS_HELP = (
 )
 _DATA_HELP = "\n".join(f"  {name:15s}{text}" for name, text in DATA.items())
 
-_METRICS_HELP = """measures of retrieval, separated by commas; the first one decides which is best
+_MEASURES_HELP = """measures of retrieval, separated by commas; the first one decides which is best
 (default: map@50,r@1,r@10,mrr):
   map, map@K      mean average precision, of the whole list or of its first K
   p@K, r@K        precision; share of queries with a right item in the first K
@@ -123,11 +123,11 @@ def _add_common(command: ArgumentParser, n_components: int | None, report: str |
         "--sigma", type=words.positive, metavar="S", help="its bandwidth (default: 1)"
     )
     command.add_argument(
-        "--metrics",
+        "--measures",
         type=words.names,
         default=("map@50", "r@1", "r@10", "mrr"),
         metavar="NAME,...",
-        help=_METRICS_HELP.replace("%", "%%"),
+        help=_MEASURES_HELP.replace("%", "%%"),
     )
     command.add_argument(
         "--relevance",

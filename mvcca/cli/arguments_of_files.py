@@ -49,7 +49,7 @@ Output, by the ending of the file:
   .csv, .parquet   a line per hit: query, rank (from 1), view (of several galleries), item, score
   .npz             items and scores, (queries, k), and views of several galleries
   .npy             items alone
-Scores are larger for better items; distances of --metric euclidean are negative."""
+Scores are larger for better items; distances of --similarity euclidean are negative."""
 
 
 def add_to_fit(fit: ArgumentParser) -> None:
@@ -153,7 +153,7 @@ def add_to_search(search: ArgumentParser) -> None:
         help="how many items to find for each query (default: 10)",
     )
     search.add_argument(
-        "--metric",
+        "--similarity",
         choices=("cosine", "euclidean", "inner"),
         help="similarity of the rows that `mvcca transform` gives (default: the one that the\n"
         "method declares; for most cosine)",

@@ -8,7 +8,7 @@ import numpy as np
 
 from mvcca.cli.case import Case
 from mvcca.retrieval import top_k
-from mvcca.retrieval.metrics import Metric
+from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
 
 __all__ = ["Example", "Item", "examples"]
@@ -46,7 +46,7 @@ class Example:
 
 
 def examples(
-    case: Case, rows_by_view: Views, metric: Metric, n_queries: int, n_items: int, seed: int
+    case: Case, rows_by_view: Views, similarity: Similarity, n_queries: int, n_items: int, seed: int
 ) -> list[Example]:
     """Search the second view with rows of the first, all with different labels if there are any.
 
@@ -55,7 +55,7 @@ def examples(
     case : Case
     rows_by_view : Views
         Held-out objects, as the method compares them.
-    metric : {"cosine", "euclidean", "inner"}
+    similarity : {"cosine", "euclidean", "inner"}
         How it compares them.
     n_queries, n_items : int
         How many queries, and how many items for each, as far as there are as many.
@@ -71,7 +71,7 @@ def examples(
     texts = case.label_texts or [""] * len(case.test)
     rows = _varied([texts[i] for i in queries], n_queries, seed)
     n_items = min(n_items, len(gallery))
-    _, found = top_k(rows_by_view[source][rows], rows_by_view[target], n_items, metric)
+    _, found = top_k(rows_by_view[source][rows], rows_by_view[target], n_items, similarity)
     shared = _shared_labels(case, queries[rows], gallery)
     return [
         Example(

@@ -61,7 +61,7 @@ def recall_curves(case: Case, outcomes: Sequence[Fitted], settings: Settings) ->
             outcome.ranked,
             case.relevance_vectors,
             k=50,
-            metric=outcome.ranking.metric,
+            similarity=outcome.ranking.similarity,
             relevance=settings.relevance,
         )
         mean = np.mean(list(by_direction.values()), axis=0)

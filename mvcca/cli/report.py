@@ -152,8 +152,8 @@ def _pictures(results: Results, settings: Settings) -> Iterator[str]:
 def _queries(results: Results, settings: Settings) -> Iterator[str]:
     case, best = results.case, results.best
     source, target, *_ = case.test.names
-    rows, metric = best.ranked, best.ranking.metric
-    found = examples(case, rows, metric, _N_QUERIES, _N_ITEMS, settings.seed)
+    rows, similarity = best.ranked, best.ranking.similarity
+    found = examples(case, rows, similarity, _N_QUERIES, _N_ITEMS, settings.seed)
     what = f"Queries in {source} and, best first, what {best.name} finds for them in {target}"
     yield page.heading(3, f"queries: {source} → {target}")
     if case.layout and has_pictures():

@@ -26,7 +26,7 @@ from mvcca.cli.progress import Progress
 from mvcca.retrieval import RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.measure import Measure
-from mvcca.retrieval.metrics import Metric
+from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
 
 __all__ = [
@@ -57,7 +57,7 @@ class Settings:
     regs : tuple of float or str
         Ridges. Of several, each method with a ridge takes the best on a fifth of the training
         objects; without any it is `REG`, and for networks as `mvcca.cli.networks` chooses.
-    metrics : tuple of str
+    measures : tuple of str
         Measures as `mvcca.retrieval.evaluate_retrieval` names them; the first one decides.
     relevance : {"pairs", "labels"} or None
         What makes an item relevant, if not each measure's own choice.
@@ -68,7 +68,7 @@ class Settings:
     methods: tuple[str, ...]
     options: dict[str, Any]
     regs: tuple[float | str, ...]
-    metrics: tuple[str, ...]
+    measures: tuple[str, ...]
     relevance: Any
     seed: int
 
@@ -129,7 +129,7 @@ Outcome = Fitted | Skipped
 
 def check_settings(settings: Settings) -> None:
     """Refuse unknown measures, and options that no chosen method has."""
-    for name in settings.metrics:
+    for name in settings.measures:
         try:
             Measure.parse(name)
         except ValueError as error:
@@ -205,7 +205,7 @@ def _run(
         train, test = estimator.transform(case.train), estimator.transform(case.test)
         ranking = Ranking.of(estimator)
         ranked = test if ranking.method == "transform" else ranking.project(case.test)
-        retrieval = _measure(ranked, ranking.metric, case.test_relevance, settings)
+        retrieval = _measure(ranked, ranking.similarity, case.test_relevance, settings)
     return Fitted(
         method.title,
         _learns_from(method, kind, case),
@@ -252,7 +252,7 @@ def _parameters(
                 method.fit(estimator, case.train[fit], y)
             ranking = Ranking.of(estimator)
             rows = ranking.project(case.train[held_out])
-            return _goodness(_measure(rows, ranking.metric, relevance, settings))
+            return _goodness(_measure(rows, ranking.similarity, relevance, settings))
 
         return {**parameters, "reg": max(settings.regs, key=goodness)}
     return {**parameters, **({"reg": settings.regs[0]} if settings.regs else {})}
@@ -266,11 +266,15 @@ def _warm_up(method: Method, estimator: Any, views: Views, y: Any) -> None:
 
 
 def _measure(
-    rows: Views, metric: Metric, relevance: Labels | None, settings: Settings
+    rows: Views, similarity: Similarity, relevance: Labels | None, settings: Settings
 ) -> RetrievalTable:
     labels = relevance.vectors if relevance is not None and relevance.are_sets else None
     return evaluate_retrieval(
-        rows, labels, metrics=settings.metrics, metric=metric, relevance=settings.relevance
+        rows,
+        labels,
+        measures=settings.measures,
+        similarity=similarity,
+        relevance=settings.relevance,
     )
 
 

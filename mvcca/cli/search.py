@@ -21,7 +21,7 @@ from mvcca.cli.terminal import printable
 from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 from mvcca.retrieval import top_k
 from mvcca.retrieval.declared import Ranking
-from mvcca.retrieval.metrics import Metric
+from mvcca.retrieval.similarity import Similarity
 from mvcca.statistics._accumulate import watched
 from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views
@@ -41,13 +41,13 @@ def run(options: Namespace) -> None:
         inputs = [Path(options.model), *files_of(options.galleries + options.queries)]
         output = writable(options.output, inputs)
     model = load_model(options.model)
-    ranking = Ranking.of(model, options.metric)
+    ranking = Ranking.of(model, options.similarity)
     with running(options):
         search = _Search(
             [Projection.open(ranking.project, name, file) for name, file in galleries.items()],
             [Projection.open(ranking.project, name, file) for name, file in queries.items()],
             options.k,
-            ranking.metric,
+            ranking.similarity,
         )
         search.check()
         if output is None:
@@ -65,7 +65,7 @@ class _Search:
     galleries: list[Projection]
     queries: list[Projection]
     k: int
-    metric: Metric
+    similarity: Similarity
 
     @property
     def n_queries(self) -> int:
@@ -95,7 +95,7 @@ class _Search:
 
         def find(rows: slice) -> tuple[int, np.ndarray, np.ndarray]:
             scores = np.sum([query.part(rows) for query in self.queries], axis=0)
-            return rows.start, *top_k(scores, gallery, self.k, self.metric)
+            return rows.start, *top_k(scores, gallery, self.k, self.similarity)
 
         return watched(map(find, slices), views, slices)
 

@@ -81,7 +81,7 @@ def _settings(options: Namespace, n_components: int) -> Settings:
         methods=options.methods,
         options={"n_components": n_components, "random_state": options.seed, **given},
         regs=tuple(options.reg or ()),
-        metrics=tuple(name.lower() for name in options.metrics),
+        measures=tuple(name.lower() for name in options.measures),
         relevance=options.relevance,
         seed=options.seed,
     )

@@ -153,7 +153,7 @@ def _measures(values: dict[str, float]) -> list[str]:
 def _right_items(case: Case, settings: Settings) -> str:
     """Which items are right for a query, by each measure."""
     names: dict[str, list[str]] = {}
-    for name in settings.metrics:
+    for name in settings.measures:
         right = case.right_item(Measure.parse(name).is_rank, settings.relevance)
         names.setdefault(right, []).append(pretty(name))
     return "right items: " + "; ".join(f"{what} ({', '.join(of)})" for what, of in names.items())

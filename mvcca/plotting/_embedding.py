@@ -79,7 +79,7 @@ class EmbeddingDisplay:
         y: Any = None,
         *,
         method: Literal["pca", "tsne"] = "pca",
-        metric: Literal["cosine", "euclidean"] = "cosine",
+        similarity: Literal["cosine", "euclidean"] = "cosine",
         lines: bool = False,
         random_state: Any = None,
         ax: Any = None,
@@ -95,7 +95,7 @@ class EmbeddingDisplay:
         method : {"pca", "tsne"}, default="pca"
             How to go from the shared space to the plane: the two directions of largest variance,
             or neighbours beside neighbours.
-        metric : {"cosine", "euclidean"}, default="cosine"
+        similarity : {"cosine", "euclidean"}, default="cosine"
             What nearness means; for "cosine", by which retrieval ranks, rows are scaled to length
             one first.
         lines : bool, default=False
@@ -116,9 +116,9 @@ class EmbeddingDisplay:
         """
         scores = as_views(scores).in_memory()
         blocks = {name: np.asarray(block, dtype=float) for name, block in scores.items()}
-        if metric not in ("cosine", "euclidean"):
-            raise ValueError(f"metric must be 'cosine' or 'euclidean', got {metric!r}.")
-        if metric == "cosine":
+        if similarity not in ("cosine", "euclidean"):
+            raise ValueError(f"similarity must be 'cosine' or 'euclidean', got {similarity!r}.")
+        if similarity == "cosine":
             blocks = {name: unit_rows(block) for name, block in blocks.items()}
         plane = _in_the_plane(np.concatenate(list(blocks.values())), method, random_state)
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]

@@ -69,8 +69,8 @@ class RecallCurveDisplay:
             Where to draw; new axes by default.
         **options
             Such as ``k=50`` or ``relevance="labels"``: as `mvcca.retrieval.recall_curve` takes
-            them. Each estimator is ranked by the similarity it declares, unless a `metric` is
-            given.
+            them. Each estimator is ranked by the similarity it declares, unless `similarity` names
+            another.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class RecallCurveDisplay:
         ax : matplotlib Axes, optional
             Where to draw; new axes by default.
         **options
-            Such as ``k=50``, ``metric="cosine"`` or ``relevance="labels"``: as
+            Such as ``k=50``, ``similarity="cosine"`` or ``relevance="labels"``: as
             `mvcca.retrieval.recall_curve` takes them.
 
         Returns

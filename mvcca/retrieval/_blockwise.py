@@ -18,8 +18,8 @@ from mvcca._threads import each
 from mvcca.config import block_slices, get_config
 from mvcca.measures import NoRelevant, Normalizer, Ties
 from mvcca.retrieval._on_device import lists_on_device
-from mvcca.retrieval.metrics import Gallery, padded
 from mvcca.retrieval.relevance import Relevance
+from mvcca.retrieval.similarity import Gallery, padded
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
 _ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
@@ -50,7 +50,7 @@ def _search_on_device(
 ) -> tuple[np.ndarray, np.ndarray]:
     found = []
     for rows, scores, items in lists_on_device(gallery, queries, k, exclude_self):
-        if gallery.metric == "euclidean":  # whose products only order, up to rounding
+        if gallery.similarity == "euclidean":  # whose products only order, up to rounding
             scores = gallery.reported(queries[rows], scores, items)
             scores, items = _ordered(scores, items)
         found.append((scores, items))

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from mvcca.retrieval._growing import Chunked, Places
-from mvcca.retrieval.metrics import (
+from mvcca.retrieval.similarity import (
     Gallery,
-    Metric,
+    Similarity,
     checked_rows,
     largest_norm,
     origin_near,
@@ -30,8 +30,8 @@ _SAMPLED_ROWS = 4096
 class Shelf:
     """The rows of one view, ready to be searched."""
 
-    metric: Metric
-    rows: Chunked = field(default_factory=Chunked)  # prepared for the metric
+    similarity: Similarity
+    rows: Chunked = field(default_factory=Chunked)  # prepared for the similarity
     ids: Chunked = field(default_factory=Chunked)
     objects: Chunked = field(default_factory=Chunked)  # numbers, equal for equal ids of any view
     places: Places = field(default_factory=Places)  # of the ids
@@ -45,14 +45,14 @@ class Shelf:
     @property
     def gallery(self) -> Gallery:
         """The rows as they are searched."""
-        return Gallery.of_prepared(self.rows, self.metric, self.origin, self.norm)
+        return Gallery.of_prepared(self.rows, self.similarity, self.origin, self.norm)
 
     def plus(self, rows: np.ndarray, ids: np.ndarray, objects: np.ndarray) -> Shelf:
         """These rows and others, which are finite and not prepared yet."""
         shelf = self
-        if self.metric == "euclidean" and self.origin is None:
+        if self.similarity == "euclidean" and self.origin is None:
             shelf = replace(self, origin=origin_near(rows), n_at_origin=len(rows))
-        shelf = shelf.plus_prepared(prepared(rows, self.metric, shelf.origin), ids, objects)
+        shelf = shelf.plus_prepared(prepared(rows, self.similarity, shelf.origin), ids, objects)
         if shelf.origin is not None and len(shelf) >= 2 * shelf.n_at_origin:
             return shelf._measured_from_nearby()
         return shelf
@@ -81,7 +81,7 @@ class Shelf:
             return shelf
         before, origin = self.origin, origin_near(sample + self.origin.astype(sample.dtype))
         back = (part[:, :-1] + before.astype(part.dtype) for part in self.rows.parts)
-        moved = [prepared(part, self.metric, origin) for part in back]
+        moved = [prepared(part, self.similarity, origin) for part in back]
         norm = max(largest_norm(part) for part in moved)
         return replace(shelf, rows=reduce(Chunked.plus, moved, Chunked()), origin=origin, norm=norm)
 
@@ -90,7 +90,7 @@ class Shelf:
 class Contents:
     """The shelves of all views, and how many objects are on them."""
 
-    metric: Metric
+    similarity: Similarity
     shelves: Mapping[str, Shelf] = field(default_factory=dict)
     n_objects: int = 0  # different ids
     n_added: int = 0  # objects, as they were passed
@@ -110,7 +110,7 @@ class Contents:
 
     def _shelf_for(self, name: str, ids: np.ndarray) -> tuple[Shelf, np.ndarray]:
         """A view's shelf, and the objects that ids stand for, which must be new to it."""
-        shelf = self.shelves.get(name, Shelf(self.metric))
+        shelf = self.shelves.get(name, Shelf(self.similarity))
         if len(shelf) and shelf.ids.dtype.kind != ids.dtype.kind:
             raise ValueError(f"ids of view {name!r} are {shelf.ids.dtype}, got {ids.dtype}.")
         values, counts = np.unique(ids, return_counts=True)
@@ -165,9 +165,9 @@ class Contents:
         return {"shelves": shelves, "n_added": self.n_added}
 
     @classmethod
-    def of_state(cls, metric: Metric, state: Mapping[str, Any]) -> Contents:
+    def of_state(cls, similarity: Similarity, state: Mapping[str, Any]) -> Contents:
         """Contents as they were, or of rows that are not prepared, as early files have them."""
-        contents = cls(metric)
+        contents = cls(similarity)
         for name, rows in state.get("rows", {}).items():
             contents = contents.plus(name, rows, state["ids"][name])
         for name, stored in state.get("shelves", {}).items():
@@ -191,7 +191,7 @@ class Contents:
         n_components = rows[0].shape[1] - (origin is not None)
         if (
             not whole
-            or (self.metric == "euclidean") != (origin is not None)
+            or (self.similarity == "euclidean") != (origin is not None)
             or (origin is not None and origin.shape != (n_components,))
         ):
             raise ValueError(f"rows, ids and origin of view {name!r} do not belong together")

@@ -13,7 +13,7 @@ import numpy as np
 
 from mvcca._backend import beside, namespace, to_host
 from mvcca.config import get_config
-from mvcca.retrieval.metrics import Gallery, padded
+from mvcca.retrieval.similarity import Gallery, padded
 
 _SCORE_BYTES = 256 * 2**20  # of a block's scores
 

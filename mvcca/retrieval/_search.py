@@ -11,8 +11,8 @@ from mvcca import measures
 from mvcca.measures import NoRelevant
 from mvcca.retrieval._blockwise import average_precision_in, hits_in, ranks_in
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.metrics import Gallery, Metric
 from mvcca.retrieval.relevance import Relevance, RelevanceBy, SameObject, SharedLabel
+from mvcca.retrieval.similarity import Gallery, Similarity
 from mvcca.retrieval.table import Direction
 
 
@@ -24,7 +24,7 @@ class Search:
         collection: Collection,
         query: tuple[str, ...],
         target: str,
-        metric: Metric,
+        similarity: Similarity,
         exclude_self: bool,
         no_relevant: NoRelevant = "zero",
         longest: int = 1,
@@ -35,7 +35,7 @@ class Search:
         self._no_relevant, self._longest = no_relevant, longest
         self.title = f"{'+'.join(query)} -> {target}"
         self._rows, self._objects, self._codes = collection.joint(query)
-        self._gallery = Gallery(collection.rows[target], metric)
+        self._gallery = Gallery(collection.rows[target], similarity)
         self._lists: dict[str, Lists] = {}
 
     @cached_property

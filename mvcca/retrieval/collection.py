@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from mvcca._containers import check_same_rows, row_labels
 from mvcca.labels import LabelTable, encode_label_sets
 from mvcca.measures import unit_rows
-from mvcca.retrieval.metrics import checked_rows
+from mvcca.retrieval.similarity import checked_rows
 from mvcca.views import Views, as_views
 
 

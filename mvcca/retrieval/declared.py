@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from mvcca.retrieval.metrics import METRICS, Metric
+from mvcca.retrieval.similarity import SIMILARITIES, Similarity
 
 _USUAL = ("transform", "cosine")
 
@@ -26,27 +26,27 @@ class Ranking:
         An estimator, a pipeline or a finished search.
     method : str
         The method of the last step whose rows are compared.
-    metric : {"cosine", "euclidean", "inner"}
+    similarity : {"cosine", "euclidean", "inner"}
         How two of these rows are compared.
     """
 
     estimator: Any
     method: str
-    metric: Metric
+    similarity: Similarity
 
     @classmethod
-    def of(cls, estimator: Any, metric: Metric | None = None) -> Ranking:
+    def of(cls, estimator: Any, similarity: Similarity | None = None) -> Ranking:
         """Read ``retrieval_ranking`` of the estimator, or of the last step of a pipeline.
 
         Parameters
         ----------
         estimator : estimator
             Without a declaration, it is the cosine of the rows that ``transform`` gives.
-        metric : {"cosine", "euclidean", "inner"}, optional
+        similarity : {"cosine", "euclidean", "inner"}, optional
             Compares the rows of ``transform`` instead, whatever is declared.
         """
-        if metric is not None:
-            return cls(estimator, "transform", checked_metric(metric))
+        if similarity is not None:
+            return cls(estimator, "transform", checked_similarity(similarity))
         return cls(estimator, *getattr(_steps(estimator)[-1], "retrieval_ranking", _USUAL))
 
     def project(self, *rows: Any) -> Any:
@@ -60,14 +60,18 @@ class Ranking:
         return getattr(last, self.method)(X)
 
     def __str__(self) -> str:
-        return self.metric if self.method == "transform" else f"{self.metric} ({self.method})"
+        return (
+            self.similarity if self.method == "transform" else f"{self.similarity} ({self.method})"
+        )
 
 
-def checked_metric(metric: Metric) -> Metric:
-    """Refuse an unknown metric."""
-    if metric not in METRICS:
-        raise ValueError(f"Expected metric to be one of {list(METRICS)}, got {metric!r}.")
-    return metric
+def checked_similarity(similarity: Similarity) -> Similarity:
+    """Refuse an unknown similarity."""
+    if similarity not in SIMILARITIES:
+        raise ValueError(
+            f"Expected similarity to be one of {list(SIMILARITIES)}, got {similarity!r}."
+        )
+    return similarity
 
 
 def _steps(estimator: Any) -> list[Any]:

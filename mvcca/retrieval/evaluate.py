@@ -16,21 +16,21 @@ from mvcca.retrieval._search import Search
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.measure import Measure
-from mvcca.retrieval.metrics import Metric
 from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
 
 Directions = Literal["cross", "within", "all"] | Iterable[tuple[str | Sequence[str], str]]
 
-DEFAULT_METRICS = ("map@50", "r@1", "r@10", "mrr")
+DEFAULT_MEASURES = ("map@50", "r@1", "r@10", "mrr")
 
 
 def evaluate_retrieval(
     scores: Any,
     labels: Any = None,
     *,
-    metrics: str | Sequence[str] = DEFAULT_METRICS,
-    metric: Metric | None = None,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    similarity: Similarity | None = None,
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     exclude_self: bool = True,
@@ -69,9 +69,9 @@ def evaluate_retrieval(
     labels : array-like or mapping of str to array-like, optional
         Classes, label sets or indicators: one per object; or by view name, one per row. With
         labels by view name, rows of a plain mapping or list are not taken to be paired.
-    metrics : str or sequence of str
+    measures : str or sequence of str
         Names from the table above.
-    metric : {"cosine", "euclidean", "inner"}, optional
+    similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity used for ranking. By default the one that the `estimator` declares, and cosine
         without an estimator.
     relevance : {"pairs", "labels"}, optional
@@ -86,7 +86,7 @@ def evaluate_retrieval(
         Average precision of a query without any relevant item.
     estimator : fitted estimator, optional
         Projects `scores` and says how its rows are ranked: by its ``retrieval_ranking``, or by the
-        cosine of its scores if it has none. A `metric` compares the rows of its ``transform``.
+        cosine of its scores if it has none. A `similarity` compares the rows of its ``transform``.
 
     Returns
     -------
@@ -104,27 +104,29 @@ def evaluate_retrieval(
     >>> import numpy as np
     >>> from mvcca.retrieval import evaluate_retrieval
     >>> scores = {"image": np.eye(3), "text": np.eye(3)[[0, 2, 1]]}
-    >>> print(evaluate_retrieval(scores, metrics=["r@1", "mr"]))
+    >>> print(evaluate_retrieval(scores, measures=["r@1", "mr"]))
     query  target  queries  gallery     r@1   mr
     image  text          3        3  0.3333  2.5
     text   image         3        3  0.3333  2.5
     mean                             0.3333  2.5
     r@1, mr: first item of the same object, ties averaged; cosine
     """
-    wanted = [Measure.parse(name) for name in ([metrics] if isinstance(metrics, str) else metrics)]
+    wanted = [
+        Measure.parse(name) for name in ([measures] if isinstance(measures, str) else measures)
+    ]
     if not wanted:
         raise ValueError("Expected at least one measure, got none.")
-    scores, metric = _ranked(scores, metric, estimator)
+    scores, similarity = _ranked(scores, similarity, estimator)
     collection = Collection.of(scores, labels)
     longest = max((measure.k for measure in wanted if not measure.is_rank and measure.k), default=1)
     rows, used = [], {}
     for query, target in _directions(collection, directions):
-        search = Search(collection, query, target, metric, exclude_self, no_relevant, longest)
+        search = Search(collection, query, target, similarity, exclude_self, no_relevant, longest)
         by = {measure: relevance or measure.choose(search) for measure in wanted}
         values = {measure.name: measure.of(search, by[measure]) for measure in wanted}
         rows.append(search.as_row(values))
         used[search.title] = by
-    return RetrievalTable(tuple(rows), tuple(_notes(used, metric)))
+    return RetrievalTable(tuple(rows), tuple(_notes(used, similarity)))
 
 
 def recall_curve(
@@ -132,7 +134,7 @@ def recall_curve(
     labels: Any = None,
     *,
     k: int = 50,
-    metric: Metric | None = None,
+    similarity: Similarity | None = None,
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     exclude_self: bool = True,
@@ -143,7 +145,7 @@ def recall_curve(
 
     Parameters
     ----------
-    scores, labels, metric, relevance, directions, exclude_self, estimator
+    scores, labels, similarity, relevance, directions, exclude_self, estimator
         As in `evaluate_retrieval`.
     k : int, default=50
         Longest list.
@@ -160,23 +162,23 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
-    scores, metric = _ranked(scores, metric, estimator)
+    scores, similarity = _ranked(scores, similarity, estimator)
     collection = Collection.of(scores, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for query, target in _directions(collection, directions):
-        search = Search(collection, query, target, metric, exclude_self)
+        search = Search(collection, query, target, similarity, exclude_self)
         ranks = search.lists(relevance or measure.choose(search)).ranks(ties)
         curves["+".join(query), target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
     return curves
 
 
-def _ranked(scores: Any, metric: Metric | None, estimator: Any) -> tuple[Any, Metric]:
+def _ranked(scores: Any, similarity: Similarity | None, estimator: Any) -> tuple[Any, Similarity]:
     """Rows to compare, and how."""
     if estimator is None:
-        return scores, metric or "cosine"
-    ranking = Ranking.of(estimator, metric)
-    return ranking.project(scores), ranking.metric
+        return scores, similarity or "cosine"
+    ranking = Ranking.of(estimator, similarity)
+    return ranking.project(scores), ranking.similarity
 
 
 def _directions(
@@ -207,7 +209,7 @@ def _directions(
     return chosen
 
 
-def _notes(used: dict[str, dict[Measure, RelevanceBy]], metric: str) -> list[str]:
+def _notes(used: dict[str, dict[Measure, RelevanceBy]], similarity: str) -> list[str]:
     """What the measures mean, those that mean the same in one line."""
     meanings: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for measure in next(iter(used.values())):
@@ -216,7 +218,7 @@ def _notes(used: dict[str, dict[Measure, RelevanceBy]], metric: str) -> list[str
             titles.setdefault(by[measure], []).append(title)
         for relevance, where in titles.items():
             everywhere = len(titles) == 1
-            key = measure.describe(relevance, metric), () if everywhere else tuple(where)
+            key = measure.describe(relevance, similarity), () if everywhere else tuple(where)
             meanings.setdefault(key, []).append(measure.name)
     return [
         f"{', '.join(names)}: {meaning}" + (f" ({', '.join(where)})" if where else "")

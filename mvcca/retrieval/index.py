@@ -20,7 +20,7 @@ from mvcca.retrieval._contents import Contents, Shelf
 from mvcca.retrieval._growing import CHUNK_ROWS
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.declared import Ranking
-from mvcca.retrieval.metrics import Gallery, Metric
+from mvcca.retrieval.similarity import Gallery, Similarity
 from mvcca.views import Views, as_views, holds_views, in_same_container
 
 _FAISS_RANGE = 1e15  # of queries in units of the gallery: squares stay below float32's largest
@@ -33,7 +33,7 @@ class RetrievalIndex:
     ----------
     estimator : fitted estimator
         Projects a mapping of view names to matrices with `transform`.
-    metric : {"cosine", "euclidean", "inner"}, optional
+    similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity of the rows of `transform`. The cosine with a zero row is 0. By default the
         similarity that the estimator declares (``retrieval_ranking``), and cosine if it has none.
     backend : str, default="exact"
@@ -43,7 +43,7 @@ class RetrievalIndex:
     Raises
     ------
     ValueError
-        If the metric or the backend is unknown.
+        If the similarity or the backend is unknown.
     ImportError
         If faiss is asked for and not installed.
 
@@ -56,25 +56,25 @@ class RetrievalIndex:
     >>> shared = rng.normal(size=(100, 2))
     >>> views = {"image": shared @ rng.normal(size=(2, 5)), "text": shared}
     >>> views["image"] += 0.01 * rng.normal(size=(100, 5))
-    >>> index = RetrievalIndex(CCA(2).fit(views), metric="euclidean").add(views)
+    >>> index = RetrievalIndex(CCA(2).fit(views), similarity="euclidean").add(views)
     >>> scores, ids = index.search({"text": views["text"][:3]}, target="image", k=1)
     >>> ids.ravel()
     array([0, 1, 2])
     """
 
     def __init__(
-        self, estimator: Any, metric: Metric | None = None, backend: str = "exact"
+        self, estimator: Any, similarity: Similarity | None = None, backend: str = "exact"
     ) -> None:
-        ranking = Ranking.of(estimator, metric)
+        ranking = Ranking.of(estimator, similarity)
         kind, _, description = backend.partition(":")
         if kind not in ("exact", "faiss") or (kind == "exact" and description):
             raise ValueError(f"Expected backend to be 'exact' or 'faiss', got {backend!r}.")
         if kind == "faiss":
             _import_faiss()
         self.estimator = estimator
-        self.metric = metric
+        self.similarity = similarity
         self.backend = backend
-        self._contents = Contents(ranking.metric)
+        self._contents = Contents(ranking.similarity)
         self._adding = Lock()  # of writers; a search reads `_contents` once, and keeps it
         self._graphs: dict[str, _Graph] = {}
         self._using_graphs = Lock()  # faiss can be searched, or added to
@@ -140,7 +140,7 @@ class RetrievalIndex:
         Returns
         -------
         scores : ndarray, shape (n_queries, k)
-            Falling; distances of the metric "euclidean" are negative.
+            Descending; "euclidean" gives negative distances.
         ids : ndarray, shape (n_queries, k)
             The objects; of equal scores the one added first comes first.
 
@@ -170,7 +170,7 @@ class RetrievalIndex:
 
     def _project(self, X: Any) -> Views:
         _check_container(X)
-        return as_views(Ranking.of(self.estimator, self.metric).project(X)).in_memory()
+        return as_views(Ranking.of(self.estimator, self.similarity).project(X)).in_memory()
 
     @property
     def _faiss(self) -> str | None:
@@ -193,12 +193,17 @@ class RetrievalIndex:
     # Locks and faiss's graphs stay behind.
 
     def __getstate__(self) -> dict[str, Any]:
-        made_with = {"estimator": self.estimator, "metric": self.metric, "backend": self.backend}
+        made_with = {
+            "estimator": self.estimator,
+            "similarity": self.similarity,
+            "backend": self.backend,
+        }
         return made_with | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["estimator"], state["metric"], state["backend"])  # type: ignore[misc]
-        self._contents = Contents.of_state(self._contents.metric, state)
+        similarity = state["metric"] if "metric" in state else state["similarity"]  # early files
+        self.__init__(state["estimator"], similarity, state["backend"])  # type: ignore[misc]
+        self._contents = Contents.of_state(self._contents.similarity, state)
 
 
 def _check_container(X: Any) -> None:
@@ -263,7 +268,7 @@ class _Graph:
     @classmethod
     def of(cls, shelf: Shelf, description: str) -> _Graph:
         faiss, gallery = _import_faiss(), shelf.gallery
-        measure = faiss.METRIC_L2 if shelf.metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
+        measure = faiss.METRIC_L2 if shelf.similarity == "euclidean" else faiss.METRIC_INNER_PRODUCT
         index = faiss.index_factory(gallery.n_components, description, measure)
         trains = not index.is_trained
         unit = _largest_entry(gallery, 0) or 1.0
@@ -305,7 +310,7 @@ class _Graph:
         return np.ascontiguousarray(rows[:, : gallery.n_components] / self.unit, dtype=np.float32)
 
     def _scaled_queries(self, gallery: Gallery, queries: np.ndarray) -> np.ndarray:
-        if gallery.metric != "euclidean":  # the length of a query does not change its order
+        if gallery.similarity != "euclidean":  # the length of a query does not change its order
             return self._scaled(gallery, unit_rows(queries) * self.unit)
         largest = float(np.abs(queries[:, :-1]).max(initial=0)) / self.unit
         if largest > _FAISS_RANGE:

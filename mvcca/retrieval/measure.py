@@ -87,13 +87,13 @@ class Measure:
             "mrr": measures.mean_reciprocal_rank,
         }[self.kind](ranks)
 
-    def describe(self, by: RelevanceBy, metric: str) -> str:
+    def describe(self, by: RelevanceBy, similarity: str) -> str:
         """What the number means."""
         item = "of the same object" if by == "pairs" else "with a shared label"
         if self.is_rank:
             ties = "averaged" if self.variant == "average" else self.variant
-            return f"first item {item}, ties {ties}; {metric}"
+            return f"first item {item}, ties {ties}; {similarity}"
         if self.kind == "p":
-            return f"share of items {item}; {metric}"
+            return f"share of items {item}; {similarity}"
         divisor = {"relevant": "R", "cutoff": "K", "hits": "hits", "min": "min(K, R)"}[self.variant]
-        return f"sum of precisions / {divisor}; R items {item}; {metric}"
+        return f"sum of precisions / {divisor}; R items {item}; {similarity}"

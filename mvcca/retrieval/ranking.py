@@ -1,7 +1,7 @@
 """Ranking a gallery of projected rows: the k best, ranks of what is relevant, average precision.
 
 This is the door, where input is checked and prepared; the work is done block by block next door, in
-`_blockwise`. What can be relevant is `relevance`, what can be compared `metrics`.
+`_blockwise`. What can be relevant is `relevance`, what can be compared `similarity`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from mvcca.retrieval._blockwise import (
     row_blocks,
     search,
 )
-from mvcca.retrieval.metrics import Gallery, Metric
 from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
+from mvcca.retrieval.similarity import Gallery, Similarity
 
 
 def top_k(
-    queries: Any, gallery: Any, k: int, metric: Metric = "cosine", exclude_self: bool = False
+    queries: Any,
+    gallery: Any,
+    k: int,
+    similarity: Similarity = "cosine",
+    exclude_self: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k best gallery rows of every query, exactly.
 
@@ -38,15 +42,15 @@ def top_k(
         device (a torch tensor, a CuPy array) is searched there.
     k : int
         How many to find.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared. The cosine with a zero row is 0.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking. The cosine with a zero row is 0.
     exclude_self : bool, default=False
         Queries are the gallery's rows, and none finds itself.
 
     Returns
     -------
     scores : ndarray, shape (n_queries, k)
-        NumPy, wherever the rows are. Falling; distances of the metric "euclidean" are negative, so
+        NumPy arrays, wherever the rows are. Descending; "euclidean" gives negative distances, so
         that larger is better.
     indices : ndarray of int, shape (n_queries, k)
         Rows of the gallery; of equal scores the lowest index comes first.
@@ -57,7 +61,7 @@ def top_k(
         If k is larger than the number of gallery rows, the gallery is empty, shapes do not fit, or
         a value is not finite.
     """
-    prepared = Gallery(gallery, metric)
+    prepared = Gallery(gallery, similarity)
     return search(prepared, prepared.queries(queries), k, exclude_self)
 
 
@@ -66,7 +70,7 @@ def ranks(
     gallery: Any,
     relevance: Relevance | Any = None,
     *,
-    metric: Metric = "cosine",
+    similarity: Similarity = "cosine",
     ties: Ties = "average",
     exclude_self: bool = False,
 ) -> np.ndarray:
@@ -81,8 +85,8 @@ def ranks(
     relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
         What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
         dense or sparse; the default is `by_pairs`.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking.
     ties : {"average", "optimistic", "pessimistic"}, default="average"
         What items with the same score cost.
     exclude_self : bool, default=False
@@ -98,7 +102,7 @@ def ranks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery(gallery, metric)
+    prepared = Gallery(gallery, similarity)
     queries = prepared.queries(queries)
     return ranks_in(
         prepared, queries, _checked(relevance, queries, prepared, exclude_self), ties, exclude_self
@@ -113,7 +117,7 @@ def average_precision(
     k: int | None = None,
     normalizer: Normalizer = "relevant",
     no_relevant: NoRelevant = "zero",
-    metric: Metric = "cosine",
+    similarity: Similarity = "cosine",
     exclude_self: bool = False,
 ) -> np.ndarray:
     """Average precision of every query; see `mvcca.measures.average_precision`.
@@ -133,8 +137,8 @@ def average_precision(
         What the sum of precisions is divided by.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Value of a query without a relevant row.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking.
     exclude_self : bool, default=False
         Queries are the gallery's rows, and none finds itself.
 
@@ -149,7 +153,7 @@ def average_precision(
         If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
         no relevant rows by pairs.
     """
-    prepared = Gallery(gallery, metric)
+    prepared = Gallery(gallery, similarity)
     queries = prepared.queries(queries)
     relevance = _checked(relevance, queries, prepared, exclude_self)
     if k is None:
@@ -161,7 +165,7 @@ def average_precision(
 
 
 def score_blocks(
-    queries: Any, gallery: Any, metric: Metric = "cosine"
+    queries: Any, gallery: Any, similarity: Similarity = "cosine"
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Scores of the whole gallery for one block of queries after the other.
 
@@ -173,8 +177,8 @@ def score_blocks(
         Projected rows.
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
-        What is compared.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking.
 
     Returns
     -------
@@ -188,7 +192,7 @@ def score_blocks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery(gallery, metric)
+    prepared = Gallery(gallery, similarity)
     queries = prepared.queries(queries)
     return ((rows, prepared.products(queries[rows])) for rows in row_blocks(queries, prepared, 4))
 

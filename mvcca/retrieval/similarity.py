@@ -1,7 +1,7 @@
 """The three ways to compare rows, each made into one matrix product.
 
 A gallery is prepared once; queries are then prepared to match, and the product of the two orders a
-query's gallery as its metric does. Input is checked here, on the way in.
+query's gallery as its similarity does. Input is checked here, on the way in.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from mvcca._containers import reject_masks
 from mvcca.measures import merge_parallel, unit_rows
 from mvcca.retrieval._growing import Chunked
 
-Metric = Literal["cosine", "euclidean", "inner"]
-METRICS = ("cosine", "euclidean", "inner")
+Similarity = Literal["cosine", "euclidean", "inner"]
+SIMILARITIES = ("cosine", "euclidean", "inner")
 _PAD = 16  # a multiple of every width that BLAS's inner loops come in
 
 
 class Gallery:
-    """Rows to be ranked, prepared for one metric.
+    """Rows to be ranked, prepared for one similarity.
 
     Parameters
     ----------
     rows : array-like, shape (n_gallery, n_components)
         float32 is kept and everything else becomes float64. Rows on a device are searched there.
-    metric : {"cosine", "euclidean", "inner"}, default="cosine"
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         A cosine with a zero row is 0. Rows that are multiples of each other have equal cosines with
         every query.
 
@@ -44,30 +44,32 @@ class Gallery:
     Raises
     ------
     ValueError
-        If there are no rows, a value is not finite, or the metric is unknown.
+        If there are no rows, a value is not finite, or the similarity is unknown.
     """
 
-    def __init__(self, rows: Any, metric: Metric = "cosine") -> None:
-        if metric not in METRICS:
-            raise ValueError(f"Expected metric to be one of {list(METRICS)}, got {metric!r}.")
+    def __init__(self, rows: Any, similarity: Similarity = "cosine") -> None:
+        if similarity not in SIMILARITIES:
+            raise ValueError(
+                f"Expected similarity to be one of {list(SIMILARITIES)}, got {similarity!r}."
+            )
         came, rows = rows, checked_rows(rows, "gallery")
         self.place = came[:0, :] if is_device_array(came) else None
         if not len(rows):
             raise ValueError("The gallery is empty; at least one row to search is needed.")
-        self.metric = metric
+        self.similarity = similarity
         self.n_components = rows.shape[1]
-        self._origin = origin_near(rows) if metric == "euclidean" else None
-        rows = prepared(rows, metric, self._origin)
+        self._origin = origin_near(rows) if similarity == "euclidean" else None
+        rows = prepared(rows, similarity, self._origin)
         self._largest_norm = largest_norm(rows)
         self.prepared = Chunked((padded(rows),), len(rows))
 
     @classmethod
     def of_prepared(
-        cls, rows: Chunked, metric: Metric, origin: np.ndarray | None, norm: float
+        cls, rows: Chunked, similarity: Similarity, origin: np.ndarray | None, norm: float
     ) -> Gallery:
         """A gallery of rows that are prepared already, the largest of which has that norm."""
         gallery = cls.__new__(cls)
-        gallery.place, gallery.metric, gallery._origin = None, metric, origin
+        gallery.place, gallery.similarity, gallery._origin = None, similarity, origin
         gallery.n_components = rows.chunks[0].shape[1] - (origin is not None)
         gallery.prepared, gallery._largest_norm = rows, norm
         return gallery
@@ -96,7 +98,7 @@ class Gallery:
             raise ValueError(
                 f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
             )
-        if self.metric == "cosine":
+        if self.similarity == "cosine":
             return unit_rows(rows)
         if self._origin is not None:
             rows = np.column_stack(
@@ -116,7 +118,7 @@ class Gallery:
 
     def reported(self, queries: np.ndarray, products: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Scores as the user reads them, from prepared queries and their products with items."""
-        if self.metric != "euclidean":
+        if self.similarity != "euclidean":
             return products
         # From the rows themselves: the product only orders, and cancels where distances are small.
         rows = self.prepared.take(items)
@@ -129,9 +131,9 @@ def origin_near(rows: np.ndarray) -> np.ndarray:
     return np.where(np.abs(middle) > rows.std(axis=0), middle, 0)
 
 
-def prepared(rows: np.ndarray, metric: Metric, origin: np.ndarray | None) -> np.ndarray:
-    """Rows whose products with prepared queries order a gallery as the metric does."""
-    if metric == "cosine":
+def prepared(rows: np.ndarray, similarity: Similarity, origin: np.ndarray | None) -> np.ndarray:
+    """Rows whose products with prepared queries order a gallery as the similarity does."""
+    if similarity == "cosine":
         return merge_parallel(unit_rows(rows))
     if origin is None:
         return rows
