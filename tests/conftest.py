@@ -12,8 +12,8 @@ settings.load_profile("patient")
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
-        "needs_data(filename): reads a file of the data home, and is slow; skipped by name where it "
-        "is absent",
+        "needs_data(filename): reads a file of the data home, and is slow; skipped by name where "
+        "it is absent",
     )
 
 
