@@ -211,7 +211,7 @@ def check_column_names(name: str, fitted: tuple[str | int, ...] | None, block: A
             j for j, pair in enumerate(zip(fitted, found, strict=True)) if len({*pair}) > 1
         )
         what = (
-            f"got the same names in a different order: column {column} is {found[column]!r} instead of "
+            f"got the same names in a different order: column {column} is {found[column]!r}, not "
             f"{fitted[column]!r}. Reorder them, for example by frame[names]."
         )
     else:

@@ -1,8 +1,8 @@
 """`Views`, the container of several feature matrices, indexed by object.
 
-`Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), which is what the splitters,
-searches and pipelines of scikit-learn need. This module pairs rows and converts other containers;
-values are validated where they are used.
+`Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), as scikit-learn's splitters,
+searches and pipelines require. This module pairs rows and converts other containers; values are
+validated where they are used.
 """
 
 from __future__ import annotations
@@ -434,7 +434,7 @@ def _different_heights(blocks: Mapping[str, Any]) -> str:
     longest = max(max(block.shape) for block in blocks.values())
     if all(longest in block.shape for block in blocks.values()):
         transposed = [name for name, block in blocks.items() if block.shape[0] != longest]
-        return message + f"Objects are rows, but likely columns in {few(transposed)}: transpose it."
+        return message + f"Objects are rows, but likely columns in {few(transposed)}: transpose."
     return message + "Use Views.unpaired if no object is seen in two views."
 
 

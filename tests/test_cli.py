@@ -575,7 +575,7 @@ def test_labels_of_two_kinds_are_refused_with_both_files(capsys):
     np.save("vectors.npy", np.random.default_rng(0).standard_normal((N, 3)))
     code, _, err = compare(capsys, "--labels", "text=vectors.npy", labels="image=y.npy")
     assert code == 1
-    assert "y.npy, vectors.npy: Labels of the same kind are expected" in err
+    assert "y.npy, vectors.npy: All labels must be of the same kind" in err
 
 
 def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):

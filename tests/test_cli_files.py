@@ -1031,7 +1031,7 @@ def test_columns_are_known_by_name_whatever_the_format(capsys, fitted, asked):
     ):
         err = fail(capsys, *command)
         assert asked in err
-        assert "the same names in another order" in err
+        assert "the same names in a different order" in err
     _with_names(asked, rows, [*names[:-1], "z"])
     assert "'z'" in fail(
         capsys, "transform", "named.mvcca", "--view", f"image={asked}", "-o", "x.npy"
