@@ -1,7 +1,7 @@
 """`Views`, the container of several feature matrices, indexed by object.
 
-`Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), as scikit-learn's splitters,
-searches and pipelines require. This module pairs rows and converts other containers; values are
+`Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), which scikit-learn's
+splitters, searches and pipelines need. This module pairs rows and converts other containers; values are
 validated where they are used.
 """
 

@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._containers import reject_masks
-from mvcca.base import OutputContainerMixin, forget
+from mvcca._output import OutputContainerMixin
+from mvcca.base import forget
 from mvcca.validation import is_per_view, labels_by_view, of_view
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
 

@@ -10,7 +10,7 @@ from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import reg_of_names
 
 
 class DCCA(DeepEstimator):

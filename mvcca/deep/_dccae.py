@@ -16,7 +16,7 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.objectives import ReconstructionLoss, TraceNormLoss, WeightedSum
 from mvcca.deep.trainer import Objective
 from mvcca.kernel._parameters import by_view
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import reg_of_names
 
 
 class DCCAE(DeepEstimator):

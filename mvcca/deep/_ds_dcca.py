@@ -16,7 +16,7 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import DynamicallyScaledLinear
 from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import reg_of_names
 
 
 class DSDCCA(DeepEstimator):

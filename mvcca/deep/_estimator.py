@@ -34,12 +34,10 @@ from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
-from mvcca.linear._blocks import blocks_within
-from mvcca.linear._precision import Precision
-from mvcca.linear._problem import Problem
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import Rows, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_kept
+from mvcca.statistics._moments import column_slices
 from mvcca.views import Views, holds_views
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -384,8 +382,8 @@ class DeepEstimator(MVCCA):
         reg = reg_of_names(self.reg, views.names)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
-        precision = Precision(np.dtype(np.float32), np.dtype(np.float64))  # networks' and sums'
-        self._learn_problem(Problem.of(moments, reg, self.n_components, precision))
+        float32 = np.dtype(np.float32)  # the precision of networks
+        self._learn_problem(Rows(views, reg=reg, dtype=float32), moments)
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         columns = {name: None for figures in trainer.history for name in figures}
@@ -397,8 +395,9 @@ class DeepEstimator(MVCCA):
         return self
 
     def _check_spread(self, moments: Moments) -> None:
-        variances = blocks_within(moments.covariance(), moments.widths)
-        for name, covariance in variances.items():
+        Sigma = moments.covariance()
+        for name, columns in column_slices(moments.widths).items():
+            covariance = Sigma[columns, columns]
             if not np.isfinite(covariance).all() or not np.diag(covariance).any():
                 raise ValueError(
                     f"View {name!r} has no variance once it is through its network: all rows get "

@@ -17,7 +17,7 @@ from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, TraceNormLoss, WeightedSum
 from mvcca.deep.trainer import Objective
 from mvcca.kernel._parameters import by_view
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import reg_of_names
 from mvcca.views import Views
 
 

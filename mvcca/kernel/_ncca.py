@@ -21,8 +21,8 @@ from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
-from mvcca.linear._rows import mean_and_variance
 from mvcca.measures import column_correlations
+from mvcca.problem._in_memory import mean_and_variance
 from mvcca.validation import of_view
 from mvcca.views import Views, holds_views
 

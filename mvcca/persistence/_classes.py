@@ -30,9 +30,10 @@ from sklearn.preprocessing import (
 from mvcca import compose, kernel, linear
 from mvcca.kernel import _features, _kernels, _ncca
 from mvcca.labels import LabelTable
-from mvcca.linear import _label_statistic, _label_weighted, _mlcca
+from mvcca.linear import _label_weighted, _mlcca
 from mvcca.persistence._trial import tried
 from mvcca.persistence._values import ClassOf, NotStorable
+from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.similarity import FourierLabelFeatures, LandmarkLabelFeatures
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
@@ -122,7 +123,7 @@ def _make_views(parts: dict[str, Any]) -> Views:
 
 
 def _make_labelled_rows(parts: dict[str, Any]) -> Any:
-    rows = _mlcca._LabelledRows(**parts)
+    rows = _mlcca.LabelledRows(**parts)
     for name, block in rows.views.items():  # compiled loops follow codes wherever they point
         codes = rows.codes[name]
         if codes.shape != (block.shape[0],) or not 0 <= codes.min() <= codes.max() < len(
@@ -182,7 +183,7 @@ CLASSES: Mapping[str, ClassOf] = {
     "LabelSums": _of_fields(LabelSums),
     "LabelFeatureSums": _of_fields(LabelFeatureSums),
     "Moments": _of_fields(Moments),
-    "LabelledRows": replace(_of_fields(_mlcca._LabelledRows), make=_make_labelled_rows),
+    "LabelledRows": replace(_of_fields(_mlcca.LabelledRows), make=_make_labelled_rows),
     "MVMLCCAStatistic": _of_fields(_label_statistic.LabelStatistic),
     "DrawnLabelFeatures": _of_fields(_label_weighted.DrawnLabelFeatures),
     "FourierLabelFeatures": _of_fields(FourierLabelFeatures),

@@ -7,7 +7,7 @@ the memory: no similarity matrix is ever held. The measures themselves are `mvcc
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
 from mvcca.retrieval.index import RetrievalIndex
-from mvcca.retrieval.measure import Measure
+from mvcca.retrieval.measure_names import Measure
 from mvcca.retrieval.ranking import average_precision, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
 from mvcca.retrieval.table import Direction, RetrievalTable

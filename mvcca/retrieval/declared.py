@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from mvcca.retrieval.similarity import SIMILARITIES, Similarity
+from mvcca.retrieval.similarity import Similarity, checked_similarity
 
 _USUAL = ("transform", "cosine")
 
@@ -63,15 +63,6 @@ class Ranking:
         return (
             self.similarity if self.method == "transform" else f"{self.similarity} ({self.method})"
         )
-
-
-def checked_similarity(similarity: Similarity) -> Similarity:
-    """Refuse an unknown similarity."""
-    if similarity not in SIMILARITIES:
-        raise ValueError(
-            f"Expected similarity to be one of {list(SIMILARITIES)}, got {similarity!r}."
-        )
-    return similarity
 
 
 def _steps(estimator: Any) -> list[Any]:

@@ -1,7 +1,4 @@
-"""Retrieval measured between all views: which queries, which gallery, what counts as relevant.
-
-Measures are asked for by name, which `measure` reads; what one direction takes is in `_search`.
-"""
+"""Evaluation of retrieval between all pairs of views, by measures given by name."""
 
 from __future__ import annotations
 
@@ -12,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
-from mvcca.retrieval._search import Search
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.declared import Ranking
-from mvcca.retrieval.measure import Measure
+from mvcca.retrieval.direction import RankedDirection
+from mvcca.retrieval.measure_names import Measure
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
+from mvcca.typing import LabelsLike, ViewsLike
 
 Directions = Literal["cross", "within", "all"] | Iterable[tuple[str | Sequence[str], str]]
 
@@ -26,8 +24,8 @@ DEFAULT_MEASURES = ("map@50", "r@1", "r@10", "mrr")
 
 
 def evaluate_retrieval(
-    scores: Any,
-    labels: Any = None,
+    scores: ViewsLike,
+    labels: LabelsLike | None = None,
     *,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     similarity: Similarity | None = None,
@@ -116,22 +114,22 @@ def evaluate_retrieval(
     ]
     if not wanted:
         raise ValueError("Expected at least one measure, got none.")
+    longest_first = sorted(wanted, key=lambda measure: -(measure.k or 0))  # lists are reused
     scores, similarity = _ranked(scores, similarity, estimator)
     collection = Collection.of(scores, labels)
-    longest = max((measure.k for measure in wanted if not measure.is_rank and measure.k), default=1)
     rows, used = [], {}
     for query, target in _directions(collection, directions):
-        search = Search(collection, query, target, similarity, exclude_self, no_relevant, longest)
-        by = {measure: relevance or measure.choose(search) for measure in wanted}
-        values = {measure.name: measure.of(search, by[measure]) for measure in wanted}
-        rows.append(search.as_row(values))
-        used[search.title] = by
+        direction = RankedDirection(collection, query, target, similarity, exclude_self)
+        by = {measure: relevance or direction.relevance_for(measure) for measure in wanted}
+        values = {m.name: m.of(direction.lists(by[m]), no_relevant) for m in longest_first}
+        rows.append(direction.as_row({measure.name: values[measure.name] for measure in wanted}))
+        used[direction.title] = by
     return RetrievalTable(tuple(rows), tuple(_notes(used, similarity)))
 
 
 def recall_curve(
-    scores: Any,
-    labels: Any = None,
+    scores: ViewsLike,
+    labels: LabelsLike | None = None,
     *,
     k: int = 50,
     similarity: Similarity | None = None,
@@ -167,9 +165,9 @@ def recall_curve(
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for query, target in _directions(collection, directions):
-        search = Search(collection, query, target, similarity, exclude_self)
-        ranks = search.lists(relevance or measure.choose(search)).ranks(ties)
-        curves["+".join(query), target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
+        direction = RankedDirection(collection, query, target, similarity, exclude_self)
+        ranks = direction.lists(relevance or direction.relevance_for(measure)).ranks(ties)
+        curves[direction.query, target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
     return curves
 
 

@@ -1,32 +1,26 @@
 """Ranking a gallery of projected rows: the k best, ranks of what is relevant, average precision.
 
-This is the door, where input is checked and prepared; the work is done block by block next door, in
-`_blockwise`. What can be relevant is `relevance`, what can be compared `similarity`.
+Relevance is described in `mvcca.retrieval.relevance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from mvcca import measures
 from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval._blockwise import (
-    average_precision_in,
-    hits_in,
-    ranks_in,
-    row_blocks,
-    search,
-)
-from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
-from mvcca.retrieval.similarity import Gallery, Similarity
+from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.ranked_lists import RankedLists
+from mvcca.retrieval.relevance import Relevance
+from mvcca.retrieval.search import row_blocks, search
+from mvcca.retrieval.similarity import Similarity
+from mvcca.typing import MatrixLike
 
 
 def top_k(
-    queries: Any,
-    gallery: Any,
+    queries: MatrixLike,
+    gallery: MatrixLike,
     k: int,
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
@@ -61,14 +55,14 @@ def top_k(
         If k is larger than the number of gallery rows, the gallery is empty, shapes do not fit, or
         a value is not finite.
     """
-    prepared = Gallery(gallery, similarity)
+    prepared = Gallery.of(gallery, similarity)
     return search(prepared, prepared.queries(queries), k, exclude_self)
 
 
 def ranks(
-    queries: Any,
-    gallery: Any,
-    relevance: Relevance | Any = None,
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    relevance: Relevance | MatrixLike | None = None,
     *,
     similarity: Similarity = "cosine",
     ties: Ties = "average",
@@ -102,17 +96,14 @@ def ranks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery(gallery, similarity)
-    queries = prepared.queries(queries)
-    return ranks_in(
-        prepared, queries, _checked(relevance, queries, prepared, exclude_self), ties, exclude_self
-    )
+    lists = RankedLists(queries, Gallery.of(gallery, similarity), relevance, exclude_self)
+    return lists.ranks(ties)
 
 
 def average_precision(
-    queries: Any,
-    gallery: Any,
-    relevance: Relevance | Any = None,
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    relevance: Relevance | MatrixLike | None = None,
     *,
     k: int | None = None,
     normalizer: Normalizer = "relevant",
@@ -153,19 +144,12 @@ def average_precision(
         If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
         no relevant rows by pairs.
     """
-    prepared = Gallery(gallery, similarity)
-    queries = prepared.queries(queries)
-    relevance = _checked(relevance, queries, prepared, exclude_self)
-    if k is None:
-        return average_precision_in(
-            prepared, queries, relevance, normalizer, no_relevant, exclude_self
-        )
-    hits, n_relevant = hits_in(prepared, queries, relevance, k, exclude_self)
-    return measures.average_precision_of_lists(hits, n_relevant, k, normalizer, no_relevant)
+    lists = RankedLists(queries, Gallery.of(gallery, similarity), relevance, exclude_self)
+    return lists.average_precision(k, normalizer, no_relevant)
 
 
 def score_blocks(
-    queries: Any, gallery: Any, similarity: Similarity = "cosine"
+    queries: MatrixLike, gallery: MatrixLike, similarity: Similarity = "cosine"
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Scores of the whole gallery for one block of queries after the other.
 
@@ -192,26 +176,7 @@ def score_blocks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery(gallery, similarity)
-    queries = prepared.queries(queries)
-    return ((rows, prepared.products(queries[rows])) for rows in row_blocks(queries, prepared, 4))
-
-
-def _checked(
-    relevance: Any, queries: np.ndarray, gallery: Gallery, exclude_self: bool
-) -> Relevance:
-    if relevance is None:
-        relevance = by_pairs(len(queries), len(gallery))
-    elif not hasattr(relevance, "of_items"):
-        relevance = GivenRelevance(relevance)
-    if relevance.shape != (len(queries), len(gallery)):
-        raise ValueError(
-            f"Relevance is of {relevance.shape[0]} queries and {relevance.shape[1]} gallery rows, "
-            f"got {len(queries)} and {len(gallery)}."
-        )
-    if exclude_self and isinstance(relevance, SameObject) and relevance.is_self_only():
-        raise ValueError(
-            "With exclude_self=True nothing is relevant by pairs: the only row paired with a query "
-            "is the query itself. Pass relevance=by_labels(y, y), or a boolean matrix."
-        )
-    return relevance
+    prepared = Gallery.of(gallery, similarity)
+    rows = prepared.queries(queries)
+    blocks = row_blocks(prepared, rows, 4)
+    return ((block, prepared.products(rows[block])) for block in blocks)

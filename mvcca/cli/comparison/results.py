@@ -8,8 +8,7 @@ from textwrap import fill
 
 from mvcca.cli.comparison.case import Case
 from mvcca.cli.comparison.run import REG, Fitted, Outcome, Settings, Skipped, best_of
-from mvcca.retrieval import RetrievalTable
-from mvcca.retrieval.measure import Measure
+from mvcca.retrieval import Measure, RetrievalTable
 
 _PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
 _TEXT_WIDTH = 100

@@ -1,4 +1,4 @@
-"""How well projected views go together: what `score` of the linear estimators measures."""
+"""Agreement of projected views, which `score` of the linear estimators measures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mvcca.views import Views
 
 
 def mean_correlation(scores: Views) -> float | None:
-    """Over components and pairs of views that share objects; None where no two of them do."""
+    """Mean over components and pairs of views that share objects; None if no two views do."""
     correlations = []
     for pair in combinations(scores.names, 2):
         both = scores.select(pair)
@@ -26,9 +26,10 @@ def mean_correlation(scores: Views) -> float | None:
 
 
 def mean_average_precision(scores: Views, y: Any, per_view: bool) -> float:
-    """Of cosine ranking by labels in common, over the queries of all ordered pairs of views.
+    """Mean average precision of cosine ranking, over the queries of all ordered pairs of views.
 
-    Within a single view the query itself ranks last.
+    Rows are relevant to each other if they share a label. Within a single view the query
+    itself ranks last.
     """
     table, codes = encode_views(scores, read_labels(y), per_view)
     indicators = indicator_matrices(table.vectors)[0]

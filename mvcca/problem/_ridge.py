@@ -1,10 +1,10 @@
-"""Ledoit and Wolf's shrinkage of a covariance, for dense, sparse and weighted rows.
-
-scikit-learn has the estimate for dense, unweighted rows; it is the oracle of the tests.
-"""
+"""The parameter `reg`: one ridge per view, as given or estimated from the rows."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from mvcca.config import block_slices
 from mvcca.statistics import Moments, shifted
 from mvcca.views import Views, in_memory, take_rows
 
+Reg = float | str | Mapping[str, float]
+
 
 class Shrinkage(float):
     """A share s in [0, 1]: a matrix C with mean diagonal μ becomes (1 - s) C + s μ I.
@@ -23,8 +25,49 @@ class Shrinkage(float):
     """
 
 
+def reg_of_rows(reg: Reg, views: Views, weights: np.ndarray | None = None) -> dict[str, float]:
+    """Ridge per view; "auto" is the `Shrinkage` estimated from all rows."""
+    if reg != "auto":
+        return reg_of_names(reg, views.names)
+    return {
+        name: ledoit_wolf_shrinkage(
+            block, None if weights is None else weights[views.objects(name)]
+        )
+        for name, block in views.items()
+    }
+
+
+def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
+    """Ridge per view, where rows cannot be looked at, as in batches."""
+    if reg == "auto":
+        raise ValueError(
+            'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
+            "number."
+        )
+    names = list(names)
+    if not isinstance(reg, Mapping):
+        return dict.fromkeys(names, _finite("reg", reg))
+    if set(reg) != set(names):
+        raise ValueError(f"reg names the views {list(reg)}, expected {names}.")
+    return {name: _finite(f"reg of view {name!r}", reg[name]) for name in names}
+
+
+def positive_reg(reg: dict[str, float]) -> dict[str, float]:
+    """Refuse a ridge of zero, under which repeated features have no unique weights."""
+    for name, value in reg.items():
+        if not value:
+            raise ValueError(f"reg of view {name!r} must be positive, got {value!r}.")
+    return reg
+
+
+def _finite(what: str, value: Any) -> float:
+    if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):  # type: ignore[operator]
+        raise ValueError(f"{what} must be a number >= 0, got {str(value)[:40]}.")
+    return float(value)
+
+
 def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkage:
-    """Estimate how far to shrink the covariance of rows, as Ledoit and Wolf do.
+    """Estimate how far to shrink the covariance of dense, sparse or weighted rows.
 
     With C = 1/n Σ_i x_i x_iᵀ of centred rows and μ its mean diagonal, (1 - s) C + s μ I is closest
     to the true covariance for s = min(β, δ) / δ, where δ = ‖C - μ I‖² and

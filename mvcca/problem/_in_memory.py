@@ -1,4 +1,4 @@
-"""What is asked of rows themselves: weights, variances, and sums that no blocks add up to."""
+"""Statistics that need all rows in memory: column variances, and sums over weighted pairs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from mvcca._backend import to_host
+from mvcca.problem._rows import check_variance
 from mvcca.statistics import shifted
-from mvcca.views import Views
-
-
-def own_weights(views: Views, name: str, weights: np.ndarray | None) -> np.ndarray | None:
-    """Weights of the rows of a view, of weights of the objects."""
-    return None if weights is None else weights[views.objects(name)]
 
 
 def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Of the columns of a view, in float64; a variance that is rounding of a constant is 0."""
+    """Mean and variance of every column, in float64; a variance that is only rounding is 0."""
     X = X.astype(np.float64)
     if issparse(X):
         mean, variance = mean_variance_axis(X, axis=0)
@@ -29,19 +24,6 @@ def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
     variance = np.where(variance <= rounding**2, 0, variance)
     check_variance(name, variance)
     return mean, variance
-
-
-def check_variance(name: str, variances: np.ndarray) -> None:
-    """A view whose squares overflow, or that never varies, is an error."""
-    if not np.isfinite(variances).all():
-        raise ValueError(
-            f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
-        )
-    if not (variances > 0).any():
-        raise ValueError(
-            f"view {name!r} has no variance: all its rows are the same in double precision. "
-            "Drop the view, or rescale it if its values are extremely small."
-        )
 
 
 def weighted_cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
