@@ -1,8 +1,8 @@
 """`Views`, the container of several feature matrices, indexed by object.
 
 `Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), which scikit-learn's
-splitters, searches and pipelines need. This module pairs rows and converts other containers; values are
-validated where they are used.
+splitters, searches and pipelines need. This module pairs rows and converts other containers;
+values are validated where they are used.
 """
 
 from __future__ import annotations

@@ -510,12 +510,12 @@ def test_learning_curves_are_drawn_on_the_axes_they_are_given():
     assert [display.axes_["loss"], display.axes_["correlation"]] == list(pair)
     assert display.figure_ is figure
     assert plot_learning_curve(Trained(UNWATCHED).fit(), ax=pair[0])["loss"] is pair[0]
-    with pytest.raises(ValueError, match=r"\['loss', 'correlation'\]: expected as many .* got 1"):
+    with pytest.raises(ValueError, match=r"\['loss', 'correlation'\], got 1"):
         LearningCurveDisplay.from_history(WATCHED, ax=pair[0])
 
 
 def test_what_has_no_learning_curve_says_why(cca):
-    with pytest.raises(TypeError, match=r"CCA has no training history .* pipeline\[-1\]"):
+    with pytest.raises(TypeError, match=r"CCA has no training history.* pipeline\[-1\]"):
         plot_learning_curve(cca)
     with pytest.raises(NotFittedError):
         plot_learning_curve(Trained(WATCHED))

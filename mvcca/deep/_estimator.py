@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from mvcca._by_view import by_view, value_by_view
 from mvcca._memory import memory_bytes
 from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
@@ -32,7 +33,6 @@ from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines, TotalCo
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
 from mvcca.problem import Rows, reg_of_names
 from mvcca.statistics import Moments
@@ -321,10 +321,7 @@ class DeepEstimator(MVCCA):
             if len(given) != len(views.names):
                 raise ValueError(f"Expected {len(views.names)} encoders, got {len(given)}.")
             given = dict(zip(views.names, given, strict=True))
-        if set(given) != set(views.names):
-            raise ValueError(
-                f"encoders names the views {list(given)}, expected {list(views.names)}."
-            )
+        given = value_by_view("encoders", given, views.names)
         for name, encoder in given.items():
             if not isinstance(encoder, nn.Module):
                 raise TypeError(

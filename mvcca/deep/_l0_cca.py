@@ -10,13 +10,13 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
+from mvcca._by_view import by_view
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, TraceNormLoss, WeightedSum
 from mvcca.deep.trainer import Objective
-from mvcca.kernel._parameters import by_view
 from mvcca.problem import reg_of_names
 from mvcca.views import Views
 

@@ -10,12 +10,12 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
+from mvcca._by_view import by_view
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss
 from mvcca.deep.trainer import Objective
-from mvcca.kernel._parameters import by_view
 
 
 class SoftCCA(DeepEstimator):

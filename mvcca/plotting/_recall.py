@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from mvcca.measures import Ties
 from mvcca.plotting._style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import recall_curve
-from mvcca.retrieval.evaluate import Directions, RelevanceBy, Similarity, Ties
+from mvcca.retrieval.evaluate import Directions
+from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.similarity import Similarity
 from mvcca.views import holds_views
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ if TYPE_CHECKING:
 
 # Ten colours for any colour vision: Petroff, "Accessible Color Sequences for Data Visualization",
 # arXiv 2107.02270, with the second grey darkened for small dots.
-COLORS = ("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6")
-COLORS += ("#a96b59", "#e76300", "#b9ac70", "#333333", "#92dadd")
+COLORS = (
+    *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
+    *("#a96b59", "#e76300", "#b9ac70", "#333333", "#92dadd"),
+)
 MARKERS = "o^sDvPX*<>"
 GREY = "#777777"
 FAINT = "#dddddd"
