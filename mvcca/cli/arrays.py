@@ -19,11 +19,11 @@ from mvcca.cli.text_tables import read_table
 from mvcca.sources import SourceError, open_matrix
 from mvcca.sources._sparse_npz import read_sparse
 
-FORMATS = ".npy, .npz, .h5, .zarr, .parquet, .csv or .tsv"
+FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .csv or .tsv"
 
 _TEXT = (".csv", ".tsv")
-_KEYED = (".npz", ".h5", ".hdf5", ".zarr")
-_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".parquet")
+_KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat")
+_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet")
 _SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
 
 
@@ -160,4 +160,5 @@ _READERS: dict[str, Callable[[Path, Any], Any]] = {
     ".h5": _read_rows,
     ".hdf5": _read_rows,
     ".zarr": _read_rows,
+    ".mat": _read_rows,
 }

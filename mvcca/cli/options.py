@@ -40,15 +40,16 @@ FILES_NOTE = """files:
   .npy             a dense matrix with one row per object
   .npz             one dense array, file.npz:KEY for one of several, or scipy.sparse.save_npz
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
-  .parquet         numeric columns (needs pyarrow)
+  .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
+  .parquet         columns of numbers, or of lists of fixed length (needs pyarrow)
   .csv, .tsv       numbers, optionally with a header line of names or of pandas' 0, 1, 2, ...
   .txt             labels only: one line per object, labels separated by commas
 Labels are one class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
 or the label sets of a .txt file. Column names (.csv, .tsv, .parquet) are stored in the model; rows
 to project must have the same columns in the same order."""
 
-_BLOCKS_NOTE = """Files in .npy, .h5, .zarr, .parquet and sparse (csr) .npz format are read in
-blocks of rows, other files as a whole."""
+_BLOCKS_NOTE = """Files in .npy, .h5, .zarr, .mat (7.3), .parquet and sparse (csr) .npz format are
+read in blocks of rows, other files as a whole."""
 
 TRANSFORM_NOTE = f"""{_BLOCKS_NOTE}
 Scores are written in blocks, too; the output file appears when it is complete."""
