@@ -85,7 +85,8 @@ class Results:
                 cells = [outcome.title, *[""] * (len(header) - 1)]
                 lines.append(Line(cells, skipped=outcome.reason))
                 continue
-            chosen = [str(getattr(outcome.estimator, name, "")) for name in choices]
+            parameters = outcome.estimator.get_params(deep=False)
+            chosen = [str(parameters.get(name, "")) for name in choices]
             numbers = " ".join(f"[{notes.index(text) + 1}]" for text in outcome.warnings)
             measures = _measures(outcome.retrieval.mean())
             what = [outcome.title, outcome.learns_from, *chosen]
