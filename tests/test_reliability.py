@@ -319,7 +319,6 @@ def signs_and_order(case: Case) -> None:
     if hasattr(model, "eigenvalues_"):
         assert (np.diff(values) <= 1e-12).all()
     if case.estimator in POSITION_BLIND:
-        tol = max(1e-9, case.storage.tol)
         turned = case.fit({name: X[order] for name, X in blocks.items()}, LABELS[order])
         np.testing.assert_allclose(
             contract.strengths(turned), values, rtol=max(1e-9, case.storage.tol)
