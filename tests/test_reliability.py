@@ -29,10 +29,11 @@ from test_contract import ADDING, FAMILIES, LABELS, POSITION_BLIND, N
 import mvcca.kernel
 import mvcca.linear
 from mvcca import NCCA, config_context
+from mvcca.linear import CovarianceCCA
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of fits to tiny data
 
-ESTIMATORS = [*contract.ESTIMATORS, NCCA()]
+ESTIMATORS = [*contract.ESTIMATORS, CovarianceCCA(), NCCA()]
 
 
 def test_every_public_estimator_is_in_the_table():
