@@ -433,7 +433,7 @@ SPLIT_ERRORS = {
         r"View 'a': X has no columns \['length'\]; it has \['height', 'weight'",
     ),
     "a short mask": ({"a": [True, False]}, WIDE, r"View 'a': no columns \[True, False\] in X"),
-    "nothing": ({"a": []}, WIDE, r"View 'a' has no columns: \[\] chooses none of X"),
+    "nothing": ({"a": []}, WIDE, r"View 'a' has no columns: \[\] selects no column of X"),
     "an empty slice": ({"a": slice(4, None)}, WIDE, "View 'a' has no columns"),
     "no views": ({}, WIDE, "Expected at least one view, got none"),
     "views": ({"a": [0]}, BLOCKS, "SplitViews takes one matrix to split, got a dict of views"),
