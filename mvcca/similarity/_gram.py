@@ -150,7 +150,7 @@ class LabelGram:
 
 def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
     """Fill tiles with exponential similarities of label sets: popcount, then a table."""
-    from mvcca._kernels import fill_by_difference, pack_label_sets
+    from mvcca._compiled_loops import fill_by_difference, pack_label_sets
 
     packed = pack_label_sets(table.vectors)
     differences = np.arange(table.vectors.shape[1] + 1, dtype=float)
@@ -171,7 +171,7 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
 
 def _real_fill(table: LabelTable, sigma: float) -> Any:
     """Fill tiles with the squared exponential of real label vectors: a product, then one pass."""
-    from mvcca._kernels import inner_products_to_exponents
+    from mvcca._compiled_loops import inner_products_to_exponents
 
     # Centring does not change distances but reduces rounding.
     vectors = table.vectors - table.vectors.mean(axis=0)
