@@ -144,8 +144,8 @@ class LGCFL(StatisticEstimator):
             basis = rows.basis(name)
             unit = np.sqrt(basis.variances(Sigma).mean())
             penalties = np.full(basis.n_features, rows.reg[name] * unit)
-            loss = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
-            self.weights_[name], self.objectives_[name] = loss.solve(
+            problem = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
+            self.weights_[name], self.objectives_[name] = problem.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )
             self.means_[name] = basis.back(means[name])
