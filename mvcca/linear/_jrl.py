@@ -76,12 +76,11 @@ class JRL(LinearEstimator):
     with standardised columns Z (always: the graph depends on their units), centred label indicators
     Ȳ, and L = I - D^{-1/2} K D^{-1/2} of the k nearest neighbours under the similarity
     1 / (1 + exp(distance)), made symmetric. The sum over p < q takes the objects seen in both
-    views; where there are none it is not there, so that views need no pairing. Unlabelled rows, if
-    there are any, count in the graph terms alone.
+    views; it is left out if there are none, so that views need no pairing. Unlabelled rows
+    count in the graph terms only.
 
-    The published similarity of two rows is not that of their projections: each takes over the
-    labels of its nearest training rows, of all views; see `propagate`. Retrieval with this
-    estimator ranks by it.
+    The published similarity of two rows does not compare their projections but the labels of their
+    nearest training rows, of all views; see `propagate`. Retrieval with this estimator uses it.
 
     The official code takes at most 5 steps, each with the other view's last weights, and mixes two
     graphs in one Laplacian (degrees of the binary one, weights of the dense one), which leaves
@@ -98,15 +97,15 @@ class JRL(LinearEstimator):
     n_neighbors : int, default=100
         k of the graphs and of `propagate`. More than the rows there are: all rows, with a warning.
     max_iter : int, default=200
-        Most steps of reweighted least squares.
+        Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
-        Stop when a step lowers the objective by no more than this share of it.
+        Stop when a step lowers the objective by at most this fraction.
 
     Attributes
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
-        P_p in the units of the features, by view name. What is dropped keeps weights of about 1e-6
-        of the largest: norms are smoothed by that much.
+        P_p in the units of the features, by view name. Weights of dropped features are about
+        1e-6 of the largest, because norms are smoothed.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the labelled rows.
@@ -240,7 +239,7 @@ class JRL(LinearEstimator):
         return self
 
     def propagate(self, X: Any) -> Any:
-        """Labels that rows take over from the training rows nearest to them in the shared space.
+        """Propagate labels to rows from their nearest training rows in the shared space.
 
         A row x gets Σ_l w_l(x) y_l over its k nearest training rows l, of all views, with weights
         in the ratios of 1 / (1 + exp(distance)) that add up to 1. Inner products of these are the
@@ -255,7 +254,7 @@ class JRL(LinearEstimator):
 
         Returns
         -------
-        shares : same container as came in
+        shares : same container as X
             Matrices of shape (n_rows, n_components_): how much of each label.
 
         Raises
@@ -264,12 +263,12 @@ class JRL(LinearEstimator):
             As in `transform`.
         """
         check_is_fitted(self)
-        came = self._open(X, reset=False, unpaired=True, allow_empty=True)
-        views = came.views.in_memory()
-        return came.wrap({name: self._shares(name, block) for name, block in views.items()})
+        opened = self._open(X, reset=False, unpaired=True, allow_empty=True)
+        views = opened.views.in_memory()
+        return opened.wrap({name: self._shares(name, block) for name, block in views.items()})
 
     def _keep_neighbors(self, views: Views, labels: Mapping[str, Any]) -> None:
-        """Where the training rows are in the shared space, and their labels, for `propagate`."""
+        """Keep the projected training rows and their labels for `propagate`."""
         stacked = np.concatenate(list(self.weights_.values()))
         self._axes = None
         if len(stacked) < stacked.shape[1]:  # more labels than features: scores span fewer axes
@@ -291,7 +290,7 @@ class JRL(LinearEstimator):
         return np.asarray(block @ turned - self.means_[name] @ turned)
 
     def _shares(self, name: str, block: Any) -> np.ndarray:
-        if not block.shape[0]:  # the objects at hand are not seen in this view
+        if not block.shape[0]:  # no object is seen in this view
             return np.zeros((0, self.n_components_), dtype=block.dtype)
         distances, places = self._neighbors.kneighbors(self._place(name, block))
         weights = _closeness(distances, distances[:, :1])
@@ -359,7 +358,7 @@ def _disagreement(p: str, q: str, rows: Mapping[str, _Rows], pairs: csr_array) -
 
 
 def _means_and_scales(views: Views) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """What standardises every view: one over the deviation of a column, 0 of a constant one."""
+    """Mean and reciprocal standard deviation of every column, 0 if it is constant."""
     means, scales = {}, {}
     for name, block in views.items():
         means[name], variance = mean_and_variance(name, block)
@@ -397,7 +396,7 @@ def laplacian(X: Any, n_neighbors: int) -> csr_array:
 
 
 def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
-    """1 / (1 + exp(distance)) but for the factor exp(-least), lest all of it underflow."""
+    """1 / (1 + exp(distance)), divided by exp(-least) to avoid underflow."""
     return np.exp(least - distances) / (1 + np.exp(-distances))
 
 
