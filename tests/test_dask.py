@@ -720,6 +720,7 @@ def test_fits_at_once_in_threads_have_checkpoints_of_their_own(tmp_path, monkeyp
             same_bits(models[name], clone(estimator).fit(rows, y))
 
 
+@pytest.mark.slow  # it fits once per tile of label similarities
 def test_a_fit_within_a_fit_neither_takes_nor_drops_its_checkpoint(tmp_path):
     views, folder, trigger = planted(), tmp_path / "marks", tmp_path / "trigger"
     folder.mkdir(), trigger.touch()
