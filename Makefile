@@ -32,7 +32,7 @@ test-all: $(VENV)/.installed-test ## run all tests, also the slow ones (only the
 	$(PY) -m pytest -n auto --maxprocesses 4 $(ARGS)
 
 # What may differ between versions of the dependencies, without the extras.
-CORE := archive config index kernel labels linear measures persistence public_names ranking \
+CORE := archive config frozen_models index kernel labels linear measures persistence public_names ranking \
     similarity sources statistics supervised_baselines threads views
 
 test-core: export OMP_NUM_THREADS = 1

@@ -1,7 +1,7 @@
 """Multi-view canonical correlation analysis and cross-modal retrieval.
 
-This module only says where the public names live. Each is imported when it is first asked for, so
-`import mvcca` costs milliseconds and loads none of the libraries that do the work.
+Public names and submodules are imported on first access, so that `import mvcca` takes milliseconds
+and loads neither scikit-learn nor torch.
 """
 
 from __future__ import annotations
@@ -9,19 +9,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the same names again, for type checkers and editors
+if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca import compose as compose
+    from mvcca import config as config
     from mvcca import datasets as datasets
+    from mvcca import deep as deep
     from mvcca import inspection as inspection
+    from mvcca import kernel as kernel
     from mvcca import labels as labels
     from mvcca import linalg as linalg
+    from mvcca import linear as linear
     from mvcca import measures as measures
+    from mvcca import persistence as persistence
     from mvcca import plotting as plotting
     from mvcca import retrieval as retrieval
     from mvcca import scoring as scoring
     from mvcca import similarity as similarity
     from mvcca import sources as sources
     from mvcca import statistics as statistics
+    from mvcca import typing as typing
+    from mvcca import views as views
     from mvcca.compose import JoinViews as JoinViews
     from mvcca.compose import PerView as PerView
     from mvcca.compose import SplitViews as SplitViews
@@ -51,54 +58,35 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
 
     __version__: str
 
-_HOME = {
-    "Views": "mvcca.views",
-    "CCA": "mvcca.linear",
-    "MVCCA": "mvcca.linear",
-    "MLCCA": "mvcca.linear",
-    "MVMLCCA": "mvcca.linear",
-    "PLS": "mvcca.linear",
-    "CFA": "mvcca.linear",
-    "LGCFL": "mvcca.linear",
-    "JRL": "mvcca.linear",
-    "CMOLRS": "mvcca.linear",
-    "KCCA": "mvcca.kernel",
-    "NCCA": "mvcca.kernel",
-    "PerView": "mvcca.compose",
-    "SplitViews": "mvcca.compose",
-    "JoinViews": "mvcca.compose",
-    "RetrievalIndex": "mvcca.retrieval",
-    "evaluate_retrieval": "mvcca.retrieval",
-    "retrieval_scorer": "mvcca.scoring",
-    "save": "mvcca.persistence",
-    "load": "mvcca.persistence",
-    "ModelFileError": "mvcca.persistence",
-    "RowSource": "mvcca.sources",
-    "open_matrix": "mvcca.sources",
-    "config_context": "mvcca.config",
-    "get_config": "mvcca.config",
-    "set_config": "mvcca.config",
+# Submodules, and the names that each offers here.
+_MODULES = {
+    "compose": ("JoinViews", "PerView", "SplitViews"),
+    "config": ("config_context", "get_config", "set_config"),
+    "datasets": (),
+    "deep": (),
+    "inspection": (),
+    "kernel": ("KCCA", "NCCA"),
+    "labels": (),
+    "linalg": (),
+    "linear": ("CCA", "CFA", "CMOLRS", "JRL", "LGCFL", "MLCCA", "MVCCA", "MVMLCCA", "PLS"),
+    "measures": (),
+    "persistence": ("ModelFileError", "load", "save"),
+    "plotting": (),
+    "retrieval": ("RetrievalIndex", "evaluate_retrieval"),
+    "scoring": ("retrieval_scorer",),
+    "similarity": (),
+    "sources": ("RowSource", "open_matrix"),
+    "statistics": (),
+    "typing": (),
+    "views": ("Views",),
 }
-_MODULES = (
-    "compose",
-    "datasets",
-    "inspection",
-    "labels",
-    "linalg",
-    "measures",
-    "plotting",
-    "retrieval",
-    "scoring",
-    "similarity",
-    "sources",
-    "statistics",
-)
-__all__ = [*_HOME, *_MODULES]
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = [*_MODULE_OF, *sorted(_MODULES.keys() - {"deep"})]  # `from mvcca import *` needs no torch
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"mvcca.{_MODULE_OF[name]}"), name)
     elif name in _MODULES:
         value = import_module(f"mvcca.{name}")
     elif name == "__version__":
@@ -107,9 +95,9 @@ def __getattr__(name: str) -> Any:
         value = version("mvcca")
     else:
         raise AttributeError(f"module 'mvcca' has no attribute {name!r}")
-    globals()[name] = value  # found at once the next time
+    globals()[name] = value  # later accesses skip this function
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted([*_MODULE_OF, *_MODULES, "__version__"])

@@ -1,4 +1,4 @@
-"""`python -m mvcca`: the command line, where the script `mvcca` is not on the path."""
+"""Command line as `python -m mvcca`, for when the script `mvcca` is not on the path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What containers say beyond their numbers: labels of rows, names of columns, masks.
+"""Row labels, column names and masks of containers.
 
-Rows are paired, and columns matched, by position. If both sides also label them, the labels must
-agree. That rule is written down here, once, for rows and for columns.
+Rows are paired and columns matched by position. If both sides have labels, the labels must agree;
+this module implements that rule for rows and for columns.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-_SHOWN = 3  # names, in an error
+_SHOWN = 3  # names in an error message
 
 
 def reject_masks(block: Any) -> None:
-    """Refuse masked arrays, since NumPy would silently drop the mask."""
+    """Reject masked arrays, since NumPy would silently drop the mask."""
     if np.ma.isMaskedArray(block):
         raise ValueError(
             "Masked arrays are not supported: the mask would be dropped. Fill or drop the masked "
@@ -25,7 +25,7 @@ def reject_masks(block: Any) -> None:
 
 
 def few(names: Iterable[Any]) -> str:
-    """The first three names, and how many there are in all."""
+    """The first three names, and the total number if there are more."""
     names = [name if isinstance(name, str) else str(name) for name in names]
     shown = ", ".join(repr(name) for name in names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"
@@ -36,7 +36,7 @@ def row_labels(rows: Any) -> np.ndarray | None:
     if not hasattr(rows, "iloc"):  # a list has an `index` too
         return None
     index = rows.index
-    # A MultiIndex does not know whether labels are missing; they compare as tuples.
+    # A MultiIndex has no `hasnans`; its labels compare as tuples.
     return None if index.nlevels == 1 and index.hasnans else np.asarray(index)
 
 
@@ -55,9 +55,9 @@ def are_positions(labels: Sequence[Any] | np.ndarray) -> bool:
 
 
 def correspond(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether the labels of two sides allow pairing them by position.
+    """Whether the labels of two sides allow pairing by position.
 
-    Default labels go with any others, except with themselves in another order.
+    Default labels are compatible with all labels except a permutation of themselves.
     """
     if len(a) != len(b) or not _differ(a, b).any():
         return True
@@ -67,7 +67,7 @@ def correspond(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def check_same_rows(first: str, a: np.ndarray | None, second: str, b: np.ndarray | None) -> None:
-    """Refuse to pair rows by position if their labels say otherwise."""
+    """Raise if row labels contradict pairing by position."""
     if a is None or b is None or correspond(a, b):
         return
     how = "the same labels in a different order" if set(a) == set(b) else "different labels"
@@ -81,7 +81,7 @@ def check_same_rows(first: str, a: np.ndarray | None, second: str, b: np.ndarray
 
 
 def common_row_labels(rows: Mapping[str, Any]) -> np.ndarray | None:
-    """Row labels on which containers that are paired by position agree; None if none has any."""
+    """Common row labels of containers paired by position; None if none has labels."""
     known = {
         name: labels for name, part in rows.items() if (labels := row_labels(part)) is not None
     }

@@ -1,7 +1,7 @@
-"""How kernels are compiled: serial, releasing the GIL, cached on disk where that is possible.
+"""Compilation of kernels: serial, without the GIL, cached on disk if possible.
 
-Modules of kernels import this one and numba with it, and are themselves imported inside functions,
-so that `import mvcca` loads no compiler. No fast maths: NaN must stay NaN where input is checked.
+Importing this module loads numba, so modules of kernels are imported inside functions. `fastmath`
+stays off, since input validation relies on NaN.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ __all__ = ["jit"]
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` on its first call, for use from several Python threads at once."""
+    """Compile `function` on its first call, for concurrent use by Python threads."""
     try:
         return njit(nogil=True, cache=True)(function)
-    except (
-        RuntimeError
-    ):  # numba finds neither the package's folder nor a home to write its cache to
+    except RuntimeError:  # neither the package's directory nor HOME is writable for the cache
         return njit(nogil=True)(function)

@@ -1,7 +1,7 @@
-"""Compiled loops over label vectors and rows, each one formula with a NumPy twin in the tests.
+"""Compiled loops over label vectors and rows, each tested against the same formula in NumPy.
 
 Kernels are serial and release the GIL. Importing this module loads numba, so it is imported inside
-the functions that need it: `import mvcca` compiles nothing.
+the functions that need it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WORD = 64  # label bits in a machine word
 
 
 def pack_label_sets(vectors: csr_array) -> np.ndarray:
-    """Indicators (n, n_labels) as bits of uint64 words, word after word: (n_labels / 64, n)."""
+    """Indicators (n, n_labels) as bits in uint64 words, of shape (n_labels / 64, n)."""
     n, n_labels = vectors.shape
     packed = np.zeros((max(1, -(-n_labels // _WORD)), n), dtype=np.uint64)
     rows = np.repeat(np.arange(n), np.diff(vectors.indptr))
@@ -34,7 +34,7 @@ def fill_by_difference(A, B, table, out):
     counts = np.empty(B.shape[1], np.int64)
     for i in range(A.shape[1]):
         counts[:] = 0
-        for word in range(A.shape[0]):  # word by word, so that the loop over j vectorises
+        for word in range(A.shape[0]):  # outermost, so that the loop over j vectorises
             a = A[word, i]
             for j in range(B.shape[1]):
                 bits = a ^ B[word, j]
@@ -48,7 +48,7 @@ def fill_by_difference(A, B, table, out):
 
 @jit
 def inner_products_to_exponents(out, half_norms_a, half_norms_b, scale):
-    """In place, inner products aᵀb become -scale ‖a - b‖² / 2, never above 0."""
+    """Replace inner products aᵀb in place by -scale ‖a - b‖² / 2, at most 0."""
     zero = out.dtype.type(0)
     scale = out.dtype.type(scale)
     for i in range(out.shape[0]):

@@ -1,4 +1,4 @@
-"""Memory of this machine, for estimates that are checked before anything is allocated."""
+"""Physical memory, for checks of memory estimates before allocation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def memory_bytes() -> float:
-    """Physical memory of this machine; infinite where the system does not tell."""
+    """Physical memory of this machine; infinite if the system does not report it."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):

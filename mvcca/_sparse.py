@@ -1,4 +1,4 @@
-"""Sparse matrices as every formula of the package expects them: one stored entry per position."""
+"""Canonical sparse matrices: one stored entry per position."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from scipy.sparse import csr_array, issparse
 
 
 def canonical(matrix: Any) -> Any:
-    """CSR with sorted indices and repeated entries added up; dense matrices pass unchanged.
+    """CSR with sorted indices and duplicate entries summed; dense matrices pass unchanged.
 
-    SciPy allows several entries at one position, whose value is their sum. Whatever looks at stored
-    entries one by one, such as squares or a kernel, would see them apart. The caller's arrays are
-    never changed: a matrix that is not canonical is copied.
+    SciPy allows several entries at one position and defines the value as their sum. Operations on
+    stored entries, such as squares or kernels, need that sum. A matrix that is not canonical is
+    copied, so the caller's arrays never change.
     """
     if not issparse(matrix):
         return matrix
@@ -25,7 +25,7 @@ def canonical(matrix: Any) -> Any:
 
 
 def own_csr(matrix: Any, dtype: Any = None) -> csr_array:
-    """A canonical copy without stored zeros, free to be changed in place."""
+    """A canonical copy without stored zeros, which may be modified in place."""
     rows = csr_array(canonical(matrix), dtype=dtype, copy=True)
     rows.eliminate_zeros()
     return rows

@@ -1,7 +1,4 @@
-"""Warnings that name the user's line: the one that called into the package, however deep we are.
-
-What is worth a warning is decided where it is noticed.
-"""
+"""Warnings that point to the user's line that called into the package, at any call depth."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn as `warnings.warn` does, of the line outside the package that led to this one.
+    """Warn as `warnings.warn` does, for the line outside the package that led to this call.
 
-    Python 3.12's `skip_file_prefixes` would name a line of torch or scikit-learn where these
-    stand between two of ours.
+    Python 3.12's `skip_file_prefixes` would name a line of torch or scikit-learn if one of these
+    lies between two frames of this package.
     """
     level = outermost = 1
     frame = sys._getframe()

@@ -1,7 +1,7 @@
-"""What every multi-view estimator shares: the door where input is checked, and affine projection.
+"""Base classes of all estimators: input checks, projection, and how a linear method is fitted.
 
-A container comes in, is checked view by view, and the same kind of container goes out. How weights
-are found is each estimator's own business; see `mvcca.linear`.
+Containers are checked view by view, and results are returned in the same kind of container. What a
+method adds up of the rows, and the problem that this poses, stand in `mvcca.linear`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,28 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import partial, wraps
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import sklearn
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_consistent_length
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._backend import beside, is_device_array, placed, precision, to_host
+from mvcca._backend import is_device_array, placed, precision, to_host
 from mvcca._checked_rows import CheckedRows
 from mvcca._containers import column_labels, common_row_labels, reject_masks
 from mvcca._devices import working_on
+from mvcca._output import OutputContainerMixin
+from mvcca._score import mean_average_precision, mean_correlation
+from mvcca._warnings import warn
 from mvcca.config import block_slices, get_config
 from mvcca.labels import LabelTable
+from mvcca.linalg import with_fixed_signs
+from mvcca.problem import Problem, Reg, Rows, Solution, reg_of_names, reg_of_rows
 from mvcca.sources import RowSource, as_source
 from mvcca.statistics import checkpoint_of_fit
 from mvcca.validation import (
@@ -48,7 +55,7 @@ from mvcca.views import Views, as_views, holds_views, in_same_container
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """Checked views, and how to give results back in the container that they came in."""
+    """Checked views, and a function that returns results in the user's container."""
 
     views: Views
     wrap: Callable[[Mapping[str, np.ndarray]], Any]
@@ -58,16 +65,18 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: Fit) -> Fit:
-    """A fit that leaves the estimator as it was where it fails or is interrupted.
+    """Restore the estimator if `fit` fails or is interrupted.
 
-    What it adds up is kept at the checkpoint, where `mvcca.config_context` names one.
+    If `mvcca.config_context` names a checkpoint, sums over rows are saved there.
     """
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
+        before, config = dict(self.__dict__), get_config()
         try:
-            with checkpoint_of_fit(), working_on(get_config().device):
+            if config.checkpoint is None and config.device is None:
+                return fit(self, *args, **kwargs)
+            with checkpoint_of_fit(), working_on(config.device):
                 return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
@@ -78,63 +87,9 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 
 def forget(estimator: BaseEstimator) -> None:
-    """Delete what was learned: all attributes that scikit-learn's `check_is_fitted` looks for."""
+    """Delete the fitted attributes, which scikit-learn's `check_is_fitted` looks for."""
     for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("__")]:
         delattr(estimator, name)
-
-
-class OutputContainerMixin(TransformerMixin):
-    """`set_output` for transformers whose output is one matrix, or several in a container."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        # scikit-learn's own wrapping of outputs knows one matrix only.
-        super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what the matrices that come out are: "default" (NumPy), "pandas" or "polars".
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"} or None, default=None
-            None leaves the choice as it is.
-        """
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
-        return self
-
-    def _output_container(self) -> str:
-        local = getattr(self, "_sklearn_output_config", {})
-        return local.get("transform", sklearn.get_config()["transform_output"])
-
-    def _frame(self, block: Any, columns: np.ndarray, came: Any) -> Any:
-        """A matrix in the chosen container, with the row index of the one that it was made of."""
-        kind = self._output_container()
-        if kind == "default":
-            return beside(block, came) if _is_away(came, block) else block
-        block = to_host(block)
-        if type(block).__module__.split(".")[0] == kind:  # a DataFrame of that kind already
-            return block
-        if kind not in ("pandas", "polars"):
-            raise ValueError(f'output must be "default", "pandas" or "polars", got {kind!r}.')
-        if issparse(block):
-            raise ValueError(
-                f"{kind.capitalize()} output does not support sparse data. Choose dense output, or "
-                'set_output(transform="default").'
-            )
-        if kind == "polars":
-            import polars as pl
-
-            return pl.DataFrame(np.asarray(block), schema=list(columns), orient="row")
-        import pandas as pd
-
-        # A tensor's `index` is no row index.
-        index = None if is_device_array(came) else getattr(came, "index", None)
-        return pd.DataFrame(block, columns=columns, index=index)
-
-
-def _is_away(came: Any, block: Any) -> bool:
-    """Whether scores are at home and the rows they are of on a device."""
-    return is_device_array(came) and isinstance(block, np.ndarray)
 
 
 class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
@@ -149,8 +104,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     _min_views = 2
     _max_views: int | None = None
     _supervised = False
-    _keeps_sparse = True  # else a block of sparse rows is made dense
-    _computes_on_devices = True  # else device blocks come home, and scores go back
+    _keeps_sparse = True  # else blocks of sparse rows are made dense
+    _computes_on_devices = True  # else device blocks are copied to the host, and scores back
 
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
@@ -171,7 +126,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
         Returns
         -------
-        scores : same container as came in
+        scores : same container as X
             Matrices of shape (n_rows, n_components); two lone matrices give a tuple. Scores of rows
             on a device are on that device.
 
@@ -186,8 +141,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__}.transform takes y only as the second view of a lone matrix "
                 "X, where it was fitted on two; labels are for fit and score."
             )
-        came = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
-        return came.wrap({n: self._scores(n, block) for n, block in came.views.items()})
+        opened = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
+        return opened.wrap(self._scores_of_views(opened.views))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to X (and y), then project the views.
@@ -201,8 +156,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
         Returns
         -------
-        scores : same container as came in
-            As `transform` gives them. Two lone matrices give a tuple, as in scikit-learn's
+        scores : same container as X
+            As `transform` returns them. Two lone matrices give a tuple, as in scikit-learn's
             ``cross_decomposition``; labels are not projected.
         """
         is_second_view = not self._supervised and not holds_views(X)
@@ -210,15 +165,19 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     @property
     def _n_features_out(self) -> int:
-        """Of every view, for `get_feature_names_out`."""
+        """Number of scores of every view, for `get_feature_names_out`."""
         return self.n_components_
 
+    def _scores_of_views(self, views: Views) -> dict[str, Any]:
+        """Scores of every view; override if those of one view depend on another."""
+        return {name: self._scores(name, block) for name, block in views.items()}
+
     def _scores(self, name: str, block: Any) -> Any:
-        """Scores of rows in memory or not; those of a Dask array are another, not computed yet."""
+        """Scores of rows in memory or in a file; a lazy Dask array for rows of one."""
         if not isinstance(block, CheckedRows):
             return self._project(name, block)
         model = copy(self)
-        model.__dict__.pop("_statistic", None)  # of no use to a worker, and large
+        model.__dict__.pop("_statistic", None)  # large, and useless to a worker
         project = partial(model._project, name)
         if (lazy := block.map_lazily(project, self.n_components_)) is not None:
             return lazy
@@ -231,13 +190,13 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _project(self, name: str, block: Any) -> Any:
         mean, weights = self.means_[name], self.weights_[name]
-        if issparse(block):  # centring first would fill the zeros in, so what is large subtracts
+        if issparse(block):  # centring rows would fill in their zeros
             return np.asarray(block @ weights - mean @ weights).astype(block.dtype, copy=False)
         rounded = mean.astype(precision(block))
-        residue = (mean - rounded) @ weights  # of what float32 could not hold of the mean
+        residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
         return (block - placed(rounded, block)) @ placed(weights, block) - placed(residue, block)
 
-    # ---- the door -------------------------------------------------------------------------------
+    # ---- input checks ---------------------------------------------------------------------------
 
     def _open(
         self,
@@ -248,10 +207,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         unpaired: bool = False,
         allow_empty: bool = False,
     ) -> Input:
-        """Check what came in, against what was fitted unless `reset`; y is a second view here.
+        """Check the input, against the fitted views unless `reset`; y is a second view here.
 
-        If `allow_empty`, none of the objects of `Views` need be seen in a view. With `reset` the
-        attributes of an earlier fit are deleted.
+        With `allow_empty`, views of `Views` may have no rows. `reset` deletes the attributes of an
+        earlier fit.
         """
         if reset:
             forget(self)
@@ -277,42 +236,46 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return Input(raw.replace(checked), wrap)
 
     def _open_matrices(self, X: Any, y: Any, *, reset: bool, unpaired: bool) -> Input:
-        """One lone matrix, or two: scikit-learn's convention for cross-decomposition."""
+        """Check one or two lone matrices, scikit-learn's convention for cross-decomposition."""
         if not reset and "X" not in self.view_names_:
             raise ValueError(
                 f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
                 f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
             )
         minimum = 2 if reset else 1
+        frames = {"X": X} if y is None else {"X": X, "y": y}
         blocks = {"X": self._check_lone_matrix(X, reset, minimum)}
-        frames = {"X": X}
-        if reset:
-            self._column_names = {"X": column_labels(X), "y": column_labels(y)}
-        else:
-            check_column_names("X", self._column_names["X"], X)
         if y is not None:
             if not reset and "y" not in self.view_names_:
                 raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
             blocks["y"] = self._check_second_matrix(y, minimum)
-            frames["y"] = y
             check_consistent_length(*blocks.values())
             if not reset:
                 self._check_width("y", blocks["y"].shape[1])
-                check_column_names("y", self._column_names["y"], y)
+        if all(_is_plain(frame) for frame in frames.values()):  # no row or column labels
+            self._column_names = {"X": None, "y": None} if reset else self._column_names
+            views = Views._of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
+        else:
+            if reset:
+                self._column_names = {"X": column_labels(X), "y": column_labels(y)}
+            for name, frame in frames.items():
+                check_column_names(name, self._column_names[name], frame)
+            views = Views(blocks).with_ids(None if unpaired else common_row_labels(frames))
 
         def wrap(scores: Mapping[str, np.ndarray]) -> Any:
             columns = self.get_feature_names_out()
             out = tuple(self._frame(scores[name], columns, frames[name]) for name in blocks)
             return out if y is not None else out[0]
 
-        ids = None if unpaired else common_row_labels(frames)
-        return Input(Views(blocks).with_ids(ids), wrap)
+        return Input(views, wrap)
 
     def _check_lone_matrix(self, X: Any, reset: bool, minimum: int) -> Any:
-        source = X if is_device_array(X) else as_source(X)
+        is_plain = _is_plain(X)
+        source = X if is_device_array(X) else None if is_plain else as_source(X)
         if source is None:
-            reject_masks(X)
-            reject_strings(X)
+            if not is_plain:
+                reject_masks(X)
+                reject_strings(X)
             options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
             try:
                 return validate_data(self, X, reset=reset, **options)
@@ -329,7 +292,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if is_device_array(y):
             Y = y[:, None] if y.ndim == 1 else y
             return self._check_view("y", Y, ensure_min_samples=minimum)
-        if (source := as_source(y)) is not None:
+        if not _is_plain(y) and (source := as_source(y)) is not None:
             return self._check_view("y", source, ensure_min_samples=minimum)
         options = {"ensure_2d": False, "input_name": "y", "ensure_min_samples": minimum}
         Y = check_numbers(y, self, **options)
@@ -378,17 +341,19 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             )
         second = None if holds_views(X) else y
         views = self._open(X, second, reset=reset, allow_empty=not reset).views
-        views = read_small(self._check_completeness(views, reset))
+        views = self._check_completeness(views, reset)
         if reset and not (views.seen.sum(axis=1) > 1).any():
             raise ValueError(
                 f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "
                 "and MVMLCCA take labels instead; rows that do correspond are paired with "
                 "Views(blocks, index) or Views.aligned."
             )
+        if sample_weight is None:
+            return views, None
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
-        return views[weights > 0], weights[weights > 0]  # what counts 0 times is not there
+        return views[weights > 0], weights[weights > 0]  # as if rows of weight 0 were not there
 
     def _open_supervised_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
@@ -405,7 +370,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, reset=reset, unpaired=unpaired, allow_empty=not reset).views
         table, codes = encode_views(views, y, per_view)
-        views = read_small(self._check_completeness(views, reset))
+        views = self._check_completeness(views, reset)
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is not None and not weights.all():
             counts = weights > 0
@@ -414,16 +379,16 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return views, *used_lines(table, codes), weights
 
     def _check_completeness(self, views: Views, reset: bool) -> Views:
-        """As many views as the method takes; in a later batch, the fitted ones in their order."""
-        if not reset:
-            missing = [name for name in self.view_names_ if name not in views]
-            if missing:
-                raise ValueError(
-                    f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
-                )
-            return views.select(self.view_names_)
-        self._check_number_of_views(views)
-        return views
+        """Check the number of views, or that a batch has the fitted ones; read small files."""
+        if reset:
+            self._check_number_of_views(views)
+        elif missing := [name for name in self.view_names_ if name not in views]:
+            raise ValueError(
+                f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
+            )
+        else:
+            views = views.select(self.view_names_)
+        return read_small(views) if views.is_lazy else views
 
     def _check_number_of_views(self, views: Views) -> None:
         found, name = len(views.names), type(self).__name__
@@ -444,3 +409,228 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             preserves_dtype=["float64", "float32"]
         )
         return tags
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether X is a NumPy array of numbers: no mask, no labels, no file."""
+    return type(X) is np.ndarray and X.dtype.kind in "fiub"
+
+
+class LinearEstimator(MultiViewEstimator):
+    """Base of the estimators with one affine map per view: their score and fitted attributes."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"}), Mapping],
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    n_components: int
+    power: float = 0.0  # a parameter of the estimators whose eigenvalues are worth weighting by
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean correlation of the projected views, over components and pairs of views.
+
+        Objects seen in two views count. Without any (unpaired views, or a single one),
+        label-supervised estimators return the mean average precision of cosine ranking between the
+        views instead. For other measures see `mvcca.retrieval_scorer`.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            Rows to project.
+        y : matrix or labels, optional
+            Labels; or the second view, for an unsupervised estimator and a lone matrix X.
+
+        Returns
+        -------
+        float
+            Larger is better; at most 1.
+
+        Raises
+        ------
+        ValueError
+            If no object is seen in two views and no labels are given.
+        """
+        check_is_fitted(self)
+        second = None if self._supervised or holds_views(X) else y
+        per_view = y is not None and holds_views(X) and is_per_view(X, y)
+        unpaired = per_view and not isinstance(X, Views)
+        views = self._open(X, second, reset=False, unpaired=unpaired).views
+        blocks = {name: to_host(block) for name, block in self._scores_of_views(views).items()}
+        scores = views.select(list(blocks)).replace(blocks).in_memory()
+        correlation = mean_correlation(scores)
+        if correlation is not None:
+            return correlation
+        if y is None or not self._supervised:
+            raise ValueError(
+                f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
+                "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
+            )
+        return mean_average_precision(scores, y, per_view)
+
+    def _project(self, name: str, block: Any) -> Any:
+        scores = super()._project(name, block)
+        if self.power:
+            scores *= placed(self._component_weights(precision(scores)), scores)
+        return scores
+
+    def _component_weights(self, dtype: np.dtype) -> np.ndarray:
+        """λ^power, which scores are multiplied by."""
+        with np.errstate(over="ignore"):
+            weights = np.maximum(self.eigenvalues_, 0) ** self.power
+        if weights.max(initial=0) > 1e-6 * np.finfo(dtype).max:  # which leaves room for scores
+            raise ValueError(
+                f"power={self.power:g} is too large: λ^power of the first component, "
+                f"{self.eigenvalues_[0]:.3g}^{self.power:g}, exceeds what {dtype} scores can be "
+                "multiplied by. Choose a smaller power; 4 is usual."
+            )
+        return weights
+
+    def _learn(self, solution: Solution) -> None:
+        """Set the fitted attributes; warn if there are fewer components than asked for."""
+        if solution.bound == 0:
+            raise ValueError(
+                "The views have nothing in common: their (weighted) covariance between views is "
+                "zero. Check that rows, or labels, correspond."
+            )
+        if solution.bound < self.n_components:
+            warn(
+                f"n_components={self.n_components} is more than the data can give: at most "
+                f"{solution.bound}. Fitted with n_components_={solution.bound}."
+            )
+        self.weights_ = with_fixed_signs(solution.weights, solution.variances)
+        self.means_ = solution.means
+        self.eigenvalues_ = solution.eigenvalues
+        self.n_components_ = len(solution.values)
+        if self.power:
+            self._component_weights(np.dtype(np.float64))  # refused here, not at the first scores
+        self.ranks_ = solution.ranks
+        self.view_names_ = tuple(solution.weights)
+
+
+class StatisticEstimator(LinearEstimator):
+    """Base of the methods that need a statistic of the rows only: all of `fit` and `partial_fit`.
+
+    A method declares two things: `_statistic_of`, which adds up rows to a value that can be added,
+    and `_problem`, the problem that the value poses.
+    """
+
+    reg: Reg = 0.0
+    _statistic: Any  # sums over the batches so far; None after fit
+    _tries_float32 = True  # whether float32 products of float32 rows can suffice
+
+    def _statistic_of(self, rows: Rows) -> Any:
+        """What the method needs to know of the rows: a value with `+`, as `Moments` are."""
+        raise NotImplementedError
+
+    def _problem(self, rows: Rows, statistic: Any) -> Problem:
+        """The problem to solve; `rows` are those of the statistic, or the last batch of them."""
+        raise NotImplementedError
+
+    def _learn_problem(self, rows: Rows, statistic: Any) -> None:
+        """Solve the problem and set the fitted attributes."""
+        self._learn(self._problem(rows, statistic).solve(self.n_components))
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the maps from all rows at once.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views, paired or partly paired; methods that learn from labels take unpaired views
+            too. A lone matrix is the first of two views, or with labels the only one.
+        y : matrix or labels, optional
+            The second view, if X is a lone matrix; ignored for other X (labels in a pipeline).
+            Methods that learn from labels require them here: a class vector, an indicator matrix,
+            label sets or real label vectors, one per object; or a list or mapping with the labels
+            of each view, whose heights may differ.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a view holds NaN or infinity, never varies, or differs in rows from views that it is
+            paired with; if labels are required and missing, or all the same.
+        """
+        self._validate_params()
+        self._fit_rows(self._open_rows(X, y, sample_weight))
+        self._statistic = None
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to the statistic and solve again; batches give what `fit` gives.
+
+        After `fit`, which keeps no statistic, batches start over, with a warning. What is drawn at
+        random from rows (label features, feature maps) is drawn from the first batch.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also if a batch lacks a view that earlier batches had.
+        """
+        self._validate_params()
+        first = self._is_first_batch()
+        rows = self._open_rows(X, y, sample_weight, reset=first, batch=True)
+        statistic = self._statistic_of(rows)
+        if not first:
+            statistic = self._statistic + statistic
+        self._fit_batches(rows, statistic)
+        self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
+        return self
+
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        """Checked rows with their weights, labels and ridge."""
+        if self._supervised:
+            opened = self._open_supervised_fit(X, y, sample_weight, reset=reset)
+            views, table, codes, weights = opened
+        else:
+            views, weights = self._open_fit(X, y, sample_weight, reset=reset)
+            table, codes = None, {}
+        return Rows(views, weights, table, codes, self._ridges(views, weights, batch))
+
+    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
+        """Ridge of each view; a batch does not tell how much to shrink."""
+        if batch:
+            return reg_of_names(self.reg, views.names)
+        return reg_of_rows(self.reg, views, weights)
+
+    def _fit_rows(self, rows: Rows) -> None:
+        """Fit to all rows at once, as precisely as they need."""
+        rows.in_row_space().precisely(
+            lambda rows: self._learn_problem(rows, self._statistic_of(rows)),
+            float32=self._tries_float32,
+        )
+
+    def _fit_batches(self, rows: Rows, statistic: Any) -> None:
+        """Fit to the statistic of all batches, whose rows are gone but for the last."""
+        self._learn_problem(rows, statistic)
+
+    def _is_first_batch(self) -> bool:
+        """Whether `partial_fit` starts here; `fit` keeps no statistic of its rows to add to."""
+        if getattr(self, "_statistic", None) is not None:
+            return False
+        if hasattr(self, "weights_"):
+            warn(
+                "partial_fit starts over: fit keeps no statistic of its rows. Give all batches to "
+                "partial_fit."
+            )
+        return True

@@ -1,7 +1,7 @@
-"""Choices about how a computation runs, not about what it computes.
+"""Run-time configuration: block size, progress bar, checkpoint and device.
 
-They change speed and memory, never the model, and so they stand here and not in a constructor.
-Nothing here knows of views, statistics or estimators.
+These options affect speed and memory use but never the fitted model, so they are not constructor
+parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Config", "block_slices", "config_context", "get_config", "set_config"]
@@ -21,32 +21,31 @@ _BLOCK_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Config:
-    """The run-time choices.
+    """Run-time configuration.
 
     Parameters
     ----------
     block_rows : int or None, default=None
-        Rows that are read, multiplied or ranked at once. None takes as many as fill about 64 MiB.
+        Rows to read, multiply or rank at once. None chooses blocks of about 64 MiB.
     progress : bool, default=False
-        Show a bar on standard error while rows are gone over: rows per second and time left.
+        Show a progress bar with rows per second and remaining time on standard error.
     checkpoint : path or None, default=None
-        A folder in which a fit keeps what it has added up so far, and from which the same fit goes
-        on after an interruption. One fit at a time; it is empty again when the fit is done.
+        Checkpoint directory; an interrupted fit resumes from it. It serves one fit at a time and is
+        emptied when the fit ends.
     device : {None, "cuda", "cuda:1", "torch:cuda:0", "cupy:0", "torch:cpu", ...}, default=None
-        Where a fit computes with dense rows in host memory or in files: blocks are copied there
-        one by one, each while the one before is worked on. "cuda" takes CuPy if it finds the GPU,
-        else torch. Rows that are on a device already are computed with where they are, and
-        `transform` leaves host rows at home.
+        Device for fitting dense rows in host memory or in files. Blocks are copied to the device
+        while the previous block is processed. "cuda" uses CuPy if CuPy finds the GPU, else torch.
+        Rows that are already on a device stay there; `transform` processes host rows on the host.
 
     Raises
     ------
     ValueError
-        If `block_rows` is below 1, or `device` is no device's name.
+        If `block_rows` is below 1, or `device` is not the name of a device.
     TypeError
-        If `block_rows` is neither an integer nor None, `progress` no bool, `checkpoint` no path, or
-        `device` no string.
+        If `block_rows` is neither an integer nor None, `progress` is not a bool, `checkpoint` is
+        not a path, or `device` is not a string.
     ImportError
-        If the library that `device` names is not installed.
+        If the library named by `device` is not installed.
     RuntimeError
         If there is no such GPU.
     """
@@ -60,7 +59,7 @@ class Config:
         if self.block_rows is not None and operator.index(self.block_rows) < 1:
             raise ValueError(
                 f"block_rows must be at least 1, got {self.block_rows}. "
-                "Use None to have it chosen from the size of a row."
+                "Use None to choose it from the size of a row."
             )
         if not isinstance(self.progress, bool):
             raise TypeError(f"progress must be True or False, got {self.progress!r}.")
@@ -72,47 +71,63 @@ class Config:
             check_device(self.device)
 
 
-_process = Config()
+class _Unchanged:
+    """Default of options that keep their value."""
+
+    def __repr__(self) -> str:
+        return "<unchanged>"
+
+
+_UNCHANGED: Any = _Unchanged()
+_global_config = Config()
 _context: ContextVar[Config | None] = ContextVar("mvcca_config", default=None)
 
 
 def get_config() -> Config:
-    """Return the choices in force: the innermost `config_context`'s, else the process's."""
-    return _context.get() or _process
+    """Return the configuration of the innermost `config_context`, or else the global one."""
+    return _context.get() or _global_config
 
 
-def set_config(**choices: Any) -> None:
-    """Change the choices of the whole process, in every thread.
+def set_config(
+    *,
+    block_rows: int | None = _UNCHANGED,
+    progress: bool = _UNCHANGED,
+    checkpoint: str | os.PathLike[str] | None = _UNCHANGED,
+    device: str | None = _UNCHANGED,
+) -> None:
+    """Set options for the whole process, in every thread.
 
-    Inside a `config_context` the context's own choices stay in force until it ends.
+    An enclosing `config_context` keeps its own options until it ends.
 
     Parameters
     ----------
-    **choices
-        Fields of `Config`; those not named keep their value.
-
-    Raises
-    ------
-    TypeError
-        If a name is no field of `Config`.
+    block_rows, progress, checkpoint, device
+        See `Config`. Options that are not given keep their value.
     """
-    global _process
-    _process = _changed(_process, choices)
+    global _global_config
+    options = {
+        "block_rows": block_rows,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "device": device,
+    }
+    _global_config = _changed(_global_config, options)
 
 
 @contextmanager
-def config_context(**choices: Any) -> Iterator[None]:
-    """Change the choices for the body of a ``with`` statement, in this thread or task alone.
+def config_context(
+    *,
+    block_rows: int | None = _UNCHANGED,
+    progress: bool = _UNCHANGED,
+    checkpoint: str | os.PathLike[str] | None = _UNCHANGED,
+    device: str | None = _UNCHANGED,
+) -> Iterator[None]:
+    """Set options for the body of a ``with`` statement, in the current thread or task only.
 
     Parameters
     ----------
-    **choices
-        Fields of `Config`; those not named keep their value.
-
-    Raises
-    ------
-    TypeError
-        If a name is no field of `Config`.
+    block_rows, progress, checkpoint, device
+        See `Config`. Options that are not given keep their value.
 
     Examples
     --------
@@ -121,7 +136,13 @@ def config_context(**choices: Any) -> Iterator[None]:
     ...     get_config().block_rows
     1000
     """
-    token = _context.set(_changed(get_config(), choices))
+    options = {
+        "block_rows": block_rows,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "device": device,
+    }
+    token = _context.set(_changed(get_config(), options))
     try:
         yield
     finally:
@@ -134,30 +155,26 @@ def block_slices(n_rows: int, row_bytes: int, at_least: int = 1) -> Iterator[sli
     Parameters
     ----------
     n_rows : int
-        Rows to cover.
+        Number of rows.
     row_bytes : int
-        What one row needs in memory, results included. A row above 64 MiB is a block of its own.
+        Memory needed per row, results included. A row above 64 MiB is one block.
     at_least : int, default=1
-        Rows that a block has even so, where each block costs more than its rows do.
+        Minimum number of rows per block, for blocks with a high fixed cost.
 
     Returns
     -------
     iterator of slice
-        Disjoint, in order, together ``range(n_rows)``; all of the same length but the last.
+        Consecutive slices that cover ``range(n_rows)``, of equal length except the last.
     """
-    # Decided here, not in a generator's body: the caller may iterate after its context has ended.
+    # Computed here rather than in a generator: the caller may iterate after the context has ended.
     size = block_size(row_bytes, at_least)
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
 def block_size(row_bytes: int, at_least: int = 1) -> int:
-    """Rows of one block, as `block_slices` cuts them."""
+    """Number of rows in one block of `block_slices`."""
     return get_config().block_rows or max(at_least, _BLOCK_BYTES // max(1, row_bytes), 1)
 
 
-def _changed(config: Config, choices: dict[str, Any]) -> Config:
-    known = [field.name for field in fields(Config)]
-    unknown = sorted(choices.keys() - set(known))
-    if unknown:
-        raise TypeError(f"Unknown choice {', '.join(unknown)}. Known are: {', '.join(known)}.")
-    return replace(config, **choices)
+def _changed(config: Config, options: dict[str, Any]) -> Config:
+    return replace(config, **{k: v for k, v in options.items() if v is not _UNCHANGED})

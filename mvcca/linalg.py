@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, svds
+
+from mvcca import _lapack
 
 __all__ = [
-    "DenseRotation",
     "DigitsLost",
-    "Rotation",
-    "RowSpan",
-    "Solution",
+    "Directions",
     "Whitener",
     "canonical_directions",
+    "extreme_eigenvalues",
     "with_fixed_signs",
 ]
-
-# The condition number up to which a Gram matrix of rows is as good as the rows.
-WELL_CONDITIONED = 1e3
-
 
 _STEPS = 5  # of power iteration
 # A correlation above 1 by more than this is not rounding.
@@ -99,7 +96,7 @@ class Whitener:
             if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
                 condition = _condition(correlation, factor)
                 return cls(scale, factor, columns, True, len(columns), condition)
-        values, vectors = linalg.eigh(correlation)
+        values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         real = values > len(values) * np.finfo(float).eps * values[-1]
         basis = vectors[:, real] / np.sqrt(values[real])
         condition = float(np.sqrt(values[-1] / values[0])) if real.all() else np.inf
@@ -128,7 +125,13 @@ class Whitener:
 
 
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:
-    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth, by power and inverse iteration.
+    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
+    largest, smallest = extreme_eigenvalues(B, factor)
+    return float(np.sqrt(largest / smallest))
+
+
+def extreme_eigenvalues(B: np.ndarray, factor: np.ndarray) -> tuple[float, float]:
+    """λ_max and λ_min of B = LLᵀ, within about a third, by power and inverse iteration.
 
     LAPACK's estimate is in the 1-norm, and too large by up to √d.
     """
@@ -138,11 +141,11 @@ def _condition(B: np.ndarray, factor: np.ndarray) -> float:
         smallest = linalg.cho_solve(
             (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
         )
-    return float(np.sqrt(np.linalg.norm(largest) * np.linalg.norm(smallest)))
+    return float(np.linalg.norm(largest)), float(1 / np.linalg.norm(smallest))
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Directions:
     """The top of the generalized eigenproblem, and what there was to find.
 
     Attributes
@@ -164,14 +167,14 @@ class Solution:
 
 
 def canonical_directions(
-    between: Mapping[tuple[str, str], np.ndarray],
+    between: Mapping[tuple[str, str], Any],
     whiteners: Mapping[str, Whitener],
     n_components: int,
     precision: float = np.finfo(float).eps,
     ranks_between: Mapping[str, int] | None = None,
     *,
     is_joint: bool,
-) -> Solution:
+) -> Directions:
     """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
 
     Two views: singular values of W_1ᵀ A_12 W_2, the canonical correlations. More views: the top of
@@ -181,8 +184,9 @@ def canonical_directions(
 
     Parameters
     ----------
-    between : mapping of (str, str) to ndarray
-        A_pq for p before q; for one view A_pp.
+    between : mapping of (str, str) to ndarray or LinearOperator
+        A_pq for p before q; for one view A_pp. With A_pp of several views the eigenvalues are
+        those of the whole A. Two views may have an operator.
     whiteners : mapping of str to Whitener
         W_p of every view's within matrix B_p.
     n_components : int
@@ -204,40 +208,56 @@ def canonical_directions(
     names = list(whiteners)
     ranks = {name: whitener.rank for name, whitener in whiteners.items()}
     seen = [min(rank, (ranks_between or ranks)[name]) for name, rank in ranks.items()]
-    white = {
-        (p, q): whiteners[q].project(whiteners[p].project(A).T).T for (p, q), A in between.items()
-    }
-    if len(names) == 2:
+    white = {(p, q): _whitened(A, whiteners[p], whiteners[q]) for (p, q), A in between.items()}
+    has_diagonal = any(p == q for p, q in between)
+    if len(names) == 2 and not has_diagonal:
         left, values, right = _top_singular(white[names[0], names[1]], n_components)
         directions = dict(zip(names, (left, right), strict=True))
         limit = min(seen)
     else:
         values, directions = _top_symmetric(white, ranks, n_components)
         # The form vanishes on the widest view alone, so no more than the rest can be positive.
-        limit = seen[0] if len(names) == 1 else sum(seen) - max(seen)
+        limit = sum(seen) if has_diagonal else sum(seen) - max(seen)
     top = values[0] if len(values) else 0.0
-    most = max(1, len(names) - 1)
+    most = len(names) if has_diagonal else len(names) - 1
     if is_joint and top > most * (1 + _ABOVE_ONE):
         raise DigitsLost(names, f"A correlation of {top:.7g} is above {most}")
     real = int(np.sum(values > 10 * max(ranks.values()) * precision * top))
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit
     weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}
-    return Solution(values[:kept], weights, bound, ranks)
+    return Directions(values[:kept], weights, bound, ranks)
 
 
-def _top_singular(T: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _whitened(A: Any, left: Whitener, right: Whitener) -> Any:
+    """W_1ᵀ A W_2; a linear operator if A is one."""
+    if not isinstance(A, LinearOperator):
+        return right.project(left.project(A).T).T
+    return LinearOperator(
+        (left.rank, right.rank),
+        matvec=lambda v: left.project(A.matmat(right.lift(v.reshape(-1, 1)))),
+        rmatvec=lambda v: right.project(A.rmatmat(left.lift(v.reshape(-1, 1)))),
+        matmat=lambda V: left.project(A.matmat(right.lift(V))),
+        rmatmat=lambda V: right.project(A.rmatmat(left.lift(V))),
+        dtype=np.float64,
+    )
+
+
+def _top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets; through the smaller Gram matrix when few of many are wanted."""
+    if isinstance(T, LinearOperator):
+        k = min(k, min(T.shape) - 1)
+        left, values, right = svds(T, k, v0=np.ones(min(T.shape)))
+        return left[:, ::-1], values[::-1], right[::-1].T
     if min(T.shape) > 128 and 4 * k < min(T.shape):
         tall = T.shape[0] >= T.shape[1]
         gram = T.T @ T if tall else T @ T.T
-        n = len(gram)
-        squares, vectors = linalg.eigh(gram, subset_by_index=[n - k, n - 1])
+        squares, vectors = _lapack.top_eigenpairs(gram, k)
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
         if values[-1] > 1e-3 * values[0]:  # squaring keeps the digits of these
             other = (T @ vectors if tall else T.T @ vectors) / values
             return (other, values, vectors) if tall else (vectors, values, other)
-    left, values, right = linalg.svd(T, full_matrices=False, check_finite=False)
+    left, values, right = _lapack.svd(T)
     return left, values, right.T
 
 
@@ -252,11 +272,10 @@ def _top_symmetric(
     for (p, q), block in white.items():
         whole[place[p], place[q]] = block if p != q else (block + block.T) / 2
         whole[place[q], place[p]] = whole[place[p], place[q]].T
-    top = [max(0, n - k), n - 1]
-    values, vectors = linalg.eigh(whole, subset_by_index=top)
+    values, vectors = _lapack.top_eigenpairs(whole, k)
     if not np.isfinite(vectors).all():  # LAPACK's MRRR fails on blocks 1e100 apart in size
         values, vectors = linalg.eigh(whole, driver="evd")
-        values, vectors = values[top[0] :], vectors[:, top[0] :]
+        values, vectors = values[-k:], vectors[:, -k:]
     vectors *= np.sqrt(len(ranks))
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
 
@@ -277,191 +296,3 @@ def with_fixed_signs(
     largest = np.abs(stacked).argmax(axis=0)
     signs = np.where(stacked[largest, np.arange(stacked.shape[1])] < 0, -1.0, 1.0)
     return {name: w * signs for name, w in weights.items()}
-
-
-class Rotation:
-    """Rows in another basis: Z = (X - mean) basis and X = mean + Z inverse.
-
-    Attributes
-    ----------
-    mean : ndarray, shape (d,)
-        Mean of the rows of X.
-    basis : ndarray, shape (d, r)
-        Maps weights found on Z back to X.
-    inverse : ndarray, shape (r, d)
-        Its pseudo-inverse.
-    variances : ndarray, shape (d,), or None
-        Of the columns of X, where X was looked at.
-    """
-
-    mean: np.ndarray
-    basis: np.ndarray
-    inverse: np.ndarray
-    variances: np.ndarray | None
-
-    @staticmethod
-    def to_row_space(
-        X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = False
-    ) -> tuple[Rotation, np.ndarray]:
-        """Basis of the span of the centred rows of a wide X (n < d), and the rows in it, (n, r).
-
-        Orthonormal, so that a ridge in the old basis loses nothing; or, where there is no ridge and
-        many weights solve the problem, of the rows with columns scaled to unit length: the smallest
-        weights in units of the features are those that a full covariance would give.
-        """
-        mean, centred, lengths = _centred(X, weights)
-        variances = _variances(lengths, len(X), weights)
-        scale = _reciprocal(lengths)
-        if equilibrate:
-            centred *= scale
-        span, rows = RowSpan.of(centred, mean, variances)
-        if equilibrate:
-            basis, inverse = scale[:, None] * span.basis, span.inverse * _reciprocal(scale)
-            span = DenseRotation(mean, basis, inverse, variances)
-        return span, _unweighted(rows, weights)
-
-    @staticmethod
-    def to_principal_components(
-        X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = True
-    ) -> tuple[Rotation, np.ndarray]:
-        """Basis in which columns of an ill-conditioned X are uncorrelated, and the rows in it.
-
-        By an SVD of X. If `equilibrate`, columns are scaled to unit length first, so that a column
-        in small units is no less a column; else the basis is orthonormal, so that a ridge in the
-        old basis loses nothing. Directions below max(n, d) eps of the largest are left out.
-        """
-        mean, centred, lengths = _centred(X, weights)
-        scale = _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
-        centred *= scale
-        left, sizes, right = linalg.svd(centred, full_matrices=False, check_finite=False)
-        real = sizes > _cut(X) * sizes[0]
-        basis, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
-        variances = _variances(lengths, len(X), weights)
-        rows = left[:, real] * sizes[real]
-        return DenseRotation(mean, basis, inverse, variances), _unweighted(rows, weights)
-
-    def lift(self, W: np.ndarray) -> np.ndarray:
-        """Weights on X, (d, k), that do what W of shape (r, k) does on Z."""
-        return self.basis @ W
-
-    def back(self, Z: np.ndarray) -> np.ndarray:
-        """Rows X of Z."""
-        return self.mean + Z @ self.inverse
-
-    def then(self, other: Rotation) -> Rotation:
-        """This change of basis followed by another."""
-        basis, inverse = self.basis @ other.basis, other.inverse @ self.inverse
-        return DenseRotation(self.mean, basis, inverse, self.variances)
-
-    def ridge(self) -> np.ndarray:
-        """The identity of the old basis in the new one, (r, r)."""
-        return self.basis.T @ self.basis
-
-    def diagonal(self, B: np.ndarray) -> np.ndarray:
-        """Diagonal in the old basis, (d,), of a matrix B in the new one."""
-        product = B @ self.inverse
-        product *= self.inverse
-        return product.sum(axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class DenseRotation(Rotation):
-    """A rotation by matrices at hand."""
-
-    mean: np.ndarray
-    basis: np.ndarray
-    inverse: np.ndarray
-    variances: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class RowSpan(Rotation):
-    """An orthonormal basis RᵀL⁻ᵀ of the span of rows R with RRᵀ = LLᵀ, formed only if asked for.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (r, d)
-        R.
-    factor : ndarray, shape (r, r)
-        L, lower triangular.
-    """
-
-    mean: np.ndarray
-    rows: np.ndarray
-    factor: np.ndarray
-    variances: np.ndarray | None
-
-    @classmethod
-    def of(
-        cls, centred: np.ndarray, mean: np.ndarray, variances: np.ndarray
-    ) -> tuple[Rotation, np.ndarray]:
-        """Basis of the span of centred rows (n, d), and the rows in it, (n, r)."""
-        # (Weighted) rows that add up to zero span no more than all but the last do.
-        head, last = centred[:-1], centred[-1]
-        gram = head @ head.T
-        factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
-        if not failed:
-            norm = np.abs(gram).sum(axis=0).max()
-            inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
-            if inverse_condition > WELL_CONDITIONED**-2:  # four times as fast as QR
-                row = linalg.solve_triangular(factor, head @ last, lower=True, check_finite=False)
-                return cls(mean, head, factor, variances), np.vstack([factor, row])
-        basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
-        # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
-        turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
-        sizes = np.abs(np.diag(pivoted))
-        turn = turn[:, sizes > _cut(centred) * sizes[0]]
-        basis = basis @ turn
-        return DenseRotation(mean, basis, basis.T, variances), triangle.T @ turn
-
-    @cached_property
-    def basis(self) -> np.ndarray:  # type: ignore[override]
-        """As a matrix, which costs as much as it cost to find L."""
-        return linalg.blas.dtrsm(1.0, self.factor, self.rows.T, side=1, lower=1, trans_a=1)
-
-    @property
-    def inverse(self) -> np.ndarray:  # type: ignore[override]
-        """Its transpose."""
-        return self.basis.T
-
-    def lift(self, W: np.ndarray) -> np.ndarray:
-        """Weights on X of weights on Z, by a solve with L."""
-        solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
-        return self.rows.T @ solved
-
-    def back(self, Z: np.ndarray) -> np.ndarray:
-        """Rows X of Z, in the same way."""
-        return self.mean + self.lift(Z.T).T
-
-    def ridge(self) -> np.ndarray:
-        """The identity: the basis is orthonormal."""
-        return np.eye(len(self.factor))
-
-
-def _centred(
-    X: np.ndarray, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
-    mean = np.average(X, axis=0, weights=weights)
-    centred = X - mean
-    constant = (X[0] == X).all(axis=0)
-    centred[:, constant] = 0  # and not what rounding of the mean left
-    if weights is not None:
-        centred *= np.sqrt(weights)[:, None]
-    return mean, centred, np.linalg.norm(centred, axis=0)
-
-
-def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    return rows if weights is None else rows / np.sqrt(weights)[:, None]
-
-
-def _variances(lengths: np.ndarray, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
-    return lengths**2 / ((n_rows if weights is None else weights.sum()) - 1)
-
-
-def _reciprocal(lengths: np.ndarray) -> np.ndarray:
-    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-
-
-def _cut(X: np.ndarray) -> float:
-    return max(X.shape) * np.finfo(float).eps

@@ -15,16 +15,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.datasets import load_digits
 
 from mvcca import datasets
-from mvcca.datasets import (
-    _coco,
-    _mfeat,
-    _mnist,
-    _multi30k,
-    _nottingham,
-    _nutrimouse,
-    _scene,
-    _wikipedia,
-)
+from mvcca.datasets import _coco, _real
 from mvcca.views import Views
 
 
@@ -303,16 +294,16 @@ def test_multilabel_views_refuse_what_has_no_answer(arguments, message):
 
 FETCHERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("fetch_")]
 SOURCES = {
-    datasets.fetch_mnist_halves: _mnist.MNIST,
-    datasets.fetch_wikipedia: _wikipedia.WIKIPEDIA,
+    datasets.fetch_mnist_halves: _real.MNIST,
+    datasets.fetch_wikipedia: _real.WIKIPEDIA,
     datasets.fetch_coco_labels: _coco.COCO_LABELS,
     datasets.fetch_coco_captions: _coco.COCO_CAPTIONS,
     datasets.fetch_coco_label_vectors: _coco.COCO_LABEL_VECTORS,
-    datasets.fetch_multi30k: _multi30k.MULTI30K,
-    datasets.fetch_scene: _scene.SCENE,
-    datasets.fetch_mfeat: _mfeat.MFEAT,
-    datasets.fetch_nutrimouse: _nutrimouse.NUTRIMOUSE,
-    datasets.fetch_nottingham: _nottingham.NOTTINGHAM,
+    datasets.fetch_multi30k: _real.MULTI30K,
+    datasets.fetch_scene: _real.SCENE,
+    datasets.fetch_mfeat: _real.MFEAT,
+    datasets.fetch_nutrimouse: _real.NUTRIMOUSE,
+    datasets.fetch_nottingham: _real.NOTTINGHAM,
 }
 
 
@@ -414,7 +405,7 @@ def without(arrays, key):
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (lambda a: without(a, "lipid"), "no array 'lipid'"),
+        (lambda a: without(a, "lipid"), "array 'lipid' is missing"),
         (lambda a: {**a, "gene": a["gene"][:39]}, r"expected gene: float64 \(40, 120\), got"),
         (lambda a: {**a, "gene": a["gene"].astype("f4")}, r"got float32 \(40, 120\)"),
         (lambda a: {**a, "diet": a["diet"].astype(object)}, "allow_pickle"),
@@ -457,7 +448,7 @@ def test_a_damaged_file_is_one_clear_error(spoil, tmp_path):
     path = tmp_path / "nutrimouse.npz"
     np.savez_compressed(path, **nutrimouse_arrays())
     path.write_bytes(spoil(path.read_bytes()))
-    with pytest.raises(OSError, match=r"nutrimouse\.npz is damaged or of another form"):
+    with pytest.raises(OSError, match=r"nutrimouse\.npz is damaged or not in the expected format"):
         datasets.fetch_nutrimouse(data_home=tmp_path)
 
 

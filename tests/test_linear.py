@@ -20,8 +20,9 @@ from mvcca.datasets import (
     make_gaussian_views,
     make_multilabel_views,
 )
-from mvcca.linear import _shrinkage, with_labels_as_view
+from mvcca.linear import with_labels_as_view
 from mvcca.measures import total_correlation
+from mvcca.problem import _ridge
 
 
 def correlations_by_scipy(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -155,7 +156,7 @@ def test_auto_ridge_shrinks_as_scikit_learn_does(shape, kind):
     weights = rng.integers(1, 4, len(X)).astype(float) if kind == "weighted" else None
     repeated = X if weights is None else np.repeat(X, weights.astype(int), axis=0)
     shrinkage = ledoit_wolf_shrinkage(repeated)
-    found = _shrinkage.ledoit_wolf_shrinkage(csr_array(X) if kind == "sparse" else X, weights)
+    found = _ridge.ledoit_wolf_shrinkage(csr_array(X) if kind == "sparse" else X, weights)
     assert found == pytest.approx(shrinkage, rel=1e-9)
 
 
@@ -202,7 +203,7 @@ def near_white(n_views: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("n_views", [2, 3])
 def test_reg_auto_of_white_views_is_no_ridge(n_views):
     blocks = near_white(n_views)
-    assert [_shrinkage.ledoit_wolf_shrinkage(X) for X in blocks] == [1] * n_views
+    assert [_ridge.ledoit_wolf_shrinkage(X) for X in blocks] == [1] * n_views
     auto, plain = MVCCA(2, reg="auto").fit(blocks), MVCCA(2, reg=0).fit(blocks)
     np.testing.assert_allclose(auto.eigenvalues_, plain.eigenvalues_, rtol=2e-3)
     np.testing.assert_allclose(
@@ -460,7 +461,7 @@ def test_nearest_neighbours_of_every_row_are_all_pairs():
 
 
 def test_fast_mlcca_takes_the_nearest_rows_itself_first_and_each_row_its_own_draw():
-    from mvcca.linear._neighbors import nearest_label_pairs
+    from mvcca.problem._neighbors import nearest_label_pairs
 
     rng = np.random.default_rng(0)
     vectors = (rng.random((12, 6)) < 0.5).astype(float)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.linalg import DigitsLost, Whitener, canonical_directions
-from mvcca.linear import _problem
+from mvcca.problem import _rows
 from mvcca.statistics import Moments
 
 
@@ -34,7 +34,7 @@ def products(monkeypatch):
         taken.append(np.dtype(dtype).name)
         return of(views, weights, dtype)
 
-    monkeypatch.setattr(_problem.Moments, "of", watched)
+    monkeypatch.setattr(_rows.Moments, "of", watched)
     return taken
 
 
@@ -173,3 +173,24 @@ def test_columns_that_are_almost_full_keep_their_zeros():
     found = Moments.of(Views({name: sp.csr_array(block) for name, block in views.items()}))
     assert_allclose(found.scatter, exact.scatter, rtol=1e-12, atol=1e-9)
     assert_allclose(found.means, exact.means, rtol=1e-14)
+
+
+@pytest.mark.parametrize("reg", [1.0, 1e-2])
+def test_rows_with_a_strong_factor_keep_their_digits_and_need_no_qr_under_a_ridge(reg, monkeypatch):
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=(60, 3))
+    views = [100 * z @ rng.normal(size=(3, p)) + rng.normal(size=(60, p)) for p in (300, 200)]
+    by_svd, scatters = [], []
+    for X in views:
+        left, sizes, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+        ridge = reg * np.sum(sizes**2) / X.shape[1]
+        by_svd.append(left * (sizes / np.sqrt(sizes**2 + ridge)))
+    expected = np.linalg.svd(by_svd[0].T @ by_svd[1], compute_uv=False)[:8]
+    monkeypatch.setattr("mvcca.linalg.linalg.qr", None)
+    model = CCA(8, reg=reg).fit(*views)
+    assert_allclose(model.canonical_correlations_, expected, rtol=0, atol=1e-12)
+    for X, weights in zip(views, model.weights_.values(), strict=True):
+        scores = (X - X.mean(axis=0)) @ weights
+        ridge = reg * X.var(axis=0).sum() * len(X) / X.shape[1]
+        scatters.append((scores.T @ scores + ridge * weights.T @ weights) / (len(X) - 1))
+    assert_allclose(scatters, [np.eye(8)] * 2, atol=1e-10)

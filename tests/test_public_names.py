@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -41,11 +43,34 @@ def test_every_public_name_is_what_type_checkers_are_told(name, module):
 
 
 def test_type_checkers_know_every_public_name():
-    assert names_for_type_checkers().keys() == set(mvcca.__all__)
+    assert names_for_type_checkers().keys() == {*mvcca.__all__, "deep"}
 
 
-def test_dir_lists_every_public_name():
-    assert set(mvcca.__all__) <= set(dir(mvcca))
+def test_dir_lists_the_public_names_and_nothing_else():
+    assert set(dir(mvcca)) == {*mvcca.__all__, "deep", "__version__"}
+
+
+@pytest.mark.parametrize("module", ["deep", "linear", "kernel", "views", "persistence"])
+def test_submodules_are_there_after_a_bare_import(module):
+    if module == "deep":
+        pytest.importorskip("torch")
+    code = f"""
+import sys, mvcca
+assert mvcca.{module}.__all__
+assert ("torch" in sys.modules) == ({module!r} == "deep")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_bare_import_loads_no_heavy_library():
+    code = """
+import sys, mvcca
+dir(mvcca)
+heavy = {"numpy", "scipy", "sklearn", "torch", "dask", "cupy", "matplotlib", "numba", "pandas"}
+print(sorted(heavy & sys.modules.keys()))
+"""
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_an_unknown_name_is_an_attribute_error_that_says_it():

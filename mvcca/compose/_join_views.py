@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._containers import column_labels, reject_masks
-from mvcca.base import OutputContainerMixin, forget
+from mvcca._output import OutputContainerMixin
+from mvcca.base import forget
 from mvcca.validation import FLOATS, check_column_names, of_view
 from mvcca.views import Views, as_views, holds_views
 

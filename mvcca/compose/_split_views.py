@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._containers import reject_masks
-from mvcca.base import OutputContainerMixin
+from mvcca._output import OutputContainerMixin
 from mvcca.validation import column_names
 from mvcca.views import Views, holds_views
 

@@ -1,12 +1,14 @@
-"""Data to learn, test and measure with, all as Bunches of one build.
+"""Data sets for learning, testing and benchmarking, all returned as a Bunch of the same layout.
 
-`load_*` ships inside scikit-learn, `make_*` draws from a model whose answer is known, and `fetch_*`
-reads real data from files in the data home. Nothing here opens a network connection: data sets have
-terms of their own, so a missing file is an error that says where to get it and in which form.
+`load_*` functions use data that ship with scikit-learn, `make_*` functions sample from a model with
+a known solution, and `fetch_*` functions read real data from files in the data home. Nothing is
+downloaded, since most data sets have their own licence: if a file is missing, the error says where
+to get the data and in which form to save them.
 
-Data that come split have `train`, `test` or `valid`, each a Bunch with `views` and `labels`; data
-that do not have `views` and `labels` themselves. What a data set lacks is None. Labels are a vector
-of classes, a list of label sets, or a 0/1 matrix whose columns `label_names` names.
+A data set with a published split has the attributes `train`, `test` and possibly `valid`, each a
+Bunch with `views` and `labels`; others have `views` and `labels` themselves. Missing parts are
+None. Labels are a class vector, a list of label sets, or a 0/1 matrix with column names
+`label_names`.
 """
 
 from mvcca.datasets._coco import (
@@ -16,15 +18,17 @@ from mvcca.datasets._coco import (
 )
 from mvcca.datasets._digits import load_digits_views
 from mvcca.datasets._files import get_data_home
-from mvcca.datasets._mfeat import fetch_mfeat
-from mvcca.datasets._mnist import fetch_mnist_halves
-from mvcca.datasets._multi30k import fetch_multi30k
 from mvcca.datasets._multilabel import make_multilabel_views
-from mvcca.datasets._nottingham import fetch_nottingham
-from mvcca.datasets._nutrimouse import fetch_nutrimouse
 from mvcca.datasets._planted import make_gaussian_views, make_nonlinear_views, make_sparse_views
-from mvcca.datasets._scene import fetch_scene
-from mvcca.datasets._wikipedia import fetch_wikipedia
+from mvcca.datasets._real import (
+    fetch_mfeat,
+    fetch_mnist_halves,
+    fetch_multi30k,
+    fetch_nottingham,
+    fetch_nutrimouse,
+    fetch_scene,
+    fetch_wikipedia,
+)
 
 __all__ = [
     "fetch_coco_captions",

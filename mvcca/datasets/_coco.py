@@ -1,4 +1,4 @@
-"""MS-COCO without its pictures: labels, captions and vectors of the labels' names, a file each."""
+"""MS-COCO without its images: labels, captions and word vectors of the label names."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ COCO_LABEL_VECTORS = Source(
 
 
 def fetch_coco_labels(*, data_home: DataHome = None) -> Bunch:
-    """MS-COCO 2014: the label sets of 123,287 images, without the images.
+    """MS-COCO 2014: label sets of 123,287 images, without the images.
 
-    A real distribution of label sets for measuring methods that compare labels: 82,783 training
-    rows hold 18,956 distinct sets. 702 training and 367 validation images have no label at all.
+    A realistic distribution of label sets for benchmarking label similarities: the 82,783 training
+    images have 18,956 distinct label sets. 702 training and 367 validation images have no label.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder with ``coco2014_labels.npz``; see `get_data_home`.
+        Directory with ``coco2014_labels.npz``; see `get_data_home`.
 
     Returns
     -------
@@ -86,14 +86,14 @@ def fetch_coco_labels(*, data_home: DataHome = None) -> Bunch:
           ascending.
         - label_names : ndarray of str, shape (80,)
         - subsets : Bunch of ndarray of int:
-          Image ids of splits in use: ``karpathy_val`` and ``karpathy_test``, ``val2017``
-          (all within `valid`), ``hashnet_train`` and ``hashnet_query`` (within both).
+          Image ids of common splits: ``karpathy_val``, ``karpathy_test`` and ``val2017`` (all
+          within `valid`), ``hashnet_train`` and ``hashnet_query`` (from both parts).
         - DESCR : str
 
     Raises
     ------
-    FileNotFoundError, OSError
-        If the file is missing, or damaged or of another form; the message says how to make it.
+    OSError
+        If the file is missing or damaged; the message says how to make it.
     """
     arrays = read(COCO_LABELS, data_home)
     subsets = ("karpathy_val", "karpathy_test", "val2017", "hashnet_train", "hashnet_query")
@@ -107,12 +107,12 @@ def fetch_coco_labels(*, data_home: DataHome = None) -> Bunch:
 
 
 def fetch_coco_captions(*, data_home: DataHome = None) -> Bunch:
-    """MS-COCO: five captions by five people of the same image, as five sparse views.
+    """MS-COCO: five captions of each image by five people, as five sparse views.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder with ``coco_val2017_captions.npz``; see `get_data_home`.
+        Directory with ``coco_val2017_captions.npz``; see `get_data_home`.
 
     Returns
     -------
@@ -124,13 +124,13 @@ def fetch_coco_captions(*, data_home: DataHome = None) -> Bunch:
           labels : ndarray of 0/1 int, shape (n, 80); ids : ndarray of int.
         - label_names : ndarray of str, shape (80,)
         - vocabulary : ndarray of str, shape (n_words,):
-          The same columns in every view.
+          Columns of every view.
         - DESCR : str
 
     Raises
     ------
-    FileNotFoundError, OSError
-        If the file is missing, or damaged or of another form; the message says how to make it.
+    OSError
+        If the file is missing or damaged; the message says how to make it.
 
     Notes
     -----
@@ -154,14 +154,14 @@ def fetch_coco_captions(*, data_home: DataHome = None) -> Bunch:
 
 
 def fetch_coco_label_vectors(*, data_home: DataHome = None) -> Bunch:
-    """Word vectors of the COCO and Pascal VOC categories, for vocabularies that differ.
+    """Word vectors of the MS-COCO and Pascal VOC category names, for differing vocabularies.
 
-    The sum of its labels' vectors makes a label set comparable with one over other names.
+    Label sets over different vocabularies become comparable as sums of their labels' word vectors.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder with ``coco_label_vectors.npz``; see `get_data_home`.
+        Directory with ``coco_label_vectors.npz``; see `get_data_home`.
 
     Returns
     -------
@@ -179,8 +179,8 @@ def fetch_coco_label_vectors(*, data_home: DataHome = None) -> Bunch:
 
     Raises
     ------
-    FileNotFoundError, OSError
-        If the file is missing, or damaged or of another form; the message says how to make it.
+    OSError
+        If the file is missing or damaged; the message says how to make it.
     """
     arrays = read(COCO_LABEL_VECTORS, data_home)
     kinds = ("glove_mlgcn", "glove_zsd", "word2vec", "fasttext")

@@ -1,7 +1,7 @@
-"""Handwritten digits cut into views: the one real data set that needs no file.
+"""Handwritten digits cut into views: real data that need no file.
 
-The images come with scikit-learn. The parts of an image are its views; the digit, or the segments
-a seven-segment display lights for it, is its label. Cutting other images is left to the user.
+The images ship with scikit-learn. The parts of an image are its views; its label is the digit, or
+the segments of a seven-segment display that show the digit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mvcca.views import Views
 
 __all__ = ["load_digits_views"]
 
-# Rows and columns of the 8 x 8 image that each part shows.
+# Rows and columns of each part in the 8 x 8 image.
 PARTS = {
     "halves": {
         "left": (slice(0, 8), slice(0, 4)),
@@ -44,14 +44,14 @@ SEGMENTS = (
 DESCR = """\
 Handwritten digits in views
 ---------------------------
-1,797 grey images of 8 x 8 pixels with values 0 to 16: the test part of "Optical Recognition of
+1,797 greyscale images of 8 x 8 pixels with values 0 to 16: the test part of "Optical Recognition of
 Handwritten Digits" (Alpaydin & Kaynak 1998, UCI Machine Learning Repository), as in
-sklearn.datasets.load_digits. Every image is cut into parts; a part is a view.
+sklearn.datasets.load_digits. Every image is cut into parts; each part is a view.
 """
 
 
 def load_digits_views(parts: str = "halves", labels: str = "digit") -> Bunch:
-    """Load the handwritten digits of scikit-learn with the parts of an image as views.
+    """Load scikit-learn's handwritten digits, with the parts of an image as views.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def load_digits_views(parts: str = "halves", labels: str = "digit") -> Bunch:
         The views: ``left`` and ``right`` (32 pixels each), or ``top_left``, ``top_right``,
         ``bottom_left`` and ``bottom_right`` (16 pixels each).
     labels : {"digit", "segments"}, default="digit"
-        One class per image, or the set of segments, ``"a"`` to ``"g"``, that a seven-segment
-        display lights for it. The segments make real multi-label data: a 1 and a 7 share two.
+        One class per image, or the set of segments, ``"a"`` to ``"g"``, that show the digit on a
+        seven-segment display: real multi-label data, in which 1 and 7 share two labels.
 
     Returns
     -------
@@ -72,13 +72,13 @@ def load_digits_views(parts: str = "halves", labels: str = "digit") -> Bunch:
         - images : ndarray, shape (1797, 8, 8)
         - digits : ndarray of int, shape (1797,)
         - image_shapes : dict of str to (height, width):
-          ``views[name][i].reshape(image_shapes[name])`` is a part to draw.
+          ``views[name][i].reshape(image_shapes[name])`` is one part as an image.
         - DESCR : str
 
     Raises
     ------
     ValueError
-        If `parts` or `labels` is none of the values above.
+        If `parts` or `labels` is unknown.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Finding a data file, checking it against its declared form, and decoding it.
+"""Find a data file, check it against its declaration, and decode it.
 
-A `Source` declares a file once: its name, where the original comes from, and the arrays it holds.
-The same declaration decodes the file, finds what is wrong with it, and tells the reader of an error
-message how to make it. Pickled content is never loaded. The declarations are with the data sets.
+A `Source` declares a file once: its name, the origin of the data, and the arrays it contains. The
+declaration decodes the file, validates it, and makes the error message that says how to create the
+file. Pickled content is never loaded.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from scipy.sparse import csr_array
 
 __all__ = ["DataHome", "Dense", "Packed", "Source", "Sparse", "get_data_home", "per_split", "read"]
 
-Shape = tuple[int | str, ...]  # a name stands for a size that is free, and the same everywhere
+Shape = tuple[int | str, ...]  # a string names a free dimension, of one size in the whole file
 Sizes = dict[str, int]
 DataHome = str | os.PathLike[str] | None
 
-# What np.load and zipfile raise for a file that is cut short, overwritten or of another kind; an
-# OSError comes from seeking to where a damaged directory points.
+# Raised by np.load and zipfile for files that are truncated, overwritten or of another type; an
+# OSError is raised by a seek to an offset in a damaged directory.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -44,18 +44,18 @@ DAMAGE = (
 
 
 class Form(Protocol):
-    """How one piece of data is stored in a file."""
+    """Storage format of one item in a file."""
 
     def describe(self, key: str) -> str:
-        """What to put into the file."""
+        """Describe what the file must contain."""
 
     def decode(self, archive: Mapping[str, np.ndarray], key: str, sizes: Sizes) -> Any:
-        """The data, or a ValueError that says what is wrong with it."""
+        """Return the data, or raise a ValueError that says what is wrong."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """An array stored as it is."""
+    """An array stored unchanged."""
 
     dtype: str
     shape: Shape
@@ -65,8 +65,8 @@ class Dense:
 
     def decode(self, archive: Mapping[str, np.ndarray], key: str, sizes: Sizes) -> np.ndarray:
         array = _take(archive, key)
-        right = array.dtype.kind == "U" if self.dtype == "str" else array.dtype == self.dtype
-        if not right or not _fits(array.shape, self.shape, sizes):
+        is_right = array.dtype.kind == "U" if self.dtype == "str" else array.dtype == self.dtype
+        if not is_right or not _fits(array.shape, self.shape, sizes):
             raise ValueError(
                 f"expected {self.describe(key)}, got {array.dtype} {_written(array.shape)}"
             )
@@ -90,13 +90,13 @@ class Packed:
 
 @dataclass(frozen=True)
 class Sparse:
-    """A sparse matrix of counts stored as the parts of its compressed rows."""
+    """A sparse matrix of counts, stored as the arrays of its CSR form."""
 
     shape: Shape
 
     def describe(self, key: str) -> str:
         return (
-            f"{key}_data, {key}_indices, {key}_indptr, {key}_shape: the parts, as integers, of a "
+            f"{key}_data, {key}_indices, {key}_indptr, {key}_shape: the arrays, as integers, of a "
             f"scipy.sparse.csr_array {_written(self.shape)}"
         )
 
@@ -109,7 +109,7 @@ class Sparse:
         ):
             dtypes = ", ".join(str(part.dtype) for part in (data, indices, indptr))
             raise ValueError(f"expected {self.describe(key)}, got {dtypes}, {shape.tolist()}")
-        # Counts become float64: products of small integers would wrap around.
+        # float64, since products of small integers would overflow.
         parts = (data.astype(np.float64), indices.astype(np.int32), indptr.astype(np.int32))
         matrix = csr_array(parts, shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)
@@ -118,15 +118,15 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Source:
-    """One file of the data home.
+    """Declaration of one file in the data home.
 
     Attributes
     ----------
     filename : str
     origin : str
-        What the data are, whose they are and where the original is to be had.
+        Content, authors, licence and source of the original data.
     forms : mapping of str to form
-        What the file must hold; it may hold more.
+        Required content of the file; it may contain more.
     """
 
     filename: str
@@ -134,7 +134,7 @@ class Source:
     forms: Mapping[str, Form]
 
     def describe(self) -> str:
-        """How to make the file."""
+        """Instructions for making the file."""
         lines = [f"  {form.describe(key)}" for key, form in self.forms.items()]
         return "\n".join(
             [self.origin, f"Write it with numpy.savez_compressed as {self.filename}:", *lines]
@@ -142,7 +142,7 @@ class Source:
 
 
 def per_split(sizes: dict[str, int], forms: dict[str, tuple[str, Shape]]) -> dict[str, Form]:
-    """Arrays ``<name>_<split>`` whose first axis is the split's number of objects."""
+    """Arrays ``<name>_<split>`` with one row per object of the split."""
     return {
         f"{name}_{split}": Dense(dtype, (size, *rest))
         for split, size in sizes.items()
@@ -151,61 +151,62 @@ def per_split(sizes: dict[str, int], forms: dict[str, tuple[str, Shape]]) -> dic
 
 
 def get_data_home(data_home: DataHome = None) -> Path:
-    """The folder that the ``fetch_`` functions read.
+    """Return the directory that the ``fetch_`` functions read.
 
     Parameters
     ----------
     data_home : path, optional
-        Without it the environment variable ``MVCCA_DATA``, and without that ``~/mvcca_data``.
+        By default the environment variable ``MVCCA_DATA``, or ``~/mvcca_data`` if that is unset.
 
     Returns
     -------
     Path
-        Not necessarily a folder that exists.
+        The directory; it need not exist.
     """
     return Path(data_home or os.environ.get("MVCCA_DATA") or "~/mvcca_data").expanduser()
 
 
 def read(source: Source, data_home: DataHome = None) -> dict[str, Any]:
-    """Decode all that a source declares.
+    """Read and check all that a source declares.
 
     Raises
     ------
     FileNotFoundError
-        If the data home has no such file.
+        If the file is not in the data home.
     OSError
-        If the file is damaged or does not have the declared form.
+        If the file is damaged or does not match its declaration.
     """
     home = get_data_home(data_home)
     path = home / source.filename
     if not path.exists():
         raise FileNotFoundError(
-            f"No {source.filename} in {home}. Name the folder that holds it with data_home or the "
-            f"environment variable MVCCA_DATA, or make it from the original.\n{source.describe()}"
+            f"No {source.filename} in {home}. Set data_home or the environment variable MVCCA_DATA "
+            f"to its directory, or make it from the original.\n{source.describe()}"
         )
     sizes: Sizes = {}
     with path.open("rb") as file:  # np.load leaves a damaged file open
         try:
-            # np.load alone stops before the checksum where the directory's sizes are wrong.
-            if (spoilt := zipfile.ZipFile(file).testzip()) is not None:
-                raise ValueError(f"{spoilt} fails its checksum")
+            # np.load alone skips the checksum if the sizes in the directory are wrong.
+            if (damaged := zipfile.ZipFile(file).testzip()) is not None:
+                raise ValueError(f"{damaged} fails its checksum")
             file.seek(0)
             archive = np.load(file, allow_pickle=False)
             return {key: form.decode(archive, key, sizes) for key, form in source.forms.items()}
         except DAMAGE as error:
             raise OSError(
-                f"{path} is damaged or of another form: {error}. Get it anew.\n{source.describe()}"
+                f"{path} is damaged or not in the expected format: {error}. Replace it.\n"
+                f"{source.describe()}"
             ) from error
 
 
 def _take(archive: Mapping[str, np.ndarray], key: str) -> np.ndarray:
     if key not in archive:
-        raise ValueError(f"it has no array {key!r}")
+        raise ValueError(f"array {key!r} is missing")
     return archive[key]
 
 
 def _fits(found: Any, shape: Shape, sizes: Sizes) -> bool:
-    """Whether sizes found are those declared; free ones are remembered at first sight."""
+    """Whether a shape matches its declaration; the first array fixes the size of a free name."""
     return len(found) == len(shape) and all(
         have == (sizes.setdefault(want, have) if isinstance(want, str) else want)
         for have, want in zip(found, shape, strict=True)

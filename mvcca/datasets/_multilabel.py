@@ -1,7 +1,7 @@
-"""Views planted through labels: label sets become latent vectors, latent vectors become views.
+"""Synthetic views generated from labels, paired, partly paired or unpaired.
 
-Objects may be seen in one view only, so this is where label-supervised methods, and containers of
-unpaired or partly paired views, find data with a known answer.
+Label sets determine latent vectors, and latent vectors determine the views: data with a known
+solution for label-supervised methods.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ def make_multilabel_views(
     noise: float = 0.1,
     random_state: Any = None,
 ) -> Bunch:
-    r"""Views of which the labels are the only thing in common.
+    r"""Views that have only labels in common.
 
-    Object i has a set of labels with 0/1 vector :math:`z_i`, one to `max_labels` of them, the size
-    and then the labels drawn uniformly. Its latent vector is the sum of its labels' vectors,
-    :math:`h_i = C^\top z_i`, and view p shows it as
+    Object i has one to `max_labels` labels with 0/1 vector :math:`z_i`; their number and then the
+    labels are drawn uniformly. Its latent vector is the sum of its labels' vectors,
+    :math:`h_i = C^\top z_i`, and its row in view p is
 
     .. math:: x_{pi} = A_p^\top h_i + \mu_p + \sigma e_{pi}, \qquad A_p A_p^\top = I,
 
-    so that :math:`A_p (x_{pi} - \mu_p)` is the latent vector again, up to noise of standard
-    deviation :math:`\sigma` per coordinate: in that space objects of all views compare.
+    so that :math:`A_p (x_{pi} - \mu_p)` recovers the latent vector up to noise of standard
+    deviation :math:`\sigma` per coordinate: objects of all views are comparable in that space.
 
     Parameters
     ----------
     n_samples : int, default=300
         Number of objects.
     n_features : sequence of int, default=(20, 15)
-        Width of each view; as many views as widths.
+        Number of features of each view.
     n_classes : int, default=6
         Number of labels.
     max_labels : int, default=3
-        Largest number of labels of an object.
+        Maximum number of labels of an object.
     n_latent : int, default=6
-        Length of the latent vectors; the labels' vectors are random and of length one.
+        Dimension of the latent vectors; the labels' vectors are random unit vectors.
     paired : float in [0, 1], default=0.0
-        Share of the objects that are seen in every view. Each of the others is seen in one view,
-        spread evenly. 0 gives unpaired views, 1 paired ones.
+        Fraction of the objects that are seen in every view. The others are seen in one view each,
+        in equal numbers. 0 gives unpaired views, 1 paired views.
     noise : float, default=0.1
         Standard deviation :math:`\sigma`.
     random_state : int, RandomState or None, default=None
-        Seed of labels, mixing and draws.
+        Seed for the labels, the mixing and the noise.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def make_multilabel_views(
         With the attributes:
 
         - views : Views of float64, ``view0``, ``view1``, ...:
-          Paired objects first, then those of each view, view after view.
+          Paired objects first, then the other objects of each view in turn.
         - labels : list of frozenset of int
         - indicator : ndarray of int, shape (n_samples, n_classes):
           The labels as a 0/1 matrix.
@@ -80,8 +80,8 @@ def make_multilabel_views(
     Raises
     ------
     ValueError
-        If a parameter lies outside what is named above, a view is narrower than `n_latent`, or a
-        view would be left without objects.
+        If a parameter is out of range, a view has fewer than `n_latent` features, or a view would
+        have no objects.
 
     Examples
     --------
@@ -102,8 +102,8 @@ def make_multilabel_views(
         raise ValueError(f"noise is a standard deviation and cannot be negative, got {noise}.")
     if min(n_features) < n_latent:
         raise ValueError(
-            f"Every view needs at least n_latent={n_latent} features to show the latent vector, "
-            f"got n_features {tuple(n_features)}."
+            f"Every view needs at least n_latent={n_latent} features, got n_features "
+            f"{tuple(n_features)}."
         )
     index = _index(n_samples, len(n_features), paired)
     rng = check_random_state(random_state)
@@ -118,8 +118,8 @@ def make_multilabel_views(
         name = f"view{number}"
         mixing[name] = np.linalg.qr(rng.standard_normal((width, n_latent)))[0].T
         means[name] = rng.standard_normal(width)
-        shown = latent[index[:, number] >= 0]
-        blocks[name] = shown @ mixing[name] + means[name]
+        seen = latent[index[:, number] >= 0]
+        blocks[name] = seen @ mixing[name] + means[name]
         blocks[name] += noise * rng.standard_normal(blocks[name].shape)
     return Bunch(
         views=Views(blocks, index),
@@ -129,12 +129,12 @@ def make_multilabel_views(
         class_vectors=class_vectors,
         mixing=mixing,
         means=means,
-        DESCR=f"Views planted through {n_classes} labels; {paired:.0%} of the objects are paired.",
+        DESCR=f"Views generated from {n_classes} labels; {paired:.0%} of the objects are paired.",
     )
 
 
 def _index(n_samples: int, n_views: int, paired: float) -> np.ndarray:
-    """Row of every object in every view: paired objects first, the rest spread over the views."""
+    """Row of every object in each view: paired objects first, then equally many per view."""
     n_paired = round(paired * n_samples)
     seen = np.zeros((n_samples, n_views), dtype=bool)
     seen[:n_paired] = True
@@ -142,7 +142,7 @@ def _index(n_samples: int, n_views: int, paired: float) -> np.ndarray:
         seen[alone, view] = True
     if not seen.any(axis=0).all():
         raise ValueError(
-            f"{n_samples} objects of which {n_paired} are paired leave a view empty: {n_views} "
-            "views need more objects, or more paired ones."
+            f"{n_samples} objects, {n_paired} of them paired, leave a view empty: increase "
+            f"n_samples or paired for {n_views} views."
         )
     return np.where(seen, np.cumsum(seen, axis=0) - 1, -1)

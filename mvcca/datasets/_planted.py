@@ -1,8 +1,7 @@
-"""Paired views drawn from models whose correlations are known.
+"""Paired views sampled from models with known canonical correlations.
 
-Each function returns, next to the views, the answer a method should find as the sample grows: the
-canonical correlations of the population and the weights that attain them. Views planted through
-labels are made in `_multilabel`.
+Each function also returns the solution that a method should approach as the sample grows: the
+population's canonical correlations and the weights that attain them.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ def make_gaussian_views(
 ) -> Bunch:
     r"""Gaussian views with given canonical correlations.
 
-    Latent variables :math:`z_1, \dots, z_k` are shared by all views. View p sees each through noise
-    of its own,
+    Latent variables :math:`z_1, \dots, z_k` are shared by all views. View p observes each with
+    independent noise,
 
     .. math:: h_{pi} = \sqrt{\rho_i}\, z_i + \sqrt{1 - \rho_i}\, e_{pi},
 
-    fills up with pure noise to its width, and mixes: :math:`x_p = A_p^\top h_p + \mu_p`, with a
-    random invertible :math:`A_p` of condition number at most 4 and a random mean. All variables are
-    independent standard normals, so any two views have the canonical correlations
-    :math:`\rho_1, \dots, \rho_k`, and in the multi-view problem :math:`\Sigma w = \lambda B w` (B
-    the diagonal blocks of the joint covariance :math:`\Sigma`) the k largest eigenvalues for V
-    views are :math:`1 + (V - 1) \rho_i`.
+    pads them with noise to its number of features, and mixes them,
+    :math:`x_p = A_p^\top h_p + \mu_p`, with a random invertible :math:`A_p` of condition number at
+    most 4 and a random mean. All variables are independent standard normals, so any two views have
+    the canonical correlations :math:`\rho_1, \dots, \rho_k`. In the multi-view problem
+    :math:`\Sigma w = \lambda B w`, with B the diagonal blocks of the joint covariance
+    :math:`\Sigma`, the k largest eigenvalues for V views are :math:`1 + (V - 1) \rho_i`.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of objects.
     n_features : sequence of int, default=(6, 5)
-        Width of each view; as many views as widths, at least two.
+        Number of features of each view; at least two views.
     correlations : sequence of float in [0, 1], default=(0.9, 0.7, 0.5)
-        The canonical correlations. Equal values are allowed and tie exactly: then only the space
-        that their weights span is determined.
+        The canonical correlations. If some are equal, only the subspace spanned by their weights is
+        determined.
     random_state : int, RandomState or None, default=None
-        Seed of the mixing and of the draws.
+        Seed for the mixing and the samples.
 
     Returns
     -------
@@ -70,8 +69,8 @@ def make_gaussian_views(
     Raises
     ------
     ValueError
-        If there are fewer than two views, a correlation outside [0, 1], or more correlations than
-        features in the narrowest view.
+        If there are fewer than two views, a correlation is outside [0, 1], or there are more
+        correlations than features in some view.
 
     Examples
     --------
@@ -84,7 +83,7 @@ def make_gaussian_views(
     """
     rho = np.sort(np.asarray(correlations, dtype=float))[::-1]
     if len(n_features) < 2:
-        raise ValueError(f"n_features must name at least two views, got {tuple(n_features)}.")
+        raise ValueError(f"n_features must have at least two views, got {tuple(n_features)}.")
     if not np.all((rho >= 0) & (rho <= 1)):
         raise ValueError(f"correlations must lie between 0 and 1, got {tuple(correlations)}.")
     if len(rho) > min(n_features):
@@ -122,33 +121,34 @@ def make_sparse_views(
     covariance: str = "identity",
     random_state: Any = None,
 ) -> Bunch:
-    r"""Two wide views of which only a few features are correlated.
+    r"""Two wide views in which only a few features are correlated.
 
-    Jointly Gaussian with mean zero, the covariances within the views given, and between them
+    The views are jointly Gaussian with zero mean, given covariances within the views, and the
+    covariance between them
 
     .. math:: \Sigma_{xy} = \rho\, \Sigma_x \phi \eta^\top \Sigma_y, \qquad
               \phi^\top \Sigma_x \phi = \eta^\top \Sigma_y \eta = 1,
 
-    where :math:`\phi` and :math:`\eta` have `n_nonzero` equal entries at random places and zeros
-    elsewhere. The one canonical correlation is :math:`\rho`, attained by :math:`\phi` and
-    :math:`\eta`. With fewer objects than features plain CCA finds correlations of 1 everywhere; a
-    sparse method finds the support.
+    where :math:`\phi` and :math:`\eta` have `n_nonzero` equal entries at random positions and zeros
+    elsewhere. The only canonical correlation is :math:`\rho`, attained by :math:`\phi` and
+    :math:`\eta`. With fewer objects than features, plain CCA finds correlations of 1 everywhere;
+    a sparse method finds the support.
 
     Parameters
     ----------
     n_samples : int, default=400
         Number of objects.
     n_features : (int, int), default=(800, 800)
-        Widths of the views.
+        Number of features of each view.
     n_nonzero : int, default=5
-        Number of features of each view that take part.
+        Number of correlated features of each view.
     correlation : float in [0, 1], default=0.9
         The canonical correlation.
     covariance : {"identity", "toeplitz", "sparse_inverse"}, default="identity"
         Covariance within each view: I; :math:`0.9^{|i-j|}`; or the inverse, scaled to unit
         diagonal, of the band matrix with 1 on the diagonal and 0.5 and 0.4 next to it.
     random_state : int, RandomState or None, default=None
-        Seed of the support and of the draws.
+        Seed for the support and the samples.
 
     Returns
     -------
@@ -159,15 +159,15 @@ def make_sparse_views(
         - correlations : ndarray, shape (1,)
         - weights : dict of str to ndarray of shape (n_features, 1)
         - support : dict of str to ndarray of int, shape (n_nonzero,):
-          The features that take part, ascending.
+          The correlated features, ascending.
         - covariance : ndarray, shape (sum of n_features, sum of n_features):
-          Joint covariance of the population.
+          Joint population covariance.
         - DESCR : str
 
     Raises
     ------
     ValueError
-        If there are not two views, or another parameter lies outside what is named above.
+        If there are not two views, or another parameter is out of range.
 
     References
     ----------
@@ -177,10 +177,10 @@ def make_sparse_views(
     45(5), 2017.
     """
     if len(n_features) != 2:
-        raise ValueError(f"n_features must name two views, got {tuple(n_features)}.")
+        raise ValueError(f"n_features must have two views, got {tuple(n_features)}.")
     if not 1 <= n_nonzero <= min(n_features):
         raise ValueError(
-            f"n_nonzero must lie between 1 and {min(n_features)}, the width of the narrower view, "
+            f"n_nonzero must lie between 1 and {min(n_features)}, the smaller number of features, "
             f"got {n_nonzero}."
         )
     if not 0 <= correlation <= 1:
@@ -201,7 +201,7 @@ def make_sparse_views(
     x, y = (within[name] @ weights[name] for name in within)  # covariance with the variate
     joint[: n_features[0], n_features[0] :] = correlation * x @ y.T
     joint[n_features[0] :, : n_features[0]] = correlation * y @ x.T
-    # y's own variate moves along y until it correlates with x's; the rest of the view stays.
+    # Change the variate of view1, along y, until it correlates with that of view0.
     a, b = (blocks[name] @ weights[name] for name in blocks)
     blocks["view1"] += (correlation * a + np.sqrt(1 - correlation**2) * b - b) @ y.T
     return Bunch(
@@ -217,11 +217,11 @@ def make_sparse_views(
 def make_nonlinear_views(
     n_samples: int = 1000, *, noise: float = 0.0, random_state: Any = None
 ) -> Bunch:
-    r"""A variable and its square: uncorrelated, and one a function of the other.
+    r"""A variable and its square: dependent but linearly uncorrelated.
 
     ``view0`` is x, uniform on [-1, 1]; ``view1`` is :math:`x^2 + \sigma e` with standard normal e.
-    Linear CCA has nothing to find, since :math:`\mathrm{cov}(x, x^2) = E x^3 = 0`; a method that
-    may square its input finds
+    Linear CCA finds nothing, since :math:`\mathrm{cov}(x, x^2) = E x^3 = 0`; a method that can
+    square its input finds
 
     .. math:: \mathrm{corr}(x^2, x^2 + \sigma e) = (1 + \sigma^2 / \tfrac{4}{45})^{-1/2}.
 
@@ -232,7 +232,7 @@ def make_nonlinear_views(
     noise : float, default=0.0
         Standard deviation :math:`\sigma` of the noise on ``view1``.
     random_state : int, RandomState or None, default=None
-        Seed of the draws.
+        Seed for the samples.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def make_nonlinear_views(
         views=Views([x, x**2 + noise * rng.standard_normal((n_samples, 1))]),
         correlations=np.zeros(1),
         nonlinear_correlation=float(1 / np.sqrt(1 + noise**2 / (4 / 45))),
-        DESCR="x and its square: linearly uncorrelated, and one a function of the other.",
+        DESCR="A variable and its square: dependent but linearly uncorrelated.",
     )
 
 
@@ -270,7 +270,7 @@ def _invertible(rng: np.random.RandomState, width: int) -> np.ndarray:
 
 
 def _sparse_inverse(width: int) -> np.ndarray:
-    """Unit-diagonal covariance whose inverse is a band of five diagonals."""
+    """Covariance with unit diagonal whose inverse has five nonzero diagonals."""
     band = toeplitz(np.concatenate([[1, 0.5, 0.4], np.zeros(width)])[:width])
     dense = np.linalg.inv(band)
     scale = np.sqrt(np.diag(dense))

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from mvcca._backend import is_device_array, namespace, placed, promoted
 from mvcca.config import block_size
 from mvcca.kernel._kernels import Kernel, columns_of
-from mvcca.linalg import DenseRotation, Rotation
+from mvcca.problem import Basis, Explicit
 from mvcca.sources import RowSource
 from mvcca.statistics import moved, shift_of
 from mvcca.views import in_memory
@@ -39,9 +39,9 @@ class FeatureMap(Protocol):
         """φ of every row, (n_rows, n_features)."""
 
     def basis(self, X: Any) -> np.ndarray:
-        """What `rotation` makes φ of, (n_rows, n_functions)."""
+        """What `coordinates` makes φ of, (n_rows, n_functions)."""
 
-    def rotation(self) -> Rotation | None:
+    def coordinates(self) -> Basis | None:
         """φ as combinations of the basis functions, where the two differ."""
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ class FourierFeatures:
     def basis(self, X: Any) -> np.ndarray:
         return self(X)
 
-    def rotation(self) -> None:
+    def coordinates(self) -> None:
         return None
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
@@ -168,10 +168,10 @@ class LandmarkFeatures:
             return columns_of(X, self.landmarks)
         return self.kernel(_moved(X, self.origin), self.landmarks)
 
-    def rotation(self) -> Rotation:
+    def coordinates(self) -> Basis:
         """φ = k(x, Z) L⁻ᵀ."""
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
-        return DenseRotation(np.zeros(self.n_features), inverse.T, self.factor.T)
+        return Explicit(np.zeros(self.n_features), inverse.T, self.factor.T)
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
         return np.full(self.n_features, variances.sum() ** 2)  # the same in any order of rows

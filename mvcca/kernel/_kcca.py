@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca._backend import is_device_array, namespace
+from mvcca._by_view import by_view
 from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
-from mvcca.base import all_or_nothing
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel._parameters import by_view
-from mvcca.linalg import Rotation
 from mvcca.linear import MVCCA
-from mvcca.linear._precision import Precision, solve_precisely
-from mvcca.linear._problem import Problem
-from mvcca.linear._reg import reg_of_names
+from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
 from mvcca.validation import of_view
 from mvcca.views import Views, take_rows
@@ -177,48 +173,7 @@ class KCCA(MVCCA):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Draw the feature maps, add up moments of features, and find the functions.
-
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views, paired or partly paired. A lone matrix is the first of two views.
-        y : matrix, optional
-            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
-        sample_weight : array-like, shape (n_rows,), optional
-            How often each object counts.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a view holds NaN or infinity, never varies, or differs in rows from the others; if a
-            kernel is not positive semi-definite, or does not go with gamma or the approximation.
-        MemoryError
-            If exact KCCA of that many rows does not fit this machine.
-        """
-        self._validate_params()
-        views, weights = self._open_fit(X, y, sample_weight)
-        reg = reg_of_names(self.reg, views.names)
-        maps = self._draw_maps(views)
-        # Centred features of n rows have rank n - 1 at most.
-        rank_expected = [n for n, X in views.items() if X.shape[0] <= maps[n].n_features]
-
-        def solve(views: Views, rotations: Mapping[str, Rotation], precision: Precision) -> Problem:
-            moments = _moments(maps, views, weights, precision.products)
-            return Problem.of(moments, reg, self.n_components, precision, rotations, rank_expected)
-
-        self._learn_features(maps, solve_precisely(solve, views, reg, decompose=False))
-        self._statistic = None
-        return self
-
     @available_if(_has_approximation)
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows to the moments of the features and solve again.
 
@@ -237,18 +192,49 @@ class KCCA(MVCCA):
         Raises
         ------
         ValueError
-            As in `fit`; also for other views than before, and for a precomputed kernel.
+            As in `fit`; also if a batch lacks a view that earlier batches had, and for a
+            precomputed kernel.
         """
-        self._validate_params()
-        first = self._is_first_batch()
-        views, weights = self._open_fit(X, y, sample_weight, reset=first)
-        reg = reg_of_names(self.reg, views.names)
-        maps = self._draw_maps(views) if first else self.feature_maps_
-        moments = self._with_earlier(_moments(maps, views, weights))
-        precision = Precision.of_batch(views)
-        self._learn_features(maps, Problem.of(moments, reg, self.n_components, precision))
-        self._statistic = moments
-        return self
+        return super().partial_fit(X, y, sample_weight)
+
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        if reset:
+            self.feature_maps_ = self._draw_maps(rows.views)
+        return rows
+
+    def _fit_rows(self, rows: Rows) -> None:
+        rows.precisely(
+            lambda rows: self._learn_problem(rows, self._statistic_of(rows)), decompose=False
+        )
+
+    def _statistic_of(self, rows: Rows) -> Moments:
+        """Moments of the features of all rows, of which a block at a time is in memory."""
+        maps = self.feature_maps_
+        widths = {name: features.n_features for name, features in maps.items()}
+        return Moments.of_features(
+            partial(_features, maps),
+            rows.views,
+            widths,
+            rows.weights,
+            on_device=all(isinstance(features, FourierFeatures) for features in maps.values()),
+            dtype=rows.products,
+        )
+
+    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+        # Centred features of n rows have rank n - 1 at most.
+        heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
+        lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
+        return replace(super()._problem(rows, statistic), rank_expected=lacking)
+
+    def _learn(self, solution: Solution) -> None:
+        """MVCCA of the features, and its weights as weights of the kernel values."""
+        maps = self.feature_maps_
+        coordinates = {n: basis for n in maps if (basis := maps[n].coordinates()) is not None}
+        sizes = {name: maps[name].spread(solution.variances[name]) for name in solution.weights}
+        super()._learn(replace(solution.lifted(coordinates), variances=sizes))
 
     # ---- feature maps ---------------------------------------------------------------------------
 
@@ -305,24 +291,9 @@ class KCCA(MVCCA):
             return greedy_landmarks(kernel, X, min(self.n_landmarks, n_rows))
         return rng.permutation(n_rows)[: self.n_landmarks]
 
-    # ---- the ending ------------------------------------------------------------------------------
-
-    def _learn_features(self, maps: Mapping[str, FeatureMap], problem: Problem) -> None:
-        """MVCCA of the features, and its weights as weights of the kernel values."""
-        problem.warn_of_certain_correlation()
-        solution = problem.solution
-        rotations = {
-            name: rotation for name, features in maps.items() if (rotation := features.rotation())
-        }
-        spreads = {name: maps[name].spread(problem.variances[name]) for name in maps}
-        self._learn(solution, problem.moments.mean(), rotations, spreads)
-        self.feature_maps_ = dict(maps)
-        if len(self.view_names_) == 2:
-            self.canonical_correlations_ = solution.values
-
     @property
     def _computes_on_devices(self) -> bool:  # type: ignore[override]
-        """Fourier features are; kernels with landmarks are scikit-learn's, at home."""
+        """Fourier features are; scikit-learn computes kernels with landmarks on the host."""
         return self.approximation == "fourier"
 
     def _project(self, name: str, block: Any) -> Any:
@@ -341,18 +312,6 @@ class KCCA(MVCCA):
 
     def _fitted_width(self, name: str) -> int:
         return self.feature_maps_[name].width
-
-
-def _moments(
-    maps: Mapping[str, FeatureMap],
-    views: Views,
-    weights: np.ndarray | None,
-    dtype: DTypeLike = np.float64,
-) -> Moments:
-    """Moments of the features of all rows, of which a block at a time is in memory."""
-    widths = {name: features.n_features for name, features in maps.items()}
-    on_device = all(isinstance(features, FourierFeatures) for features in maps.values())
-    return Moments.of_features(partial(_features, maps), views, widths, weights, on_device, dtype)
 
 
 def _features(maps: Mapping[str, FeatureMap], views: Views) -> Views:

@@ -15,12 +15,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from mvcca._warnings import warn
-from mvcca.base import all_or_nothing
+from mvcca.base import LinearEstimator, all_or_nothing
 from mvcca.labels import LabelTable
 from mvcca.linalg import with_fixed_signs
-from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._label_checks import check_labels
-from mvcca.linear._rows import mean_and_variance
+from mvcca.problem._in_memory import mean_and_variance
+from mvcca.problem._label_checks import check_labels
 from mvcca.statistics._moments import column_slices
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1

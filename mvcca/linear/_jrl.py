@@ -17,13 +17,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca._warnings import warn
-from mvcca.base import all_or_nothing
-from mvcca.linalg import Rotation
-from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._group_sparse import GroupSparse, centred_targets
-from mvcca.linear._label_checks import check_labels
-from mvcca.linear._reg import positive_reg, reg_of_rows
-from mvcca.linear._rows import mean_and_variance, weighted_cross
+from mvcca.base import LinearEstimator, all_or_nothing
+from mvcca.problem import Basis, positive_reg, reg_of_rows
+from mvcca.problem._bases import row_space
+from mvcca.problem._group_sparse import GroupSparse, centred_targets
+from mvcca.problem._in_memory import mean_and_variance, weighted_cross
+from mvcca.problem._label_checks import check_labels
 from mvcca.views import Views
 
 
@@ -34,7 +33,7 @@ class _Rows:
     all: Any  # (n_all, r)
     n_labelled: int
     mean: np.ndarray  # (r,), of the labelled rows
-    rotation: Rotation | None
+    basis: Basis | None
 
     @classmethod
     def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> _Rows:
@@ -48,12 +47,12 @@ class _Rows:
             rows = np.concatenate([X, unlabelled])
         rows = rows.astype(np.float64)
         rows = csr_array(csr_array(rows) * scale) if issparse(rows) else rows * scale
-        rotation = None
+        basis = None
         if rows.shape[0] < rows.shape[1]:
             rows = rows.toarray() if issparse(rows) else rows
-            rotation, rows = Rotation.to_row_space(rows)
+            basis, rows = row_space(rows)
         mean = np.asarray(rows[:n].mean(axis=0)).reshape(-1)
-        return cls(rows, n, mean, rotation)
+        return cls(rows, n, mean, basis)
 
     @property
     def labelled(self) -> Any:
@@ -332,12 +331,12 @@ class JRL(LinearEstimator):
             targets, half = centred_targets(view.labelled, labels[name], np.full(n, 1 / n))
             B.append(targets / n)  # needs no mean of Z
             constant += half
-        rotations = [view.rotation for view in rows.values()]
+        bases = [view.basis for view in rows.values()]
         widths = [block.shape[1] for _, block in views.items()]
         basis = None
-        if any(rotations):
+        if any(bases):
             basis = block_diag(
-                *(r.inverse if r else np.eye(d) for r, d in zip(rotations, widths, strict=True))
+                *(r.inverse if r else np.eye(d) for r, d in zip(bases, widths, strict=True))
             )
         sizes = {name: len(view.mean) for name, view in rows.items()}
         whole = np.block(

@@ -1,23 +1,20 @@
-"""What estimators that compare rows by labels share: by distinct label vectors, or by features."""
+"""The base of MLCCA and MVMLCCA, which weigh pairs of rows by the similarity of their labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca._backend import precision
+from mvcca.base import StatisticEstimator
 from mvcca.labels import LabelTable, _common_columns
-from mvcca.linalg import Rotation
-from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._label_checks import check_bandwidth, check_label_vectors
-from mvcca.linear._rotations import in_row_space
+from mvcca.problem import Rows
+from mvcca.problem._label_checks import check_bandwidth, check_label_vectors, check_shared_labels
 from mvcca.similarity import (
     FourierLabelFeatures,
     LabelFeatures,
@@ -35,63 +32,32 @@ _SEED_BOUND = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledViews:
-    """Views, their distinct label vectors, a line of these per row, and weights of the objects."""
-
-    views: Views
-    table: LabelTable
-    codes: Mapping[str, np.ndarray]
-    weights: np.ndarray | None
-
-    def in_row_space(self, reg: Mapping[str, float]) -> tuple[Self, dict[str, Rotation]]:
-        """The same with wide views in a basis of their rows; and the bases."""
-        views, rotations = in_row_space(self.views, self.weights, reg)
-        return replace(self, views=views), rotations
-
-    def counts(self) -> LabelSums:
-        """Label sums of no features at all."""
-        counts = [
-            np.bincount(code, weights=self.weights_of(name), minlength=len(self.table))
-            for name, code in self.codes.items()
-        ]
-        nothing = np.empty((len(self.table), 0))
-        widths = dict.fromkeys(self.codes, 0)
-        dtype = np.result_type(*(precision(block) for _, block in self.views.items()))
-        return LabelSums(self.table, widths, np.column_stack(counts), nothing, dtype)
-
-    def object_weights(self) -> np.ndarray:
-        return np.ones(len(self.views)) if self.weights is None else self.weights
-
-    def weights_of(self, name: str) -> np.ndarray:
-        return self.object_weights()[self.views.objects(name)]
-
-
-@dataclass(frozen=True, eq=False)
 class DrawnLabelFeatures:
-    """A map of label vectors to features, the columns it takes, and how far off it is."""
+    """A map of label vectors to features, the label columns that it takes, and its error."""
 
     features: LabelFeatures
-    columns: LabelTable  # of no lines
+    columns: LabelTable  # without lines
     error: float
 
-    def sums(self, rows: LabelledViews, dtype: DTypeLike = np.float64) -> LabelFeatureSums:
-        """Sums of label features over rows, with products in `dtype`."""
+    def sums(self, rows: Rows) -> LabelFeatureSums:
+        """Sums of rows times the features of their labels."""
+        assert rows.table is not None
         table = in_columns(rows.table, self.columns)
         return LabelFeatureSums.of(
-            rows.views, table, rows.codes, self.features, rows.weights, dtype
+            rows.views, table, rows.codes, self.features, rows.weights, rows.products
         )
 
     def row_weights(self, sums: LabelFeatureSums, table: LabelTable) -> np.ndarray:
         return sums.row_weights(in_columns(table, self.columns), self.features)
 
 
-class LabelWeightedEstimator(LinearEstimator):
-    """An estimator whose covariances weigh pairs of rows by the similarity of their labels."""
+class LabelWeightedEstimator(StatisticEstimator):
+    """Base of estimators whose covariances weigh pairs of rows by label similarity."""
 
     _min_views = 1
     _supervised = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearEstimator._parameter_constraints,
+        **StatisticEstimator._parameter_constraints,
         "label_similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
         "sigma": [Interval(Real, 0, None, closed="neither")],
         "label_features": [StrOptions({"fourier", "nystroem"}), None],
@@ -105,17 +71,40 @@ class LabelWeightedEstimator(LinearEstimator):
     n_label_features: int
     random_state: Any
 
+    _drawn: DrawnLabelFeatures | None
+
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        assert rows.table is not None
+        if not batch:
+            check_shared_labels(rows.table, rows.codes)
+            self._check_labels(label_counts(rows))
+            rows = rows.in_row_space()
+        if reset:
+            self._drawn = self._draw_label_features(rows)
+        return rows
+
     def _check_labels(self, sums: LabelSums) -> None:
         check_label_vectors(sums)
         check_bandwidth(sums.table, self.label_similarity, self.sigma, sums.dtype)
 
+    def _sums_of(self, rows: Rows) -> LabelSums | LabelFeatureSums:
+        """Sums of rows by distinct label vector, or by label features."""
+        if self._drawn is not None:
+            return self._drawn.sums(rows)
+        assert rows.table is not None
+        return LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
+
     def _gram(self, table: LabelTable) -> LabelGram:
         return LabelGram(table, self.label_similarity, self.sigma)
 
-    def _draw_label_features(self, rows: LabelledViews) -> DrawnLabelFeatures | None:
+    def _draw_label_features(self, rows: Rows) -> DrawnLabelFeatures | None:
         """The map that `label_features` asks for, if any, drawn from the first batch."""
         if self.label_features is None:
             return None
+        assert rows.table is not None
         rng = check_random_state(self.random_state)
         _, vectors, vocabulary = _common_columns(rows.table, rows.table)
         features: LabelFeatures
@@ -129,6 +118,7 @@ class LabelWeightedEstimator(LinearEstimator):
             features = LandmarkLabelFeatures.at(self.label_similarity, self.sigma, dense)
         columns = LabelTable(vectors[:0], vocabulary)
         sample = _sample(rows, rng.randint(_SEED_BOUND))
+        assert sample.table is not None
         exact = LabelSums.of(sample.views, sample.table, sample.codes, sample.weights)
         near = DrawnLabelFeatures(features, columns, np.nan).sums(sample)
         error = _relative_error(
@@ -151,21 +141,32 @@ class LabelWeightedEstimator(LinearEstimator):
             name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)
         }
 
-    def _learn_labels(
-        self, sums: LabelSums | LabelFeatureSums, drawn: DrawnLabelFeatures | None
-    ) -> None:
-        """Set the attributes that say what labels there were."""
-        self._drawn = drawn
-        if isinstance(sums, LabelSums):
-            self.n_label_vectors_ = len(sums.table)
-        if drawn is not None:
-            self.label_feature_map_ = drawn.features
-            self.n_label_features_ = drawn.features.n_features
-            self.covariance_error_ = drawn.error
+    def _learn_labels(self, table: LabelTable | None) -> None:
+        """Set the attributes that describe the labels; `table` if they were compared exactly."""
+        if self._drawn is None:
+            assert table is not None
+            self.n_label_vectors_ = len(table)
+        else:
+            self.label_feature_map_ = self._drawn.features
+            self.n_label_features_ = self._drawn.features.n_features
+            self.covariance_error_ = self._drawn.error
+
+
+def label_counts(rows: Rows) -> LabelSums:
+    """Label sums of rows without their features."""
+    assert rows.table is not None
+    counts = [
+        np.bincount(code, weights=rows.weights_of(name), minlength=len(rows.table))
+        for name, code in rows.codes.items()
+    ]
+    nothing = np.empty((len(rows.table), 0))
+    dtype = np.result_type(*(precision(block) for _, block in rows.views.items()))
+    widths = dict.fromkeys(rows.codes, 0)
+    return LabelSums(rows.table, widths, np.column_stack(counts), nothing, dtype)
 
 
 def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
-    """A table in the columns of another, to which it may add none."""
+    """A table in the columns of another, which must hold all of its labels."""
     _, vectors, vocabulary = _common_columns(columns, table)
     if vocabulary is not None and columns.vocabulary is not None:
         known = set(columns.vocabulary)
@@ -179,16 +180,17 @@ def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
     return LabelTable(vectors, vocabulary)
 
 
-def _draw_landmarks(rows: LabelledViews, n: int, rng: np.random.RandomState) -> np.ndarray:
-    """Lines of the label vectors of rows drawn at random, each line once; all if they are few."""
-    counts = rows.counts().counts.sum(axis=1)
+def _draw_landmarks(rows: Rows, n: int, rng: np.random.RandomState) -> np.ndarray:
+    """Lines of the label vectors of random rows, each line once; all lines if they are few."""
+    counts = label_counts(rows).counts.sum(axis=1)
     if n >= len(counts):
         return np.arange(len(counts))
     return np.sort(rng.choice(len(counts), n, replace=False, p=counts / counts.sum()))
 
 
-def _sample(rows: LabelledViews, seed: int) -> LabelledViews:
-    """Some rows of each view, unpaired; of paired views those of the same objects."""
+def _sample(rows: Rows, seed: int) -> Rows:
+    """Some rows of each view, unpaired; for paired views those of the same objects."""
+    assert rows.table is not None
     chosen = {}
     for name, block in rows.views.items():
         order = np.random.RandomState(seed).permutation(block.shape[0])
@@ -196,11 +198,11 @@ def _sample(rows: LabelledViews, seed: int) -> LabelledViews:
     codes = {name: rows.codes[name][own] for name, own in chosen.items()}
     views = Views.unpaired({name: take_rows(rows.views[name], own) for name, own in chosen.items()})
     weights = np.concatenate([rows.weights_of(name)[own] for name, own in chosen.items()])
-    return LabelledViews(views.in_memory(), *used_lines(rows.table, codes), weights)
+    return Rows(views.in_memory(), weights, *used_lines(rows.table, codes))
 
 
 def _relative_error(near: np.ndarray, exact: np.ndarray, widths: dict[str, int]) -> float:
-    """‖near - exact‖ / ‖exact‖ (Frobenius), each view scaled so that its own exact block is 1."""
+    """‖near - exact‖ / ‖exact‖ (Frobenius), each view in units of its exact block."""
     scale = np.zeros(len(exact))
     for columns in column_slices(widths).values():
         block = exact[columns, columns]

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base import all_or_nothing
-from mvcca.linalg import Rotation
-from mvcca.linear._constraint import check_variances, variances_within
-from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._group_sparse import GroupSparse, centred_targets
-from mvcca.linear._label_checks import check_label_vectors, check_shared_labels
-from mvcca.linear._label_statistic import LabelStatistic
-from mvcca.linear._reg import positive_reg, reg_of_names, reg_of_rows
-from mvcca.linear._rotations import in_row_space, means_of_features
+from mvcca.base import StatisticEstimator
+from mvcca.problem import Rows, check_variance, positive_reg
+from mvcca.problem._group_sparse import GroupSparse, centred_targets
+from mvcca.problem._label_checks import check_label_vectors, check_shared_labels
+from mvcca.problem._label_statistic import LabelStatistic
 from mvcca.statistics import LabelSums
 from mvcca.statistics._moments import column_slices
+from mvcca.views import Views
 
 
-class LGCFL(LinearEstimator):
+class LGCFL(StatisticEstimator):
     """Local group-based consistent feature learning.
 
     Maps every view to the labels of its rows, by least squares that keep or drop whole groups of
@@ -98,6 +95,7 @@ class LGCFL(LinearEstimator):
     _min_views = 1
     _supervised = True
     _computes_on_devices = False
+    _tries_float32 = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping],
         "groups": [Mapping, None],
@@ -118,108 +116,47 @@ class LGCFL(LinearEstimator):
         self.max_iter = max_iter
         self.tol = tol
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the maps from labelled views, paired or not.
+    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
+        return positive_reg(super()._ridges(views, weights, batch))
 
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views. Their pairing is not used. A lone matrix is a single view.
-        y : labels
-            A class vector, indicator matrix, list of label sets, or real label vectors, one per
-            object; or a list or mapping with the labels of each view, whose heights may differ.
-        sample_weight : array-like, shape (n_objects,), optional
-            How often each object counts.
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        if not batch:
+            assert rows.table is not None
+            check_shared_labels(rows.table, rows.codes)
+        return rows
 
-        Returns
-        -------
-        self
+    def _statistic_of(self, rows: Rows) -> LabelStatistic:
+        assert rows.table is not None
+        sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
+        return LabelStatistic(sums, rows.moments_of_each())
 
-        Raises
-        ------
-        ValueError
-            If labels are missing or all the same, a view holds NaN, infinity or no variance, or
-            groups do not fit the features.
-        """
-        self._validate_params()
-        views, table, codes, weights = self._open_supervised_fit(X, y, sample_weight)
-        check_shared_labels(table, codes)
-        reg = positive_reg(reg_of_rows(self.reg, views))
-        rows, rotations = in_row_space(views, weights, reg)
-        statistic = LabelStatistic.of(rows, table, codes, weights, with_moments=True)
-        self._solve(statistic, reg, rotations)
-        self._statistic = None
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to the sums and solve again; batches give what `fit` gives.
-
-        After `fit`, which keeps no sums, batches start over, with a warning.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `fit`; also for other views than before.
-        """
-        self._validate_params()
-        first = self._is_first_batch()
-        batch = self._open_supervised_fit(X, y, sample_weight, reset=first)
-        reg = positive_reg(reg_of_names(self.reg, batch[0].names))
-        statistic = self._with_earlier(LabelStatistic.of(*batch, with_moments=True))
-        self._solve(statistic, reg, {})
-        self._statistic = statistic.to_host()
-        return self
-
-    def _solve(
-        self,
-        statistic: LabelStatistic,
-        reg: Mapping[str, float],
-        rotations: Mapping[str, Rotation],
-    ) -> None:
+    def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
         sums = statistic.sums
         check_label_vectors(sums)
-        within = {
-            name: own.scatter_about_means() / own.counts[0, 0]
-            for name, own in statistic.moments.items()
-        }
-        check_variances(within)
-        variances = variances_within(within, rotations)
-        groups = self._groups_of_views({name: len(v) for name, v in variances.items()})
-        weights, objectives = {}, {}
-        for name, (B, constant) in _label_covariances(sums).items():
-            unit = np.sqrt(variances[name].mean())
-            problem = GroupSparse(
-                within[name],
-                B,
-                constant,
-                np.full(len(variances[name]), reg[name] * unit),
-                groups[name],
-                rotations[name].inverse if name in rotations else None,
-            )
-            weights[name], objectives[name] = problem.solve(
+        targets, means = _label_covariances(sums), sums.mean()
+        groups = self._groups_of_views({n: rows.basis(n).n_features for n in sums.widths})
+        self.weights_, self.means_, self.objectives_ = {}, {}, {}
+        for name, own in statistic.moments.items():
+            Sigma = own.scatter_about_means() / own.counts[0, 0]
+            check_variance(name, np.diag(Sigma) if np.isfinite(Sigma).all() else Sigma)
+            basis = rows.basis(name)
+            unit = np.sqrt(basis.variances(Sigma).mean())
+            penalties = np.full(basis.n_features, rows.reg[name] * unit)
+            loss = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
+            self.weights_[name], self.objectives_[name] = loss.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )
-        self.weights_ = weights
-        self.means_ = means_of_features(sums.mean(), rotations)
-        self.objectives_ = objectives
-        self.n_iter_ = max(map(len, objectives.values()))
+            self.means_[name] = basis.back(means[name])
+        self.n_iter_ = max(map(len, self.objectives_.values()))
         self.labels_ = sums.table.vocabulary
         if self.labels_ is None:
             self.labels_ = np.arange(sums.table.vectors.shape[1])
         self.n_components_ = len(self.labels_)
         self.n_label_vectors_ = len(sums.table)
-        self.view_names_ = tuple(weights)
+        self.view_names_ = tuple(sums.widths)
 
     def _groups_of_views(self, widths: Mapping[str, int]) -> dict[str, np.ndarray]:
         """A number per group and feature, of every view."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,35 +15,29 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca._backend import precision
 from mvcca._warnings import warn
-from mvcca.base import all_or_nothing
-from mvcca.linalg import Rotation, canonical_directions
-from mvcca.linear._blocks import blocks_between
-from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_shared_labels
-from mvcca.linear._label_weighted import (
-    DrawnLabelFeatures,
-    LabelledViews,
-    LabelWeightedEstimator,
-)
-from mvcca.linear._neighbors import nearest_label_pairs
-from mvcca.linear._precision import Precision, solve_precisely
-from mvcca.linear._reg import reg_of_rows
-from mvcca.linear._rows import weighted_cross
+from mvcca.labels import LabelTable
+from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.problem import Problem, Rows, reg_of_rows
+from mvcca.problem._in_memory import weighted_cross
+from mvcca.problem._neighbors import nearest_label_pairs
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.statistics._moments import _ROUNDING, column_slices
 from mvcca.views import Views
 
-Between = dict[tuple[str, str], np.ndarray]
-
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 
 
 @dataclass(frozen=True, eq=False)
-class _LabelledRows(LabelledViews):
-    """Rows with their labels. They add, but are as large as the data."""
+class LabelledRows:
+    """All rows of the batches so far, with their labels. They add, but are as large as the data."""
 
-    def __add__(self, other: _LabelledRows) -> _LabelledRows:
+    views: Views
+    table: LabelTable
+    codes: Mapping[str, np.ndarray]
+    weights: np.ndarray | None
+
+    def __add__(self, other: LabelledRows) -> LabelledRows:
         table, lines = self.table.merge(other.table)
         mine, theirs = lines[: len(self.table)], lines[len(self.table) :]
         codes = {
@@ -52,8 +46,13 @@ class _LabelledRows(LabelledViews):
         }
         weights = None
         if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([self.object_weights(), other.object_weights()])
-        return _LabelledRows(Views.concatenate([self.views, other.views]), table, codes, weights)
+            weights = np.concatenate(
+                [
+                    np.ones(len(rows.views)) if rows.weights is None else rows.weights
+                    for rows in (self, other)
+                ]
+            )
+        return LabelledRows(Views.concatenate([self.views, other.views]), table, codes, weights)
 
 
 class MLCCA(LabelWeightedEstimator):
@@ -188,202 +187,122 @@ class MLCCA(LabelWeightedEstimator):
         self.n_label_features = n_label_features
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the maps from labelled views, paired or not.
+    def _statistic_of(self, rows: Rows) -> LabelledRows:
+        """The rows: the weight of a row in C_pp depends on the labels of all rows."""
+        assert rows.table is not None
+        return LabelledRows(rows.views, rows.table, rows.codes, rows.weights)
 
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views. Their pairing is not used. A lone matrix is a single view, compared with
-            itself.
-        y : labels
-            A class vector, indicator matrix, list of label sets, or real label vectors, one per
-            object; or a list or mapping with the labels of each view, whose heights may differ.
-        sample_weight : array-like, shape (n_objects,), optional
-            How often each object counts.
+    def _problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
+        sums = self._sums_of(rows)
+        means = sums.mean()
+        if self.weighting == "means":
+            assert isinstance(sums, LabelSums)
+            sums = sums.averaged()
+            rows = _label_means(sums, rows)
+        between: Any
+        if isinstance(sums, LabelFeatureSums):
+            between, row_weights = self._all_pairs_by_features(sums, rows)
+        elif self.n_neighbors is None:
+            between, row_weights = self._all_pairs(sums, means, rows)
+        else:
+            between, row_weights = self._nearest_pairs(means, rows)
+        _check_weights(row_weights, exact=self._drawn is None)
+        within = {
+            name: _scatter_about(block, row_weights[name], means[name], rows.products)
+            for name, block in rows.views.items()
+        }
+        return Problem(
+            rows,
+            means,
+            between=between,
+            within=within,
+            is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
+            ranks_between=None if self.n_neighbors else self._ranks_between(sums),
+        )
 
-        Returns
-        -------
-        self
+    def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:
+        super()._learn_problem(rows, statistic)
+        self._learn_labels(statistic.table)
 
-        Raises
-        ------
-        ValueError
-            If labels are missing or all the same, or a view holds NaN, infinity or no variance.
-        """
-        self._validate_params()
-        rows = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight))
-        check_shared_labels(rows.table, rows.codes)
-        self._fit(rows)
-        self._statistic = None
-        return self
+    def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
+        """Fit to all rows of all batches, as `fit` does."""
+        views, weights = statistic.views, statistic.weights
+        reg = reg_of_rows(self.reg, views, weights)
+        rows = Rows(views, weights, statistic.table, statistic.codes, reg)
+        self._check_labels(label_counts(rows))
+        self._fit_rows(rows)
 
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows and fit again; batches give what `fit` gives.
+    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
+        return {} if batch else super()._ridges(views, weights, batch)  # see _fit_batches
 
-        The weight of a row in C_pp depends on the labels of *all* rows, so that all rows are kept.
-        After `fit`, which keeps none, batches start over, with a warning.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `fit`; also for other views than before.
-        """
-        self._validate_params()
-        first = self._is_first_batch()
-        batch = _LabelledRows(*self._open_supervised_fit(X, y, sample_weight, reset=first))
-        rows = self._with_earlier(batch)
-        self._fit(rows, None if first else self._drawn)
-        self._statistic = rows
-        return self
-
-    def _fit(self, data: _LabelledRows, drawn: DrawnLabelFeatures | None = None) -> None:
-        """Fit to rows, with the label features that an earlier batch drew, if there was one."""
-        self._check_choices()
-        self._check_labels(data.counts())
-        reg = reg_of_rows(self.reg, data.views, data.weights)
-        data, rotations = data.in_row_space(reg)
-        drawn = drawn or self._draw_label_features(data)
-
-        def solve(
-            views: Views, rotations: Mapping[str, Rotation], precision: Precision
-        ) -> LabelSums | LabelFeatureSums:
-            rows, dtype = replace(data, views=views), precision.products
-            sums = self._sums_of(rows, drawn, dtype)
-            mean = sums.mean()
-            if isinstance(sums, LabelSums) and self.weighting == "means":
-                sums = sums.averaged()
-                rows = _label_means(sums)
-            between, row_weights = self._compare(rows, sums, mean, drawn, dtype)
-            within = {
-                name: _scatter_about(block, row_weights[name], mean[name], dtype)
-                for name, block in rows.views.items()
-            }
-            variances = variances_within(within, rotations)
-            solution = canonical_directions(
-                between,
-                whiten(within, reg, rotations, variances, precision),
-                self.n_components,
-                precision.eps,
-                None if self.n_neighbors else self._ranks_between(sums),
-                is_joint=self.label_similarity in _NEVER_NEGATIVE and drawn is None,
-            )
-            if isinstance(sums, LabelSums):
-                for name, weights in row_weights.items():
-                    _warn_of_rows_without_likes(name, weights)
-            self._learn(solution, mean, rotations, variances)
-            return sums
-
-        sums = solve_precisely(solve, data.views, reg, data.weights, rotations)
-        self._learn_labels(sums, drawn)
-
-    def _check_choices(self) -> None:
+    def _open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        all_pairs = self.n_neighbors is None and self.weighting == "pairs"
         if self.n_neighbors is not None and self.weighting == "means":
             raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
-        if self.label_features is None:
-            return
-        if self.n_neighbors is not None or self.weighting == "means":
+        if self.label_features is not None and not all_pairs:
             raise ValueError(
                 "label_features are for sums over all pairs of rows: they need n_neighbors=None "
                 'and weighting="pairs".'
             )
-
-    def _sums_of(
-        self, rows: _LabelledRows, drawn: DrawnLabelFeatures | None, dtype: np.dtype
-    ) -> LabelSums | LabelFeatureSums:
-        if drawn is not None:
-            return drawn.sums(rows, dtype)
-        return LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
-
-    def _compare(
-        self,
-        rows: _LabelledRows,
-        sums: LabelSums | LabelFeatureSums,
-        mean: Mapping[str, np.ndarray],
-        drawn: DrawnLabelFeatures | None,
-        dtype: np.dtype,
-    ) -> tuple[Between, dict[str, np.ndarray]]:
-        """C_pq of every pair of views, and what each row weighs in its view's C_pp."""
-        if isinstance(sums, LabelFeatureSums):
-            assert drawn is not None
-            between, row_weights = self._all_pairs_by_features(sums, drawn, rows)
-        elif self.n_neighbors is None:
-            between, row_weights = self._all_pairs(sums, mean, rows, dtype)
-        else:
-            between, row_weights = self._nearest_pairs(mean, rows)
-        for name, weights in row_weights.items():
-            _check_weights(name, weights)
-        return between, row_weights
+        return super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
 
     def _all_pairs(
-        self,
-        sums: LabelSums,
-        mean: Mapping[str, np.ndarray],
-        rows: _LabelledRows,
-        dtype: np.dtype,
-    ) -> tuple[Between, dict[str, np.ndarray]]:
-        """Over all pairs of rows, exactly: by pairs of distinct label vectors."""
+        self, sums: LabelSums, means: Mapping[str, np.ndarray], rows: Rows
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """C over all pairs of rows, exactly, and the weight of each row in its view's C_pp."""
         gram = self._gram(sums.table)
-        between = blocks_between(sums.covariance(gram, mean, dtype), sums.widths)
-        return between, _row_weights(sums.row_weights(gram, dtype), rows)
+        likeness = sums.row_weights(gram, rows.products)
+        return sums.covariance(gram, means, rows.products), _row_weights(likeness, rows)
 
     def _all_pairs_by_features(
-        self, sums: LabelFeatureSums, drawn: DrawnLabelFeatures, rows: _LabelledRows
-    ) -> tuple[Between, dict[str, np.ndarray]]:
-        """Over all pairs of rows by label features, whose error may make weights negative."""
-        between = blocks_between(sums.covariance(), sums.widths)
-        row_weights = _row_weights(drawn.row_weights(sums, rows.table), rows)
+        self, sums: LabelFeatureSums, rows: Rows
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The same by label features, whose error may make weights negative."""
+        assert self._drawn is not None
+        assert rows.table is not None
+        row_weights = _row_weights(self._drawn.row_weights(sums, rows.table), rows)
         if self.label_similarity in _NEVER_NEGATIVE:
             row_weights = _cut_at_zero(row_weights)
-        return between, row_weights
+        return sums.covariance(), row_weights
 
     def _nearest_pairs(
-        self, mean: Mapping[str, np.ndarray], data: _LabelledRows
-    ) -> tuple[Between, dict[str, np.ndarray]]:
-        """Over the pairs of a row and its nearest rows in label space."""
-        views = data.views
+        self, means: Mapping[str, np.ndarray], rows: Rows
+    ) -> tuple[dict[tuple[str, str], np.ndarray], dict[str, np.ndarray]]:
+        """The same over the pairs of a row and its nearest rows in label space."""
+        views, names = rows.views, rows.views.names
         order = check_random_state(self.random_state).permutation(len(views))
-        names = views.names
         pairs = list(combinations(names, 2)) or [(names[0], names[0])]
         between = {}
         row_weights = {name: np.zeros(views[name].shape[0]) for name in names}
         for p, q in pairs:
-            F = (self._shares(data, p, q, order) + self._shares(data, q, p, order).T) / 2
-            between[p, q] = weighted_cross(views[p], F, views[q], mean[p], mean[q])
+            F = (self._shares(rows, p, q, order) + self._shares(rows, q, p, order).T) / 2
+            between[p, q] = weighted_cross(views[p], F, views[q], means[p], means[q])
             share = max(1, len(names) - 1)
             row_weights[p] += F.sum(axis=1) / share
             if p != q:
                 row_weights[q] += F.sum(axis=0) / share
         return between, row_weights
 
-    def _shares(self, data: _LabelledRows, p: str, q: str, order: np.ndarray) -> csr_array:
-        """What pairs of a row of p and its nearest rows of q count in the mean, (n_p, n_q)."""
+    def _shares(self, rows: Rows, p: str, q: str, order: np.ndarray) -> csr_array:
+        """Weight of each pair of a row of p and a nearest row of q in the mean, (n_p, n_q)."""
         assert self.n_neighbors is not None
-        ranks = {name: order[data.views.objects(name)] for name in (p, q)}
+        assert rows.table is not None
+        ranks = {name: order[rows.views.objects(name)] for name in (p, q)}
         F = nearest_label_pairs(
-            data.table.dense(),
-            (data.codes[p], ranks[p]),
-            (data.codes[q], ranks[q]),
+            rows.table.dense(),
+            (rows.codes[p], ranks[p]),
+            (rows.codes[q], ranks[q]),
             self.n_neighbors,
             similarity_function(self.label_similarity, self.sigma),
         )
-        weighted = F.multiply(data.weights_of(p)[:, None]).multiply(data.weights_of(q)[None, :])
+        weighted = F.multiply(rows.weights_of(p)[:, None]).multiply(rows.weights_of(q)[None, :])
         return csr_array(weighted) / F.nnz
 
 
-def _row_weights(likeness: np.ndarray, rows: _LabelledRows) -> dict[str, np.ndarray]:
-    """Each row's share of its view times the mean likeness of its labels to the other views."""
+def _row_weights(likeness: np.ndarray, rows: Rows) -> dict[str, np.ndarray]:
+    """Each row's share of its view times the mean similarity of its labels to the other views."""
     row_weights = {}
     for p, name in enumerate(rows.views.names):
         others = [q for q in range(likeness.shape[1]) if q != p] or [p]
@@ -408,34 +327,34 @@ def _cut_at_zero(row_weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
     return {name: np.maximum(weights, 0) for name, weights in row_weights.items()}
 
 
-def _label_means(sums: LabelSums) -> _LabelledRows:
-    """Each view's mean row per label vector as rows, unpaired."""
+def _label_means(sums: LabelSums, rows: Rows) -> Rows:
+    """Each view's mean row per label vector, unpaired, in place of the rows."""
     blocks, codes = {}, {}
     for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
         codes[name] = np.flatnonzero(sums.counts[:, p])
         blocks[name] = sums.sums[codes[name], columns]
-    return _LabelledRows(Views.unpaired(blocks), sums.table, codes, None)
+    return replace(rows, views=Views.unpaired(blocks), table=sums.table, codes=codes, weights=None)
 
 
-def _check_weights(name: str, weights: np.ndarray) -> None:
-    if (weights < 0).any():
-        raise ValueError(
-            f"Rows of view {name!r} get negative weights: the similarity is negative on average. "
-            "Use one in [0, 1], such as sqexp."
-        )
-    if not weights.any():
-        raise ValueError(
-            f"The views have nothing in common: no labels of view {name!r} are like any of the "
-            "other views. Check that labels mean the same in all views."
-        )
-
-
-def _warn_of_rows_without_likes(name: str, weights: np.ndarray) -> None:
-    if n_rows := int(np.count_nonzero(weights == 0)):
-        warn(
-            f"The labels of {n_rows} rows of view {name!r} are like none of the other views: these "
-            "rows count for nothing."
-        )
+def _check_weights(row_weights: Mapping[str, np.ndarray], exact: bool) -> None:
+    """Refuse negative weights, and views without any; warn of rows without weight if `exact`."""
+    for name, weights in row_weights.items():
+        if (weights < 0).any():
+            raise ValueError(
+                f"Rows of view {name!r} get negative weights: the similarity is negative on "
+                "average. Use one in [0, 1], such as sqexp."
+            )
+        if not weights.any():
+            raise ValueError(
+                f"The views have nothing in common: no labels of view {name!r} are like any of the "
+                "other views. Check that labels mean the same in all views."
+            )
+    for name, weights in row_weights.items():
+        if exact and (n_rows := int(np.count_nonzero(weights == 0))):
+            warn(
+                f"The labels of {n_rows} rows of view {name!r} are like none of the other views: "
+                "these rows count for nothing."
+            )
 
 
 def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> np.ndarray:

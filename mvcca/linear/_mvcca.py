@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from mvcca._containers import check_same_rows, row_labels
-from mvcca.base import all_or_nothing
+from mvcca.base import StatisticEstimator
 from mvcca.labels import encode_labels
-from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._precision import Precision
-from mvcca.linear._problem import Problem
-from mvcca.linear._reg import reg_of_names, reg_of_rows
+from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
 from mvcca.views import Views, as_views
 
 
-class MVCCA(LinearEstimator):
+class MVCCA(StatisticEstimator):
     """Multi-view canonical correlation analysis.
 
     Finds maps under which the views x_p of the same object covary most,
@@ -102,69 +99,15 @@ class MVCCA(LinearEstimator):
         self.reg = reg
         self.power = power
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the maps from paired, or partly paired, views.
+    def _statistic_of(self, rows: Rows) -> Moments:
+        return rows.moments()
 
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views. A lone matrix is the first of two views.
-        y : matrix, optional
-            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
-        sample_weight : array-like, shape (n_rows,), optional
-            How often each object counts.
+    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+        Sigma = statistic.covariance()
+        return Problem(rows, statistic.mean(), between=Sigma, within=Sigma, counts=statistic.counts)
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a view holds NaN or infinity, never varies, or differs in rows from the others.
-        """
-        self._validate_params()
-        views, weights = self._open_fit(X, y, sample_weight)
-        reg = reg_of_rows(self.reg, views, weights)
-        self._learn_problem(Problem.of_rows(views, weights, reg, self.n_components))
-        self._statistic = None
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
-
-        After `fit`, which keeps no moments, batches start over, with a warning.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `fit`; also for other views than before.
-        """
-        self._validate_params()
-        first = self._is_first_batch()
-        views, weights = self._open_fit(X, y, sample_weight, reset=first)
-        reg = reg_of_names(self.reg, views.names)
-        moments = self._with_earlier(Moments.of(views, weights))
-        precision = Precision.of_batch(views)
-        self._learn_problem(Problem.of(moments, reg, self.n_components, precision))
-        self._statistic = moments
-        return self
-
-    def _learn_problem(self, problem: Problem) -> None:
-        problem.warn_of_certain_correlation()
-        solution = problem.solution
-        self._learn(solution, problem.moments.mean(), problem.rotations, problem.variances)
+    def _learn(self, solution: Solution) -> None:
+        super()._learn(solution)
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
 

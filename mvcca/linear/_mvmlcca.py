@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca._warnings import warn
-from mvcca.base import all_or_nothing
-from mvcca.linalg import Rotation, canonical_directions
-from mvcca.linear._blocks import blocks_between, blocks_within
-from mvcca.linear._constraint import variances_within, whiten
-from mvcca.linear._label_checks import check_shared_labels
-from mvcca.linear._label_statistic import LabelStatistic
-from mvcca.linear._label_weighted import (
-    DrawnLabelFeatures,
-    LabelledViews,
-    LabelWeightedEstimator,
-)
-from mvcca.linear._precision import Precision, solve_precisely
-from mvcca.linear._reg import reg_of_names, reg_of_rows
+from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.problem import Problem, Rows
+from mvcca.problem._label_statistic import LabelStatistic
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelFeatureSums, LabelSums
-from mvcca.views import Views
 
 
 class MVMLCCA(LabelWeightedEstimator):
@@ -167,149 +154,61 @@ class MVMLCCA(LabelWeightedEstimator):
         self.n_label_features = n_label_features
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the maps from labelled views, paired or not.
+    @property
+    def _tries_float32(self) -> bool:  # type: ignore[override]
+        """Label-weighted covariances in the constraint are too ill-conditioned for float32."""
+        return self.within == "sample"
 
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views. Their pairing is not used. A lone matrix is a single view.
-        y : labels
-            A class vector, indicator matrix, list of label sets, or real label vectors, one per
-            object; or a list or mapping with the labels of each view, whose heights may differ.
-        sample_weight : array-like, shape (n_objects,), optional
-            How often each object counts.
+    def _statistic_of(self, rows: Rows) -> LabelStatistic:
+        moments = rows.moments_of_each() if self.within == "sample" else {}
+        return LabelStatistic(self._sums_of(rows), moments)
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If labels are missing or all the same, or a view holds NaN, infinity or no variance.
-        """
-        self._validate_params()
-        data = LabelledViews(*self._open_supervised_fit(X, y, sample_weight))
-        check_shared_labels(data.table, data.codes)
-        reg = reg_of_rows(self.reg, data.views, data.weights)
-        self._check_labels(data.counts())
-        data, rotations = data.in_row_space(reg)
-        drawn = self._draw_label_features(data)
-
-        def solve(
-            views: Views, rotations: Mapping[str, Rotation], precision: Precision
-        ) -> LabelSums | LabelFeatureSums:
-            statistic = self._statistic_of(replace(data, views=views), drawn, precision.products)
-            self._solve(statistic, reg, rotations, precision)
-            return statistic.sums
-
-        # Label-weighted covariances in the constraint are too ill-conditioned for float32.
-        sums = solve_precisely(
-            solve, data.views, reg, data.weights, rotations, try_float32=self.within == "sample"
-        )
-        self._learn_labels(sums, drawn)
-        self._statistic = None
-        return self
-
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to the label sums and solve again; batches give what `fit` gives.
-
-        Label features are drawn from the first batch; from there on batches give what `fit` gives
-        with the same features.
-        After `fit`, which keeps no sums, batches start over, with a warning.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `fit`; also for other views than before.
-        """
-        self._validate_params()
-        first = self._is_first_batch()
-        rows = LabelledViews(*self._open_supervised_fit(X, y, sample_weight, reset=first))
-        reg = reg_of_names(self.reg, rows.views.names)
-        drawn = self._draw_label_features(rows) if first else self._drawn
-        statistic = self._with_earlier(self._statistic_of(rows, drawn))
-        if isinstance(statistic.sums, LabelSums):
-            self._check_labels(statistic.sums)
-        elif first:  # later batches need not hold several label vectors
-            self._check_labels(rows.counts())
-        self._solve(statistic, reg, {}, Precision.of_batch(rows.views))
-        self._learn_labels(statistic.sums, drawn)
-        self._statistic = statistic.to_host()
-        return self
-
-    def _statistic_of(
-        self,
-        rows: LabelledViews,
-        drawn: DrawnLabelFeatures | None,
-        dtype: DTypeLike = np.float64,
-    ) -> LabelStatistic[LabelSums] | LabelStatistic[LabelFeatureSums]:
-        with_moments = self.within == "sample"
-        if drawn is not None:
-            return LabelStatistic.by_features(drawn, rows, with_moments, dtype)
-        return LabelStatistic.of(
-            rows.views, rows.table, rows.codes, rows.weights, with_moments, dtype
-        )
-
-    def _solve(
-        self,
-        statistic: LabelStatistic[LabelSums] | LabelStatistic[LabelFeatureSums],
-        reg: Mapping[str, float],
-        rotations: Mapping[str, Rotation],
-        precision: Precision,
-    ) -> None:
+    def _problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums
-        few = {}
         if isinstance(sums, LabelSums):
-            psi = sums.covariance(self._gram(sums.table), dtype=precision.products)
+            Psi = sums.covariance(self._gram(sums.table), dtype=rows.products)
         else:
-            psi = sums.covariance()
+            Psi = sums.covariance()
         if self.within == "sample":
-            within = {name: own.covariance() for name, own in statistic.moments.items()}
-        else:
-            few = _views_of_few_label_vectors(sums, rotations)
-            within = blocks_within(psi, sums.widths)
-        variances = variances_within(within, rotations)
-        solution = canonical_directions(
-            blocks_between(psi, sums.widths),
-            whiten(within, reg, rotations, variances, precision, rank_expected=few),
-            self.n_components,
-            precision.eps,
-            self._ranks_between(sums),
+            Sigma = {name: own.covariance() for name, own in statistic.moments.items()}
+        return Problem(
+            rows,
+            sums.mean(),
+            between=Psi,
+            within=Psi if self.within == "label" else Sigma,
             is_joint=self.within == "label" and not callable(self.label_similarity),
+            ranks_between=self._ranks_between(sums),
+            rank_expected=self._lacking_rank(sums, rows),
         )
-        if few:
+
+    def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
+        super()._learn_problem(rows, statistic)
+        self._learn_labels(getattr(statistic.sums, "table", None))
+        if lacking := self._lacking_rank(statistic.sums, rows):
             warn(
-                f"View {', '.join(few.values())}: the label-weighted covariance in the constraint "
-                "has less rank than features, and the ridge decides the rest. Set "
+                f"View {', '.join(lacking.values())}: the label-weighted covariance in the "
+                "constraint has less rank than features, and the ridge decides the rest. Set "
                 'within="sample", take MLCCA, or raise reg.'
             )
-        self._learn(solution, sums.mean(), rotations, variances)
 
+    def _fit_batches(self, rows: Rows, statistic: LabelStatistic) -> None:
+        if isinstance(statistic.sums, LabelSums):
+            self._check_labels(statistic.sums)
+        elif not hasattr(self, "weights_"):  # later batches need not hold several label vectors
+            self._check_labels(label_counts(rows))
+        super()._fit_batches(rows, statistic)
 
-def _views_of_few_label_vectors(
-    sums: LabelSums | LabelFeatureSums, rotations: Mapping[str, Rotation]
-) -> dict[str, str]:
-    """Views whose label-weighted covariance lacks rank by construction, and why, in words."""
-    few = {}
-    for p, (name, width) in enumerate(sums.widths.items()):
-        n_features = len(rotations[name].basis) if name in rotations else width
-        if isinstance(sums, LabelSums):
-            rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
-        else:
-            rank, kind = len(sums.sums), "label features"
-        if rank <= n_features:
-            few[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
-    return few
+    def _lacking_rank(self, sums: LabelSums | LabelFeatureSums, rows: Rows) -> dict[str, str]:
+        """Views whose constraint lacks rank by construction, and why, in words."""
+        lacking: dict[str, str] = {}
+        if self.within == "sample":
+            return lacking
+        for p, name in enumerate(sums.widths):
+            n_features = rows.basis(name).n_features
+            if isinstance(sums, LabelSums):
+                rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
+            else:
+                rank, kind = len(sums.sums), "label features"
+            if rank <= n_features:
+                lacking[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
+        return lacking

@@ -7,24 +7,24 @@ covariance matrices: a row that has been added to the moments is not looked at a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.base import all_or_nothing
-from mvcca.linalg import Rotation, Solution, Whitener, _top_singular, canonical_directions
-from mvcca.linear._blocks import blocks_between, blocks_within
-from mvcca.linear._constraint import check_variances, variances_within
-from mvcca.linear._estimator import LinearEstimator
-from mvcca.linear._precision import takes_float32_products
-from mvcca.linear._rotations import in_row_space
+from mvcca.base import StatisticEstimator
+from mvcca.linalg import Directions, Whitener, _top_singular, canonical_directions
+from mvcca.problem import Basis, Rows, Solution, check_variance
+from mvcca.problem._rows import takes_float32_products
 from mvcca.statistics import Moments
+from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
 
-class PLS(LinearEstimator):
+class PLS(StatisticEstimator):
     """Partial least squares, by one decomposition or by deflation.
 
     Finds directions of two views that covary as much as they can [1]_,
@@ -105,7 +105,7 @@ class PLS(LinearEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": LinearEstimator._parameter_constraints["n_components"],
+        "n_components": StatisticEstimator._parameter_constraints["n_components"],
         "algorithm": [StrOptions({"svd", "canonical", "regression"})],
         "scale": ["boolean"],
     }
@@ -117,94 +117,52 @@ class PLS(LinearEstimator):
         self.algorithm = algorithm
         self.scale = scale
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the maps from paired, or partly paired, views.
-
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views; under "regression" the second is predicted. A lone matrix is the first of
-            two.
-        y : matrix, optional
-            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
-        sample_weight : array-like, shape (n_rows,), optional
-            How often each object counts.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a view holds NaN or infinity, never varies, or differs in rows from the others; if
-            there are more than two views and they are to be deflated.
-        """
-        self._validate_params()
-        views, weights = self._open_fit(X, y, sample_weight)
+    def _fit_rows(self, rows: Rows) -> None:
         # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
-        rows, rotations = in_row_space(views, weights, dict.fromkeys(views.names, not self.scale))
+        rows = rows.in_row_space(equilibrate=self.scale)
         # Deflation divides by the variance of scores; the SVD alone divides by nothing.
-        in_float32 = self.algorithm == "svd" and takes_float32_products(rows)
-        dtype = np.float32 if in_float32 else np.float64
-        self._solve(Moments.of(rows, weights, dtype), rotations, float(np.finfo(dtype).eps))
-        self._statistic = None
-        return self
+        if self.algorithm == "svd" and takes_float32_products(rows.views):
+            rows = replace(rows, products=np.dtype(np.float32))
+        self._learn_problem(rows, self._statistic_of(rows))
 
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to the moments and solve again; batches give what `fit` gives.
+    def _statistic_of(self, rows: Rows) -> Moments:
+        return rows.moments()
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As in `fit`; also for other views than before.
-        """
-        self._validate_params()
-        first = self._is_first_batch()
-        views, weights = self._open_fit(X, y, sample_weight, reset=first)
-        moments = self._with_earlier(Moments.of(views, weights))
-        self._solve(moments, {}, float(np.finfo(np.float64).eps))
-        self._statistic = moments
-        return self
-
-    def _solve(self, moments: Moments, rotations: Mapping[str, Rotation], precision: float) -> None:
-        covariance = moments.covariance()
-        within = blocks_within(covariance, moments.widths)
-        between = blocks_between(covariance, moments.widths)
-        check_variances(within)
-        variances = variances_within(within, rotations)
+    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+        covariance, columns = statistic.covariance(), column_slices(statistic.widths)
+        within = {name: covariance[c, c] for name, c in columns.items()}
+        for name, B in within.items():
+            check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
+        pairs = list(combinations(columns, 2))
+        between = {(p, q): covariance[columns[p], columns[q]] for p, q in pairs}
+        variances = {name: rows.basis(name).variances(B) for name, B in within.items()}
         units = {
-            name: Whitener.of(self._constraint(variances[name], rotations.get(name)))
+            name: Whitener.of(self._constraint(variances[name], rows.basis(name)))
             for name in within
         }
         if self.algorithm == "svd":
-            solution = canonical_directions(
-                between, units, self.n_components, precision, is_joint=False
+            found = canonical_directions(
+                between, units, self.n_components, rows.eps, is_joint=False
             )
         else:
-            solution = _by_deflation(
-                within, between, units, self.n_components, self.algorithm, precision
+            found = _by_deflation(
+                within, between, units, self.n_components, self.algorithm, rows.eps
             )
-        self._learn(solution, moments.mean(), rotations, variances)
-        self.eigenvalues_ = solution.values
+        self._learn(
+            Solution(
+                found.values,
+                found.values,
+                found.weights,
+                {name: mean for name, mean in statistic.mean().items() if name in found.weights},
+                variances,
+                found.bound,
+                found.ranks,
+            ).lifted(rows.bases)
+        )
 
-    def _constraint(self, variances: np.ndarray, rotation: Rotation | None) -> np.ndarray:
+    def _constraint(self, variances: np.ndarray, basis: Basis) -> np.ndarray:
         """B of wᵀBw = 1: the identity, or variances where columns are scaled; 0 for constants."""
-        diagonal = variances if self.scale else (variances > 0).astype(float)
-        if rotation is None:
-            return np.diag(diagonal)
-        return rotation.basis.T @ (diagonal[:, None] * rotation.basis)
+        return basis.gram(variances if self.scale else (variances > 0).astype(float))
 
     def _check_number_of_views(self, views: Views) -> None:
         super()._check_number_of_views(views)
@@ -286,7 +244,7 @@ def _by_deflation(
     n_components: int,
     algorithm: str,
     precision: float,
-) -> Solution:
+) -> Directions:
     """Singular vectors of a cross-covariance from which each component is taken off when found."""
     x, y = units
     C_xx, C_yy = (_in_units(within[name], units[name], units[name]) for name in units)
@@ -313,10 +271,10 @@ def _by_deflation(
         columns.append((w, p, v, q))
     bound = len(values) if len(values) < n_components else limit
     if not values:
-        return Solution(np.empty(0), {}, 0, ranks)
+        return Directions(np.empty(0), {}, 0, ranks)
     W, P, V, Q = (np.column_stack(vectors) for vectors in zip(*columns, strict=True))
     weights = {x: units[x].lift(_rotations(W, P)), y: units[y].lift(_rotations(V, Q))}
-    return Solution(np.array(values), weights, bound, ranks)
+    return Directions(np.array(values), weights, bound, ranks)
 
 
 def _in_units(C: np.ndarray, of_rows: Whitener, of_columns: Whitener) -> np.ndarray:

@@ -20,9 +20,10 @@ from sklearn.pipeline import Pipeline
 from mvcca import compose, kernel, linear
 from mvcca.kernel import _features, _kernels, _ncca
 from mvcca.labels import LabelTable
-from mvcca.linear import _label_statistic, _label_weighted, _mlcca
+from mvcca.linear import _label_weighted, _mlcca
 from mvcca.persistence._estimators import ClassOf, stored_estimator
 from mvcca.persistence._sklearn import HELD
+from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.scoring import RetrievalScorer, retrieval_scorer
 from mvcca.similarity import FourierLabelFeatures, LandmarkLabelFeatures
@@ -51,7 +52,7 @@ def _make_views(parts: dict[str, Any]) -> Views:
 
 
 def _make_labelled_rows(parts: dict[str, Any]) -> Any:
-    rows = _mlcca._LabelledRows(**parts)
+    rows = _mlcca.LabelledRows(**parts)
     for name, block in rows.views.items():  # compiled loops follow the codes
         codes, n_rows = rows.codes[name], block.shape[0]
         if codes.shape != (n_rows,) or not 0 <= codes.min() <= codes.max() < len(rows.table):
@@ -78,20 +79,17 @@ CLASSES: Mapping[str, ClassOf] = {
     "RetrievalIndex": ClassOf(RetrievalIndex, lambda i: i.__getstate__(), _make_index),
     "RetrievalScorer": replace(_SCORER, make=lambda parts: retrieval_scorer(**parts)),
     "Views": ClassOf(Views, _parts_of_views, _make_views),
-    "LabelTable": _stored_fields(LabelTable),
-    "LabelSums": _stored_fields(LabelSums),
-    "LabelFeatureSums": _stored_fields(LabelFeatureSums),
-    "Moments": _stored_fields(Moments),
-    "LabelledRows": replace(_stored_fields(_mlcca._LabelledRows), make=_make_labelled_rows),
+    "LabelledRows": replace(_stored_fields(_mlcca.LabelledRows), make=_make_labelled_rows),
     "MVMLCCAStatistic": _stored_fields(_label_statistic.LabelStatistic),
-    "DrawnLabelFeatures": _stored_fields(_label_weighted.DrawnLabelFeatures),
-    "FourierLabelFeatures": _stored_fields(FourierLabelFeatures),
-    "LandmarkLabelFeatures": _stored_fields(LandmarkLabelFeatures),
-    "Kernel": _stored_fields(_kernels.Kernel),
-    "FourierFeatures": _stored_fields(_features.FourierFeatures),
-    "LandmarkFeatures": _stored_fields(_features.LandmarkFeatures),
-    "Smoother": _stored_fields(_ncca.Smoother),
-}
+    **{
+        cls.__name__: _stored_fields(cls)
+        for cls in (
+            LabelTable, LabelSums, LabelFeatureSums, Moments, _label_weighted.DrawnLabelFeatures,
+            FourierLabelFeatures, LandmarkLabelFeatures, _kernels.Kernel,
+            _features.FourierFeatures, _features.LandmarkFeatures, _ncca.Smoother,
+        )
+    },
+}  # fmt: skip
 
 
 def with_deep() -> dict[str, ClassOf]:

@@ -1,0 +1,26 @@
+"""One problem for all linear methods: `Rows`, and `Problem(...).solve(n_components) -> Solution`.
+
+A method computes its between- and within-view matrices from a statistic of the rows; ridge, bases
+and precision are handled here. Nothing here knows of estimators.
+"""
+
+from mvcca.problem._bases import Basis, Explicit, Identity, Span
+from mvcca.problem._problem import Problem, Solution
+from mvcca.problem._ridge import Reg, Shrinkage, positive_reg, reg_of_names, reg_of_rows
+from mvcca.problem._rows import Rows, check_variance
+
+__all__ = [
+    "Basis",
+    "Explicit",
+    "Identity",
+    "Problem",
+    "Reg",
+    "Rows",
+    "Shrinkage",
+    "Solution",
+    "Span",
+    "check_variance",
+    "positive_reg",
+    "reg_of_names",
+    "reg_of_rows",
+]

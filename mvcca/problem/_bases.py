@@ -1,0 +1,318 @@
+"""Bases in which the rows of a view are solved, and the way back to its features.
+
+A wide view is solved in the span of its rows, which has fewer dimensions than it has features; an
+ill-conditioned one in its principal components, which keep digits that its covariance loses. The
+ridge and the weights stay those of the features in every basis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from mvcca import _lapack
+from mvcca.linalg import extreme_eigenvalues
+
+# Condition numbers up to which a Gram matrix of rows is as good as the rows:
+_WELL_CONDITIONED = 1e3  # of rows with the ridge
+_ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
+
+
+class Basis(Protocol):
+    """Coordinates Z = (X - mean) E of rows X of shape (n, d); E has shape (d, r)."""
+
+    @property
+    def n_features(self) -> int:
+        """The number of features, d."""
+
+    @property
+    def inverse(self) -> np.ndarray | None:
+        """Pseudo-inverse of E, (r, d); None is the identity."""
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        """Weights on X, (d, k), that do what W of shape (r, k) does on Z."""
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        """Rows X of coordinates Z."""
+
+    def gram(self, scale: np.ndarray) -> np.ndarray:
+        """Eᵀ diag(scale) E, (r, r): a diagonal matrix of the features in this basis."""
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        """Share · B + ridge · EᵀE: a ridge on the features of a matrix B in this basis."""
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        """Diagonal over the features, (d,), of a matrix B in this basis.
+
+        With `of_rows`, B is the covariance of the rows that the basis was found from.
+        """
+
+    def then(self, other: Basis) -> Basis:
+        """This change of basis followed by another."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The features themselves."""
+
+    n_features: int
+    inverse = None
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        return W
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        return Z
+
+    def gram(self, scale: np.ndarray) -> np.ndarray:
+        return np.diag(scale)
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        result = share * B
+        # A constant column stays out of the problem: its weight is 0, not nearly 0.
+        result[np.diag_indices_from(B)] += ridge * (np.diag(B) > 0)
+        return result
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        return np.diag(B)
+
+    def then(self, other: Basis) -> Basis:
+        return other
+
+
+@dataclass(frozen=True, eq=False)
+class Explicit:
+    """A basis by its matrix.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+        Mean of the rows of X.
+    matrix : ndarray, shape (d, r)
+        E.
+    inverse : ndarray, shape (r, d)
+        Its pseudo-inverse.
+    known : ndarray, shape (d,), or None
+        Variances of the columns of X, if the basis was found from rows.
+    """
+
+    mean: np.ndarray
+    matrix: np.ndarray
+    inverse: np.ndarray
+    known: np.ndarray | None = None
+
+    @property
+    def n_features(self) -> int:
+        return len(self.mean)
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        return self.matrix @ W
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        return self.mean + Z @ self.inverse
+
+    def gram(self, scale: np.ndarray) -> np.ndarray:
+        return self.matrix.T @ (scale[:, None] * self.matrix)
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        return share * B + ridge * (self.matrix.T @ self.matrix)
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        if of_rows and self.known is not None:
+            return self.known
+        product = B @ self.inverse
+        product *= self.inverse
+        return product.sum(axis=0)
+
+    def then(self, other: Basis) -> Basis:
+        inverse = self.inverse if other.inverse is None else other.inverse @ self.inverse
+        matrix = self.lift(other.lift(np.eye(self.matrix.shape[1])))
+        return Explicit(self.mean, matrix, inverse, self.known)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Orthonormal basis E = RᵀQL⁻ᵀ of the span of rows R, Qᵀ(RRᵀ)Q = LLᵀ, kept as its factors.
+
+    Weighted rows of mean zero add up to zero when multiplied by √weight, s: Q = [I; 0] - v vᵀ is
+    an orthonormal basis of all that is orthogonal to s, so that QᵀR has the singular values of R.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+        Mean of the rows of X.
+    rows : ndarray, shape (n, d)
+        R.
+    normal : ndarray, shape (n,)
+        v, of length √2.
+    factor : ndarray, shape (n - 1, n - 1)
+        L, lower triangular.
+    known : ndarray, shape (d,)
+        Variances of the columns of X.
+    """
+
+    mean: np.ndarray
+    rows: np.ndarray
+    normal: np.ndarray
+    factor: np.ndarray
+    known: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        return len(self.mean)
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """Eᵀ as a matrix, which takes as long as finding L."""
+        turned = self.rows[:-1] - np.outer(self.normal[:-1], self.normal @ self.rows)
+        matrix = linalg.blas.dtrsm(1.0, self.factor, turned.T, side=1, lower=1, trans_a=1)
+        return np.asarray(matrix.T)
+
+    def turned(self, U: np.ndarray) -> np.ndarray:
+        """QU, of shape (n, k)."""
+        turned = np.multiply.outer(self.normal, -(self.normal[:-1] @ U))
+        turned[:-1] += U
+        return turned
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
+        return self.rows.T @ self.turned(solved)
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        return self.mean + self.lift(Z.T).T
+
+    def gram(self, scale: np.ndarray) -> np.ndarray:
+        return self.explicit().gram(scale)
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        result = share * B
+        result[np.diag_indices_from(B)] += ridge  # E is orthonormal
+        return result
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        return self.known if of_rows else self.explicit().variances(B)
+
+    def then(self, other: Basis) -> Basis:
+        return self.explicit().then(other)
+
+    def explicit(self) -> Explicit:
+        """The same basis by its matrix."""
+        return Explicit(self.mean, self.inverse.T, self.inverse, self.known)
+
+
+def row_space(
+    X: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    equilibrate: bool = False,
+    ridge: float = 0,
+) -> tuple[Basis, np.ndarray]:
+    """Basis of the span of the centred rows of a wide X (n < d), and the rows in it, (n, r).
+
+    Orthonormal, so that a ridge on the features is the same ridge in it. Where there is no ridge
+    and many weights solve the problem, `equilibrate` scales columns to unit length first: the
+    smallest weights in units of the features are those that a full covariance would give. A
+    `ridge`, in mean variances, makes the problem better conditioned than the rows.
+    """
+    mean, centred, lengths = _centred(X, weights)
+    variances = _variances(lengths, len(X), weights)
+    scale = _reciprocal(lengths)
+    if equilibrate:
+        centred *= scale
+    ridge = ridge * np.mean(lengths**2)
+    basis, rows = _span_of(centred, mean, variances, weights, ridge)
+    if equilibrate:
+        assert basis.inverse is not None
+        matrix, inverse = scale[:, None] * basis.inverse.T, basis.inverse * _reciprocal(scale)
+        basis = Explicit(mean, matrix, inverse, variances)
+    return basis, _unweighted(rows, weights)
+
+
+def principal_components(
+    X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = True
+) -> tuple[Basis, np.ndarray]:
+    """Basis in which columns of an ill-conditioned X are uncorrelated, and the rows in it.
+
+    By an SVD of X. If `equilibrate`, columns are scaled to unit length first, so that a column in
+    small units counts as much as any other; else the basis is orthonormal, so that a ridge on the
+    features is the same ridge in it. Directions below max(n, d) eps of the largest are left out.
+    """
+    mean, centred, lengths = _centred(X, weights)
+    scale = _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
+    centred *= scale
+    left, sizes, right = _lapack.svd(centred)
+    real = sizes > _cut(X) * sizes[0]
+    matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
+    variances = _variances(lengths, len(X), weights)
+    rows = left[:, real] * sizes[real]
+    return Explicit(mean, matrix, inverse, variances), _unweighted(rows, weights)
+
+
+def _span_of(
+    centred: np.ndarray,
+    mean: np.ndarray,
+    variances: np.ndarray,
+    weights: np.ndarray | None,
+    ridge: float,
+) -> tuple[Basis, np.ndarray]:
+    """Basis of the span of centred rows times √weight (n, d), and these rows in it, (n, r).
+
+    Correlations under a ridge c on the scatter depend on the Gram matrix K of the rows through
+    K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
+    """
+    normal = np.ones(len(centred)) if weights is None else np.sqrt(weights)
+    normal /= np.linalg.norm(normal)
+    normal[-1] += 1  # the Householder reflection of s to the last axis
+    normal /= np.sqrt(normal[-1])
+    gram = centred @ centred.T
+    image = gram @ normal
+    image -= (normal @ image) / 2 * normal
+    gram -= np.outer(normal, image) + np.outer(image, normal)
+    gram = gram[:-1, :-1]
+    factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
+    if not failed:
+        largest, smallest = extreme_eigenvalues(gram, factor)
+        is_orthonormal = largest < _ORTHONORMAL**2 * smallest
+        if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge):
+            span = Span(mean, centred, normal, factor, variances)  # four times as fast as QR
+            return span, span.turned(factor)
+    basis, triangle = _lapack.qr(centred.T)
+    # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
+    turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(pivoted))
+    turn = turn[:, sizes > _cut(centred) * sizes[0]]
+    basis = basis @ turn
+    return Explicit(mean, basis, basis.T, variances), triangle.T @ turn
+
+
+def _centred(
+    X: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
+    mean = np.average(X, axis=0, weights=weights)
+    centred = X - mean
+    constant = (X[0] == X).all(axis=0)
+    centred[:, constant] = 0  # and not what rounding of the mean left
+    if weights is not None:
+        centred *= np.sqrt(weights)[:, None]
+    return mean, centred, np.linalg.norm(centred, axis=0)
+
+
+def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    return rows if weights is None else rows / np.sqrt(weights)[:, None]
+
+
+def _variances(lengths: np.ndarray, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
+    return lengths**2 / ((n_rows if weights is None else weights.sum()) - 1)
+
+
+def _reciprocal(lengths: np.ndarray) -> np.ndarray:
+    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+def _cut(X: np.ndarray) -> float:
+    return max(X.shape) * np.finfo(float).eps

@@ -1,0 +1,193 @@
+"""The problem that every linear method poses: between-view matrices under within-view constraints.
+
+Methods differ in what they add up of the rows and in the two matrices that they make of it. The
+ridge, constant and collinear columns, bases, precision and scale are handled here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from mvcca._warnings import warn
+from mvcca.linalg import Whitener, canonical_directions
+from mvcca.problem._bases import Basis
+from mvcca.problem._ridge import Shrinkage
+from mvcca.problem._rows import Rows, check_variance
+from mvcca.statistics._moments import column_slices
+
+Blocks = dict[tuple[str, str], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Maps of the views, and what there was to find.
+
+    Attributes
+    ----------
+    values : ndarray, shape (k,)
+        ρ, decreasing.
+    eigenvalues : ndarray, shape (k,)
+        λ = 1 + ρ, or whatever the method calls its eigenvalues.
+    weights : dict of str to ndarray, shape (n_features, k)
+        One map per view, scaled so that Σ_p w_pᵀ B_p w_p is the number of views.
+    means : dict of str to ndarray, shape (n_features,)
+        Subtracted from rows before they are projected.
+    variances : dict of str to ndarray, shape (n_features,)
+        Squared sizes of the features, in units of which the signs of the weights are fixed.
+    bound : int
+        How many components the data can give, when fewer than were asked for; else at least k.
+    ranks : dict of str to int
+        Rank of each view's constraint.
+    """
+
+    values: np.ndarray
+    eigenvalues: np.ndarray
+    weights: dict[str, np.ndarray]
+    means: dict[str, np.ndarray]
+    variances: dict[str, np.ndarray]
+    bound: int
+    ranks: dict[str, int]
+
+    def lifted(self, bases: Mapping[str, Basis]) -> Solution:
+        """The same maps on features of which the present ones are coordinates in `bases`."""
+        return replace(
+            self,
+            weights={n: bases[n].lift(w) if n in bases else w for n, w in self.weights.items()},
+            means={n: bases[n].back(m) if n in bases else m for n, m in self.means.items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Find the maps for which views agree most, each view under a constraint.
+
+        max Σ_{p≠q} w_pᵀ A_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
+
+    with the ridge r_p = reg_p · (mean diagonal of B_p), or B_p shrunk, as ``rows.reg`` has it.
+
+    Parameters
+    ----------
+    rows : Rows
+        What the matrices were computed from.
+    means : dict of str to ndarray, shape (n_features,)
+        Mean of each view.
+    between : ndarray, shape (D, D), or mapping of (str, str) to ndarray or LinearOperator
+        A: a matrix over the features of all views, or its blocks A_pq for p before q. Blocks may
+        be operators, of which only products are taken.
+    within : ndarray, shape (D, D), or mapping of str to ndarray
+        B: a matrix of whose diagonal blocks are taken, or these blocks.
+    counts : ndarray, shape (n_views, n_views), optional
+        Objects that each pair of views shares, if A and B are the covariances of the rows.
+    is_joint : bool, optional
+        Whether A and B are blocks of one positive semi-definite matrix, so that no correlation is
+        above 1. With `counts`, the default is whether every object is seen in every view.
+    with_diagonal : bool, default=False
+        Whether the blocks A_pp take part too; eigenvalues are then those of A itself.
+    ranks_between : mapping of str to int, optional
+        Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank.
+    rank_expected : collection of str
+        Views whose constraint lacks rank by construction, which is no reason to warn.
+    """
+
+    rows: Rows
+    means: Mapping[str, np.ndarray]
+    between: np.ndarray | Blocks
+    within: np.ndarray | Mapping[str, np.ndarray]
+    counts: np.ndarray | None = None
+    is_joint: bool | None = None
+    with_diagonal: bool = False
+    ranks_between: Mapping[str, int] | None = None
+    rank_expected: Collection[str] = ()
+
+    def solve(self, n_components: int) -> Solution:
+        """The leading maps, on the features of the rows as they were given.
+
+        Raises
+        ------
+        DigitsLost
+            If the precision of the rows does not suffice; see `Rows.precisely`.
+        ValueError
+            If a view never varies, or overflows.
+        """
+        between, within = self._blocks()
+        of_rows = self.counts is not None
+        variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}
+        whiteners = self._whiteners(within, variances)
+        self.rows.check(whiteners, self.rank_expected)
+        is_joint = self.is_joint
+        if is_joint is None:
+            is_joint = self.counts is not None and bool(np.ptp(self.counts) == 0)
+        found = canonical_directions(
+            between,
+            whiteners,
+            n_components,
+            self.rows.eps,
+            self.ranks_between,
+            is_joint=is_joint,
+        )
+        if of_rows:
+            self._warn_of_certain_correlation(found.ranks)
+        eigenvalues = found.values if self.with_diagonal else 1 + found.values
+        means = {name: self.means[name] for name in whiteners}
+        return Solution(
+            found.values, eigenvalues, found.weights, means, variances, found.bound, found.ranks
+        ).lifted(self.rows.bases)
+
+    def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
+        """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
+        columns = column_slices({name: len(mean) for name, mean in self.means.items()})
+        between, within = self.between, self.within
+        if isinstance(between, np.ndarray):
+            pairs = list(combinations(columns, 2))
+            if self.with_diagonal or not pairs:
+                pairs += [(name, name) for name in columns]
+            between = {(p, q): between[columns[p], columns[q]] for p, q in pairs}
+        if isinstance(within, np.ndarray):
+            within = {name: within[own, own] for name, own in columns.items()}
+        return between, within
+
+    def _whiteners(
+        self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
+    ) -> dict[str, Whitener]:
+        """Factors of every constraint with its ridge."""
+        whiteners = {}
+        for name, B in within.items():
+            if reg := self.rows.reg[name]:
+                share = 1 - reg if isinstance(reg, Shrinkage) else 1
+                B = self.rows.basis(name).ridged(B, reg * variances[name].mean(), share)
+            check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
+            whiteners[name] = Whitener.of(B)
+        if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
+            return whiteners
+        # Shrunk covariances say how views and directions compare; the factor they have in common
+        # keeps training variances of scores at most 1, and so every correlation.
+        largest = max(_largest_variance(within[n], white) for n, white in whiteners.items())
+        return {
+            n: replace(white, scale=white.scale / np.sqrt(largest))
+            for n, white in whiteners.items()
+        }
+
+    def _warn_of_certain_correlation(self, ranks: Mapping[str, int]) -> None:
+        reg, counts = self.rows.reg, self.counts
+        assert counts is not None
+        for (i, p), (j, q) in combinations(enumerate(ranks), 2):
+            width = ranks[p] + ranks[q]
+            if counts[i, j] and counts[i, j] <= width and not (reg[p] or reg[q]):
+                warn(
+                    f"n <= p + q and reg=0: {counts[i, j]:g} objects against {width} independent "
+                    f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
+                    "construction and mean nothing; set reg > 0."
+                )
+
+
+def _largest_variance(B: np.ndarray, whitener: Whitener) -> float:
+    """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
+    white = whitener.project(whitener.project(B).T)
+    last = [whitener.rank - 1] * 2
+    return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])

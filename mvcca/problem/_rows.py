@@ -1,0 +1,257 @@
+"""The rows that a fit learns from, and everything that decides how exactly they are solved.
+
+A correlation that is computed from covariances loses digits with the square of the condition number
+κ of its views. Products of float32 rows are therefore taken in float32 only while κ is small, in
+float64 otherwise; and views that are too ill-conditioned for any covariance are decomposed
+themselves. `Rows.precisely` tries these in turn, and `Rows.check` is called for every problem, so
+that a method cannot return an inaccurate answer by forgetting to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Self, TypeVar
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca._backend import precision, to_host
+from mvcca._warnings import warn
+from mvcca.labels import LabelTable
+from mvcca.linalg import DigitsLost, Whitener
+from mvcca.problem._bases import Basis, Identity, principal_components, row_space
+from mvcca.sources import RowSource
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+T = TypeVar("T")
+
+# The error of a correlation is at most about this times ε κ² (10,000 random problems, both dtypes).
+_ERROR = 0.25
+# What it may be, given the digits of the rows.
+_TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
+_DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
+_FLOAT64 = np.dtype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Checked rows of all views, and the basis and the precision in which they are solved.
+
+    Attributes
+    ----------
+    views : Views
+        The rows, those of some views perhaps in another basis.
+    weights : ndarray, shape (n_objects,), or None
+        How often each object counts.
+    table : LabelTable or None
+        Distinct label vectors, for methods that learn from labels.
+    codes : mapping of str to ndarray of int
+        For every row of each view, the line of its label vector in the table.
+    reg : mapping of str to float
+        Ridge of each view in units of its mean variance, or its `Shrinkage`.
+    bases : mapping of str to Basis
+        Basis of each view; the features themselves if it is missing.
+    products : dtype
+        Precision in which products of rows are taken.
+    dtype : dtype or None
+        Precision of the least precise view; None if it is that of `views`.
+    improvable : frozenset of str
+        Views for which `precisely` has something better to try.
+    """
+
+    views: Views
+    weights: np.ndarray | None = None
+    table: LabelTable | None = None
+    codes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    reg: Mapping[str, float] = field(default_factory=dict)
+    bases: Mapping[str, Basis] = field(default_factory=dict)
+    products: np.dtype = _FLOAT64
+    dtype: np.dtype | None = None
+    improvable: frozenset[str] = frozenset()
+
+    # ---- the rows --------------------------------------------------------------------------------
+
+    def moments(self) -> Moments:
+        """Moments of all views, with products in the precision that they need."""
+        return Moments.of(self.views, self.weights, self.products)
+
+    def moments_of_each(self) -> dict[str, Moments]:
+        """Moments of each view by itself, over all objects seen in it."""
+        return {
+            name: Moments.of(Views({name: block}), self.own_weights(name), self.products)
+            for name, block in self.views.items()
+        }
+
+    def own_weights(self, name: str) -> np.ndarray | None:
+        """Weights of the rows of one view."""
+        return None if self.weights is None else self.weights[self.views.objects(name)]
+
+    def weights_of(self, name: str) -> np.ndarray:
+        """Weights of the rows of one view, ones if there are none."""
+        weights = self.own_weights(name)
+        return np.ones(self.views[name].shape[0]) if weights is None else weights
+
+    # ---- bases -----------------------------------------------------------------------------------
+
+    def basis(self, name: str) -> Basis:
+        """The basis of one view."""
+        return self.bases.get(name) or Identity(self.views.widths[name])
+
+    def in_row_space(self, equilibrate: bool | None = None) -> Self:
+        """The same rows, those of views with more features than rows in a basis of their span.
+
+        Weights outside the span of the rows are worth nothing, with a ridge or without, and n x n
+        statistics of n rows are smaller than d x d ones. Views without a ridge are equilibrated,
+        unless `equilibrate` says otherwise.
+        """
+        reg = self.reg
+        if equilibrate is not None:
+            reg = dict.fromkeys(self.views.names, float(not equilibrate))
+        find = {
+            name: partial(row_space, equilibrate=not reg[name], ridge=reg[name])
+            for name, X in self.views.items()
+            if 1 < X.shape[0] < X.shape[1]
+        }
+        return self._rotated(find) if find else self
+
+    def _rotated(self, find: Mapping[str, Callable[..., tuple[Basis, np.ndarray]]]) -> Self:
+        """The same rows, those of some views in the basis that is found for them, in float64."""
+        blocks, bases = dict(self.views.items()), dict(self.bases)
+        for name, basis_of in find.items():
+            block = to_host(blocks[name])
+            if issparse(block):  # n x d is smaller than the d x d statistic would be
+                block = block.toarray()
+            block = block.astype(np.float64, copy=False)
+            basis, blocks[name] = basis_of(block, self.own_weights(name))
+            if not blocks[name].shape[1]:
+                check_variance(name, np.zeros(1))
+            bases[name] = self.basis(name).then(basis)
+        return replace(self, views=self.views.replace(blocks), bases=bases)
+
+    # ---- precision -------------------------------------------------------------------------------
+
+    def precisely(
+        self, solve: Callable[[Rows], T], *, float32: bool = True, decompose: bool = True
+    ) -> T:
+        """The result of `solve` for these rows in the precision, and in the basis, that they need.
+
+        Parameters
+        ----------
+        solve : callable
+            Takes `Rows`; raises `DigitsLost` where their precision is too low.
+        float32 : bool, default=True
+            Whether float32 products of float32 rows are worth an attempt.
+        decompose : bool, default=True
+            Whether `solve` takes views in any basis.
+
+        Raises
+        ------
+        DigitsLost
+            If a correlation is above 1 in the best precision there is.
+        """
+        dtype = least_precision(self.views)
+        rows = replace(self, dtype=dtype, products=_FLOAT64)
+        decomposable = _decomposable(self.views) if decompose else frozenset()
+        if float32 and takes_float32_products(self.views):
+            in_float32 = replace(rows, products=dtype, improvable=frozenset(self.views.names))
+            try:
+                return solve(in_float32)
+            except DigitsLost:
+                pass  # float64 may have enough of them
+        try:
+            return solve(replace(rows, improvable=decomposable))
+        except DigitsLost as lost:
+            if not (poor := decomposable & lost.views):
+                raise
+        find = {
+            name: partial(principal_components, equilibrate=not self.reg[name])
+            for name in self.views.names
+            if name in poor
+        }
+        rows = rows._rotated(find)
+        for name in find:
+            lengths = np.linalg.norm(rows.views[name], axis=0)
+            rows._warn_of_rounded_rows(name, lengths.max() / lengths.min())
+        return solve(rows)
+
+    @property
+    def eps(self) -> float:
+        """Unit roundoff of the products."""
+        return float(np.finfo(self.products).eps)
+
+    def check(self, whiteners: Mapping[str, Whitener], rank_expected: Collection[str] = ()) -> None:
+        """Raise `DigitsLost` if `precisely` can do better, and warn if it cannot.
+
+        Views in `rank_expected` have fewer directions than features by construction.
+        """
+        tolerance = _TOLERANCES[self.dtype or least_precision(self.views)]
+        limit = np.sqrt(tolerance / (_ERROR * self.eps))
+        conditions = {n: w.condition for n, w in whiteners.items() if n not in rank_expected}
+        lost = [name for name, condition in conditions.items() if condition > limit]
+        if better := self.improvable.intersection(lost):
+            raise DigitsLost(better)
+        for name, condition in conditions.items():
+            whitener = whiteners[name]
+            if name in lost:
+                warn(
+                    f"View {name!r} is close to collinear: {_condition_in_words(condition)} and "
+                    f"{whitener.rank} of {len(whitener.scale)} directions are told from rounding, "
+                    "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
+                )
+            else:
+                self._warn_of_rounded_rows(name, condition)
+
+    def _warn_of_rounded_rows(self, name: str, condition: float) -> None:
+        """Warn of directions that are hardly larger than the rounding of the rows themselves."""
+        dtype = self.dtype or least_precision(self.views)
+        if condition * np.finfo(dtype).eps > 1e-2:
+            warn(
+                f"View {name!r} is close to collinear for {dtype} rows: "
+                f"{_condition_in_words(condition)}, so its smallest directions may be the rounding "
+                f"of its numbers to {dtype}. Pass float64 rows, or set reg > 0."
+            )
+
+
+def takes_float32_products(views: Views) -> bool:
+    """Whether all rows are dense and in float32, so that float32 products are a saving."""
+    for _, block in views.items():
+        is_sparse = block.is_sparse if isinstance(block, RowSource) else issparse(block)
+        if is_sparse or precision(block) == np.float64:
+            return False
+    return True
+
+
+def least_precision(views: Views) -> np.dtype:
+    """Precision of the least precise view."""
+    return max((precision(block) for _, block in views.items()), key=lambda d: np.finfo(d).eps)
+
+
+def check_variance(name: str, variances: np.ndarray) -> None:
+    """Refuse a view whose squares overflow, or that never varies."""
+    if not np.isfinite(variances).all():
+        raise ValueError(
+            f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
+        )
+    if not (variances > 0).any():
+        raise ValueError(
+            f"view {name!r} has no variance: all its rows are the same in double precision. "
+            "Drop the view, or rescale it if its values are extremely small."
+        )
+
+
+def _decomposable(views: Views) -> frozenset[str]:
+    """Views whose rows are in memory and not too many."""
+    return frozenset(
+        name
+        for name, block in views.items()
+        if not isinstance(block, RowSource)
+        and 8 * np.prod(block.shape, dtype=float) <= _DECOMPOSED_BYTES
+    )
+
+
+def _condition_in_words(condition: float) -> str:
+    number = f"{condition:.0e}" if np.isfinite(condition) else "beyond what its covariance can tell"
+    return f"its condition number is {number}"

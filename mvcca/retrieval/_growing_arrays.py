@@ -1,0 +1,116 @@
+"""Arrays that grow at the end, for an index that is searched while rows are added to it.
+
+They are values: adding rows gives a new one, and whoever holds the old one still sees the old rows.
+Added rows are stored in spare capacity behind the rows of older values, so that adding costs what
+the added rows cost. Only one thread may add at a time, and always to the newest value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+CHUNK_ROWS = 8192  # a multiple of the width of the tiles that are searched
+_PAD = 16  # capacity is a multiple of this
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedRows:
+    """Rows in one chunk, or in chunks of `CHUNK_ROWS` rows, all full but the last.
+
+    A chunk has the shape (capacity, ...); beyond the rows of this value it holds zeros, or rows of
+    newer values.
+    """
+
+    chunks: tuple[np.ndarray, ...] = ()
+    n: int = 0
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Common type of all chunks."""
+        return np.result_type(*{chunk.dtype for chunk in self.chunks})
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """Rows of each chunk."""
+        if len(self.chunks) == 1:
+            return [self.chunks[0][: self.n]]
+        starts = range(0, self.n, CHUNK_ROWS)
+        return [chunk[: self.n - start] for chunk, start in zip(self.chunks, starts, strict=True)]
+
+    def plus(self, added: np.ndarray) -> ChunkedRows:
+        """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
+        chunks, n = list(self.chunks), self.n
+        while len(added):
+            fill = n - CHUNK_ROWS * (len(chunks) - 1)
+            if not chunks or fill == CHUNK_ROWS:
+                chunks.append(added[:0])
+                fill = 0
+            taken, added = np.split(added, [CHUNK_ROWS - fill])
+            end, last = fill + len(taken), chunks[-1]
+            dtype = np.result_type(last, taken)
+            if end > len(last) or dtype != last.dtype:
+                last = np.zeros((_capacity(end, len(chunks), len(last)), *taken.shape[1:]), dtype)
+                last[:fill] = chunks[-1][:fill]
+                chunks[-1] = last
+            last[fill:end] = taken
+            n += len(taken)
+        return ChunkedRows(tuple(chunks), n)
+
+    def take(self, positions: np.ndarray) -> np.ndarray:
+        """Rows at the positions, of shape positions.shape + (...)."""
+        if len(self.chunks) == 1:
+            return self.chunks[0][positions]
+        if positions.size > self.n:
+            return np.concatenate(self.parts)[positions]
+        taken = np.empty(positions.shape + self.chunks[0].shape[1:], self.dtype)
+        chunk_of, place = np.divmod(positions, CHUNK_ROWS)
+        for number in np.unique(chunk_of):
+            here = chunk_of == number
+            taken[here] = self.chunks[number][place[here]]
+        return taken
+
+
+def _capacity(needed: int, n_chunks: int, before: int) -> int:
+    """Height of a chunk; the first one grows by doubling, so that a small index stays small."""
+    if n_chunks > 1:
+        return CHUNK_ROWS
+    return min(CHUNK_ROWS, max(2 * before, -(-needed // _PAD) * _PAD))
+
+
+@dataclass(frozen=True, eq=False)
+class SortedKeys:
+    """Keys with a position each, in sorted runs, each more than twice as long as the next.
+
+    Attributes
+    ----------
+    runs : tuple of (sorted keys, their positions)
+    """
+
+    runs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    def positions(self, keys: np.ndarray) -> np.ndarray:
+        """Positions of keys, -1 for unknown ones."""
+        found = np.full(len(keys), -1, dtype=np.int64)
+        for known, positions in self.runs:
+            nearest = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            is_known = known[nearest] == keys
+            found[is_known] = positions[nearest[is_known]]
+        return found
+
+    def plus(self, keys: np.ndarray, positions: np.ndarray) -> SortedKeys:
+        """Keys with more of them; each takes part in a logarithmic number of merges."""
+        if not len(keys):
+            return self
+        runs = list(self.runs)
+        merged: list[tuple[Any, Any]] = [(keys, positions)]
+        while runs and len(runs[-1][0]) <= 2 * sum(len(part) for part, _ in merged):
+            merged.insert(0, runs.pop())
+        keys, positions = (np.concatenate(parts) for parts in zip(*merged, strict=True))
+        order = np.argsort(keys, kind="stable")
+        return SortedKeys((*runs, (keys[order], positions[order])))

@@ -1,0 +1,40 @@
+"""Types of the data that public functions take, to annotate code that calls them.
+
+`MatrixLike`
+    Rows of one view, shape (n_rows, n_features): an array, a sparse matrix or array, a DataFrame, a
+    memory map, a Dask array, a `RowSource` from `open_matrix`, or an array on a device.
+`ViewsLike`
+    Several views: `Views`, a mapping of view names to matrices, or a sequence of matrices, whose
+    names are view0, view1, ...
+`LabelsLike`
+    Labels of the rows: a class vector, an indicator matrix (dense or sparse), a sequence of label
+    sets, or real-valued label vectors; for rows that are not paired, a mapping of view names to
+    these, or a sequence of one per view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from mvcca.views import Views
+
+__all__ = ["LabelsLike", "MatrixLike", "ViewsLike"]
+
+
+class _Rows(Protocol):
+    """What sparse matrices, DataFrames, Dask arrays, row sources and device arrays share."""
+
+    @property
+    def shape(self) -> Any: ...
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+
+
+MatrixLike: TypeAlias = ArrayLike | _Rows
+ViewsLike: TypeAlias = Views | Mapping[str, MatrixLike] | Sequence[MatrixLike]
+
+_LabelsOfRows: TypeAlias = MatrixLike | Sequence[Collection[Hashable]]
+LabelsLike: TypeAlias = _LabelsOfRows | Mapping[str, _LabelsOfRows] | Sequence[_LabelsOfRows]
