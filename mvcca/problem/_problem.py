@@ -192,6 +192,7 @@ class Problem:
 
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:
     """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
+    B = np.diag(B) if B.ndim == 1 else B
     white = whitener.project(whitener.project(B).T)
     last = [whitener.rank - 1] * 2
     return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])
