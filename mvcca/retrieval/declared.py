@@ -53,11 +53,11 @@ class Ranking:
         """Rows to be compared, in the container that `transform` takes and gives."""
         if self.method == "transform":
             return self.estimator.transform(*rows)
-        (X,) = rows
+        X, *second = rows
         *before, last = _steps(self.estimator)
         for step in before:
             X = step.transform(X)
-        return getattr(last, self.method)(X)
+        return getattr(last, self.method)(X, *second)
 
     def __str__(self) -> str:
         return (
