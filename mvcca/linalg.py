@@ -20,6 +20,7 @@ from mvcca import _lapack
 __all__ = [
     "DigitsLost",
     "Directions",
+    "Scaling",
     "Whitener",
     "canonical_directions",
     "extreme_eigenvalues",
@@ -132,6 +133,38 @@ class Whitener:
         return float(((inverse * d) ** 2).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The `Whitener` of a diagonal matrix, in O(d)."""
+
+    scale: np.ndarray  # (d,), 1 / √B_jj, and 0 for columns without variance
+    condition = 1.0
+
+    @classmethod
+    def of(cls, diagonal: np.ndarray) -> Scaling:
+        """Whiten a matrix given by its diagonal."""
+        varies = diagonal > 0
+        return cls(np.divide(1, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=varies))
+
+    @property
+    def rank(self) -> int:
+        """Number of columns with variance."""
+        return int(np.count_nonzero(self.scale))
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (rank, m)."""
+        if (self.scale == 1).all():
+            return C
+        varies = self.scale > 0
+        return C * self.scale[:, None] if varies.all() else C[varies] * self.scale[varies, None]
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        weights = np.zeros((len(self.scale), U.shape[1]))
+        weights[self.scale > 0] = U
+        return self.scale[:, None] * weights
+
+
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:
     """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
     largest, smallest = extreme_eigenvalues(B, factor)
@@ -176,7 +209,7 @@ class Directions:
 
 def canonical_directions(
     between: Mapping[tuple[str, str], Any],
-    whiteners: Mapping[str, Whitener],
+    whiteners: Mapping[str, Whitener | Scaling],
     n_components: int,
     precision: float = np.finfo(float).eps,
     ranks_between: Mapping[str, int] | None = None,
@@ -237,7 +270,7 @@ def canonical_directions(
     return Directions(values[:kept], weights, bound, ranks)
 
 
-def _whitened(A: Any, left: Whitener, right: Whitener) -> Any:
+def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> Any:
     """W_1ᵀ A W_2; a linear operator if A is one."""
     if not isinstance(A, LinearOperator):
         return right.project(left.project(A).T).T

@@ -14,12 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca._backend import is_device_array, namespace
+from mvcca._by_view import by_view
 from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments

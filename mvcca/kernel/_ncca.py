@@ -17,9 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca._by_view import by_view
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
-from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
 from mvcca.measures import column_correlations
 from mvcca.problem._in_memory import mean_and_variance
