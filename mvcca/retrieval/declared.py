@@ -45,6 +45,8 @@ class Ranking:
         return getattr(last, self.method)(X, *second)
 
     def __str__(self) -> str:
+        if self.method == "retrieval_scores":
+            return f"weighted {self.similarity}"
         return (
             self.similarity if self.method == "transform" else f"{self.similarity} ({self.method})"
         )
