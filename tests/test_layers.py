@@ -27,7 +27,7 @@ LAYERS = (
     ),
     ("_devices",),
     ("_archive", "_jit", "_threads", "config", "labels", "linalg", "measures", "sources"),
-    ("_kernels", "views"),
+    ("_compiled_loops", "views"),
     ("similarity", "typing"),
     ("statistics",),
     ("validation",),
