@@ -164,6 +164,10 @@ class Scaling:
         weights[self.scale > 0] = U
         return self.scale[:, None] * weights
 
+    def squared_norm(self) -> float:
+        """‖W‖² (Frobenius)."""
+        return float(self.scale @ self.scale)
+
 
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:
     """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""

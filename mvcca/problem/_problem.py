@@ -198,7 +198,7 @@ class Problem:
         weights: Mapping[str, np.ndarray],
         between: Blocks,
         within: Mapping[str, np.ndarray],
-        whiteners: Mapping[str, Whitener],
+        whiteners: Mapping[str, Whitener | Scaling],
         variances: Mapping[str, np.ndarray],
     ) -> np.ndarray | None:
         """Mean over pairs of views of the correlations of scores to expect on new rows."""
@@ -224,7 +224,7 @@ class Problem:
         return np.mean(found, axis=0) if found else None
 
     def _degrees_of_freedom(
-        self, name: str, whitener: Whitener, B: np.ndarray, unit: float
+        self, name: str, whitener: Whitener | Scaling, B: np.ndarray, unit: float
     ) -> float:
         """Tr B (B + r I)⁻¹: the rank without a ridge, less with one."""
         reg = self.rows.reg[name]
