@@ -18,6 +18,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 __all__ = [
     "DigitsLost",
     "Directions",
+    "Scaling",
     "Whitener",
     "canonical_directions",
     "extreme_eigenvalues",
@@ -92,7 +93,7 @@ class Whitener:
             norm = np.abs(correlation).sum(axis=0).max()
             inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
             if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
-                condition = _condition(correlation, factor)
+                condition = _condition(factor)
                 return cls(scale, factor, columns, True, len(columns), condition)
         values, vectors = linalg.eigh(correlation)
         real = values > len(values) * np.finfo(float).eps * values[-1]
@@ -122,20 +123,52 @@ class Whitener:
         return weights
 
 
-def _condition(B: np.ndarray, factor: np.ndarray) -> float:
-    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
-    largest, smallest = extreme_eigenvalues(B, factor)
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The `Whitener` of a diagonal matrix, in O(d)."""
+
+    scale: np.ndarray  # (d,), 1 / √B_jj, and 0 for columns without variance
+
+    @classmethod
+    def of(cls, diagonal: np.ndarray) -> Scaling:
+        """Whiten a matrix given by its diagonal."""
+        varies = diagonal > 0
+        return cls(np.divide(1, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=varies))
+
+    @property
+    def rank(self) -> int:
+        """Number of columns with variance."""
+        return int(np.count_nonzero(self.scale))
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (rank, m)."""
+        if (self.scale == 1).all():
+            return C
+        varies = self.scale > 0
+        return C * self.scale[:, None] if varies.all() else C[varies] * self.scale[varies, None]
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        weights = np.zeros((len(self.scale), U.shape[1]))
+        weights[self.scale > 0] = U
+        return self.scale[:, None] * weights
+
+
+def _condition(factor: np.ndarray) -> float:
+    """√(λ_max / λ_min) of LLᵀ, within about a fifth."""
+    largest, smallest = extreme_eigenvalues(factor)
     return float(np.sqrt(largest / smallest))
 
 
-def extreme_eigenvalues(B: np.ndarray, factor: np.ndarray) -> tuple[float, float]:
-    """λ_max and λ_min of B = LLᵀ, within about a third, by power and inverse iteration.
+def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
+    """λ_max and λ_min of LLᵀ, within about a third, by power and inverse iteration.
 
     LAPACK's estimate is in the 1-norm, and too large by up to √d.
     """
-    largest = smallest = np.random.RandomState(0).standard_normal(len(B))
+    largest = smallest = np.random.RandomState(0).standard_normal(len(factor))
     for _ in range(_STEPS):
-        largest = B @ (largest / np.linalg.norm(largest))
+        largest = largest / np.linalg.norm(largest)
+        largest = linalg.blas.dtrmv(factor, linalg.blas.dtrmv(factor, largest, 0, 1, 1), lower=1)
         smallest = linalg.cho_solve(
             (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
         )
@@ -166,7 +199,7 @@ class Directions:
 
 def canonical_directions(
     between: Mapping[tuple[str, str], Any],
-    whiteners: Mapping[str, Whitener],
+    whiteners: Mapping[str, Whitener | Scaling],
     n_components: int,
     precision: float = np.finfo(float).eps,
     ranks_between: Mapping[str, int] | None = None,
@@ -227,7 +260,7 @@ def canonical_directions(
     return Directions(values[:kept], weights, bound, ranks)
 
 
-def _whitened(A: Any, left: Whitener, right: Whitener) -> Any:
+def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> Any:
     """W_1ᵀ A W_2; a linear operator if A is one."""
     if not isinstance(A, LinearOperator):
         return right.project(left.project(A).T).T
