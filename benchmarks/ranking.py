@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from mvcca._threads import each
 from mvcca.measures import unit_rows
-from mvcca.retrieval import _blockwise, top_k
+from mvcca.retrieval import search, top_k
 
 LIMIT = 1.5
 
@@ -28,13 +28,13 @@ def product_only(queries, gallery):
     """Every tile of the similarity matrix, forgotten at once."""
 
     def multiply(rows):
-        columns = _blockwise.TILE_COLUMNS
+        columns = search.TILE_COLUMNS
         tile = np.empty((rows.stop - rows.start, columns), dtype=np.float32)
         for first in range(0, len(gallery), columns):
             block = gallery[first : first + columns]
             np.matmul(queries[rows], block.T, out=tile[:, : len(block)])
 
-    each(multiply, _blockwise.tile_rows(len(queries)))
+    each(multiply, search.tile_rows(len(queries)))
 
 
 def measure(function):

@@ -1,7 +1,7 @@
-"""Rows of a view that are not in memory, checked block by block as they are read.
+"""Rows of a view that are not in memory, validated block by block as they are read.
 
-What a matrix in memory is asked for at once, by `mvcca.validation`, these are asked for when they
-come; an error says which of the rows that the user passed it is about.
+`mvcca.validation` checks matrices in memory; this module makes the same checks on each block.
+Errors name the rows by their positions in the matrix that the user passed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from sklearn.utils import check_array
 
 from mvcca._sparse import canonical
 from mvcca.sources import RowSource
-from mvcca.sources._selection import as_index, as_positions, composed
+from mvcca.sources._positions import Positions, as_index, as_positions, composed
+from mvcca.sources._row_source import Selection
 from mvcca.validation import FLOATS
 
 _NAMED_ROWS = 5  # at most, in an error
 
 
-class CheckedRows(RowSource):
-    """Rows of another source as floats without NaN and infinity.
+class CheckedRows(Selection):
+    """Rows of a source as floats without NaN and infinity.
 
     Parameters
     ----------
     source : RowSource
-        The rows as they are stored.
+        The rows as stored.
     name : str
-        The view, for errors.
+        View that errors name.
     estimator : str
-        Who asks, for errors.
+        Estimator that errors name.
     ensure_min_samples : int, default=0
-        The least number of rows.
+        Minimum number of rows.
     """
 
     def __init__(
@@ -51,49 +52,42 @@ class CheckedRows(RowSource):
                     f"while a minimum of {least} is required by {estimator}."
                 )
         self._view, self._estimator = name, estimator
-        self._hold(source, range(len(source)))
+        self._select_floats(source, range(len(source)))
 
-    def _hold(self, source: RowSource, positions: range | np.ndarray) -> None:
-        """Rows of a source, which stand at some positions in the view that the user passed."""
-        self.source, self._positions = source, positions
-        dtype = np.float32 if source.dtype == np.float32 else np.float64
-        self._describe(source.shape, dtype, source.boundaries, source.columns)
-        self.is_sparse = source.is_sparse
+    def _select_floats(self, source: RowSource, rows: Positions) -> None:
+        self._select(source, rows, np.float32 if source.dtype == np.float32 else np.float64)
 
     def __getitem__(self, rows: Any) -> CheckedRows:
-        """Rows by a slice, a mask or positions, which an error goes on to name as they were."""
-        chosen = as_positions(rows, len(self))
+        """Rows selected by a slice, a mask or positions; errors still name original positions."""
         selected = copy(self)
-        selected._hold(self.source[as_index(chosen)], composed(self._positions, chosen))
+        positions = composed(self.rows, as_positions(rows, len(self)))
+        selected._select_floats(self.source, positions)
         return selected
 
     @property
     def row_bytes(self) -> int:
-        """What a row takes in memory as floats, on average."""
+        """Average memory of a row as floats, in bytes."""
         return self.source.row_bytes * self.dtype.itemsize // self.source.dtype.itemsize
 
     def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        for start, stop in runs:
-            yield self.checked(self.source.read(start, stop), start)
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (self.source.fingerprint(),)
+        blocks = super()._read_runs(runs)
+        for block, (start, _) in zip(blocks, runs, strict=True):
+            yield self.checked(block, start)
 
     def _name(self) -> str:
         return self.source._name()
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
-        """As of any source; what is made of a chunk is checked."""
-        deferred = self.source.deferred()
-        if deferred is None:
+        """As of any source; rows of chunks are validated."""
+        if self.source.deferred() is None:
             return None
-        array, read = deferred
-        door = copy(self)
-        del door.source  # which does not travel
-        return array, partial(_checked, door, read)
+        array, read = self.source[as_index(self.rows)].deferred()  # type: ignore[misc]
+        checks = copy(self)
+        del checks.source  # not sent to workers
+        return array, partial(_checked, checks, read)
 
     def map_lazily(self, function: Callable[[Any], np.ndarray], width: int) -> Any:
-        """What `function` makes of blocks of a Dask array, not computed; None of other sources."""
+        """The lazy Dask array of `function` of blocks; None for sources other than Dask arrays."""
         deferred = self.deferred()
         if deferred is None:
             return None
@@ -104,7 +98,7 @@ class CheckedRows(RowSource):
         )  # fmt: skip
 
     def checked(self, rows: Any, start: int) -> Any:
-        """Rows that were read from `start` on, as floats without NaN and infinity."""
+        """A block of rows from `start` on, as floats without NaN and infinity."""
         try:
             return check_array(
                 canonical(rows),
@@ -114,22 +108,22 @@ class CheckedRows(RowSource):
                 estimator=self._estimator,
             )
         except ValueError as error:
-            where = self._in_words(rows, self._positions[start : start + rows.shape[0]])
+            where = self._named(rows, self.rows[start : start + rows.shape[0]])
             raise ValueError(f"View {self._view!r}, {where}: {error}") from error
 
-    def _in_words(self, rows: Any, positions: range | np.ndarray) -> str:
-        """Neighbouring rows from first to last; of others, those that are not finite."""
+    def _named(self, rows: Any, positions: Positions) -> str:
+        """Contiguous rows by their range; others by those with values that are not finite."""
         if isinstance(positions, range) and positions.step == 1:
             return f"rows {positions.start} to {positions.stop}"
         with np.errstate(over="ignore", invalid="ignore"):
-            nothing = np.asarray((rows.astype(self.dtype) * 0).sum(axis=1)).reshape(-1)
-        bad = [str(positions[row]) for row in np.flatnonzero(np.isnan(nothing))]
+            zeros = np.asarray((rows.astype(self.dtype) * 0).sum(axis=1)).reshape(-1)
+        bad = [str(positions[row]) for row in np.flatnonzero(np.isnan(zeros))]
         more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
         return f"row{'s' * (len(bad) > 1)} {', '.join(bad[:_NAMED_ROWS])}{more}"
 
 
-def _checked(door: CheckedRows, read: Callable[[Any, int], Any], chunk: Any, start: int) -> Any:
-    return door.checked(read(chunk, start), start)
+def _checked(checks: CheckedRows, read: Callable[[Any, int], Any], chunk: Any, start: int) -> Any:
+    return checks.checked(read(chunk, start), start)
 
 
 def _mapped(

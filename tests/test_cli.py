@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.io import savemat
 
 import mvcca
 from mvcca import CCA, Views, datasets, evaluate_retrieval
@@ -483,7 +484,14 @@ def test_paired_rows_are_split_together_and_every_view_has_its_share():
 BROKEN = {
     "absent.npy": (None, "no such file"),
     "folder.npy": (lambda: Path("folder.npy").mkdir(), "not a file"),
-    "image.mat": (lambda: Path("image.mat").touch(), "expected a file ending in .npy, .npz"),
+    "image.dat": (lambda: Path("image.dat").touch(), "expected a file ending in .npy, .npz"),
+    "empty.mat": (lambda: Path("empty.mat").touch(), "cannot be opened"),
+    "cut.mat": (
+        lambda: Path("cut.mat").write_bytes(_bytes_of_mat()[:-40]),
+        "cut.mat, 'X': cannot be opened",
+    ),
+    "two.mat": (lambda: savemat("two.mat", {"a": [[1.0]], "b": [[2.0]]}), "found 'a', 'b'"),
+    "two.mat:c": (lambda: savemat("two.mat", {"a": [[1.0]]}), "no array 'c'; there are ['a']"),
     "empty.npy": (lambda: Path("empty.npy").touch(), "cannot be opened as .npy"),
     "garbage.npy": (lambda: Path("garbage.npy").write_bytes(b"x" * 99), "cannot be opened as .npy"),
     "cut.npz": (
@@ -524,6 +532,12 @@ BROKEN = {
         "same number of rows, got image 7 (short.npy), text 120 (text.npy)",
     ),
 }
+
+
+def _bytes_of_mat():
+    buffer = BytesIO()
+    savemat(buffer, {"X": np.ones((N, 3))})
+    return buffer.getvalue()
 
 
 def _bytes_of_npz():

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.io import savemat
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -132,6 +133,19 @@ def _save_parquet(name, rows):
     frame.to_parquet(name, row_group_size=11)
 
 
+def _save_lists(name, rows):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+    parquet.write_table(pa.table({"embedding": lists}), name, row_group_size=11)
+
+
+def _save_mat(name, rows):
+    file, _, key = name.partition(":")
+    savemat(file, {"other": rows[:1], key: rows})
+
+
 FORMATS = {
     "rows.npy": np.save,
     "rows.npz:X": lambda name, X: np.savez(name.removesuffix(":X"), X=X, other=X[:1]),
@@ -141,6 +155,8 @@ FORMATS = {
     "rows.h5:X": _save_h5,
     "rows.zarr": _save_zarr,
     "rows.parquet": _save_parquet,
+    "lists.parquet": _save_lists,
+    "rows.mat:X": _save_mat,
 }
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import RowSource, open_matrix
@@ -144,6 +145,46 @@ def parquet(folder, X):
     return open_matrix(folder / "x.parquet")
 
 
+def parquet_lists(folder, X):
+    """As embeddings are stored: a list of fixed length per row."""
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+    parquet.write_table(pa.table({"x": lists}), folder / "x.parquet", row_group_size=10)
+    return open_matrix(folder / "x.parquet")
+
+
+def mat(folder, X):
+    savemat(folder / "x.mat", {"x": X})
+    return open_matrix(folder / "x.mat")
+
+
+def mat_compressed(folder, X):
+    content = {"x": X, "words": "some text", "y": X + X, "cells": np.array([1, "a"], dtype=object)}
+    savemat(folder / "x.mat", content, do_compression=True)
+    return open_matrix(folder / "x.mat", "x")
+
+
+def mat_sparse(folder, X):
+    savemat(folder / "x.mat", {"x": csr_array(X)})
+    return open_matrix(folder / "x.mat")
+
+
+def mat_73(folder, X):
+    """As MATLAB writes matrices to HDF5: transposed, after a block of its own, beside text."""
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(folder / "x.mat", "w", userblock_size=512) as file:
+        data = file.create_dataset("x", data=X.T, chunks=(3, 10), maxshape=(None, None))
+        data.attrs["MATLAB_class"] = np.bytes_("double")
+        text = file.create_dataset("words", data=np.array([[104], [105]], dtype=np.uint16))
+        text.attrs["MATLAB_class"] = np.bytes_("char")
+        file["#refs#/a"] = X.T
+    with open(folder / "x.mat", "r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
+    return open_matrix(folder / "x.mat")
+
+
 def sparse_npz(folder, X):
     save_npz(folder / "x.npz", csr_array(X))
     return open_matrix(folder / "x.npz")
@@ -185,11 +226,16 @@ IN_FILES = [
     zarr_array,
     zarr_shards,
     parquet,
+    parquet_lists,
+    mat,
+    mat_compressed,
+    mat_sparse,
+    mat_73,
     sparse_npz,
     sparse_npz_stored,
 ]
 CONTAINERS = [*IN_FILES, dask_chunks, dask_sparse]
-SPARSE = [sparse_npz, sparse_npz_stored, dask_sparse]
+SPARSE = [sparse_npz, sparse_npz_stored, dask_sparse, mat_sparse]
 CHUNKED = [
     hdf5_chunks,
     hdf5_dataset,
@@ -198,12 +244,26 @@ CHUNKED = [
     zarr_array,
     zarr_shards,
     parquet,
+    parquet_lists,
+    mat_73,
 ]
 
 WITHOUT_ROWS = [  # NumPy maps no empty file; the Dask arrays have chunks of given heights
     make for make in IN_FILES if make not in (memmap_part, memmap_backwards, memmap_written)
 ]
-ONE_FILE = [npy, npy_fortran, hdf5, hdf5_chunks, parquet, sparse_npz, sparse_npz_stored]
+ONE_FILE = [
+    npy,
+    npy_fortran,
+    hdf5,
+    hdf5_chunks,
+    parquet,
+    parquet_lists,
+    mat,
+    mat_sparse,
+    mat_73,
+    sparse_npz,
+    sparse_npz_stored,
+]
 
 SELECTIONS = {
     "everything": slice(None),
@@ -253,6 +313,10 @@ def assert_same(block, expected):
 def test_blocks_are_the_rows_of_the_matrix(tmp_path, container, dtype):
     if container in SPARSE and dtype == "float16":
         dtype = "uint16"  # SciPy has no sparse float16
+    if container in (mat, mat_compressed) and dtype == "float16":
+        dtype = "float32"  # nor has MATLAB
+    if container is mat_sparse and np.dtype(dtype).kind != "f":
+        dtype = "float64"  # MATLAB's sparse matrices are of doubles
     X = matrix(dtype)
     source = container(tmp_path, X)
     assert (source.shape, source.dtype, len(source), source.ndim) == (X.shape, X.dtype, N_ROWS, 2)
@@ -518,13 +582,13 @@ def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_p
     X = matrix()
     source = parquet(tmp_path, X)
     decoded = []
-    decode = ParquetTable._decode
+    batches = ParquetTable._batches
 
-    def counted(self, group, block):
+    def counted(self, group):
         decoded.append(group)
-        return decode(self, group, block)
+        return batches(self, group)
 
-    monkeypatch.setattr(ParquetTable, "_decode", counted)
+    monkeypatch.setattr(ParquetTable, "_batches", counted)
     for start in range(15, 53, 4):
         assert_same(source.read(start, min(start + 4, 53)), X[start : start + 4])
     assert decoded == [1, 2, 3, 4, 5]
@@ -533,13 +597,26 @@ def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_p
     assert decoded[5:] == [0, 3, 4]
 
 
-def test_row_groups_too_large_to_decode_are_warned_of(tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from mvcca.sources import _parquet
+def test_a_row_group_is_decoded_batch_by_batch(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
 
-    monkeypatch.setattr(_parquet, "_LARGE_GROUP_BYTES", 10 * 7 * 8 - 1)
-    with pytest.warns(UserWarning, match=r"x\.parquet has row groups of .* smaller row_group_size"):
-        parquet(tmp_path, matrix())
+    rows = np.random.default_rng(0).random((200_000, 50), dtype=np.float32)  # 40 MB, one group
+    values = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), 50)
+    parquet.write_table(pa.table({"x": values}), tmp_path / "x.parquet")
+    source = open_matrix(tmp_path / "x.parquet")
+    program = (
+        "import pickle, sys, pyarrow; source = pickle.load(sys.stdin.buffer);"
+        "sys.modules['mvcca.sources._parquet']._BATCH_BYTES = 2**18;"
+        "[source.read(start, start + 1000) for start in range(0, 200_000, 1000)];"
+        "print(pyarrow.default_memory_pool().max_memory())"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps(source), check=True, capture_output=True,
+    )  # fmt: skip
+    assert int(answer.stdout) < 10e6
+    assert_same(source.read(150_000, 150_100), rows[150_000:150_100])
 
 
 # What goes wrong
@@ -560,7 +637,7 @@ def test_rows_that_are_not_there_are_an_error(tmp_path, container):
         (53, TypeError, "A single row i"),
         ([0.5], TypeError, "got float64"),
         ([[1, 2]], TypeError, r"shape \(1, 2\)"),
-        ((slice(3), slice(2)), TypeError, "columns of the blocks"),
+        ((slice(3), slice(2)), TypeError, "Select columns of the blocks"),
         ([53], IndexError, "there are 53"),
         ([-54], IndexError, "there are 53"),
         ([True, False], IndexError, "mask of 53 rows, got one of 2"),
@@ -633,7 +710,7 @@ def test_a_truncated_file_is_an_error_that_names_it_before_any_row_is_read(tmp_p
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("ending", [".npy", ".npz", ".h5", ".parquet"])
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".h5", ".mat", ".parquet"])
 @pytest.mark.parametrize("content", [b"", b"\x00" * 300, os.urandom(300)], ids=len)
 def test_a_file_of_something_else_is_an_error_that_names_it(tmp_path, ending, content):
     for library in NEEDS.values():
@@ -687,8 +764,9 @@ def test_what_is_not_a_matrix_is_refused(tmp_path, shape):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("x.csv", "text cannot be read from the middle"),
-        ("x.mat", "expected a file ending in one of .npy"),
+        ("x.csv", "text cannot be read by blocks"),
+        ("x.dat", "expected a file ending in one of .npy"),
+        ("x.mat", "no such file"),
         ("x", "expected a file ending in one of .npy"),
         ("x.npy", "no such file"),
         ("x.zarr", "no such file"),
@@ -851,6 +929,42 @@ def test_parquet_columns_must_be_numbers_and_complete(tmp_path, column, message)
         open_matrix(tmp_path / "x.parquet").read(0, 3)
 
 
+def test_lists_of_fixed_length_are_columns_beside_others(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    X = matrix("float32")
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X[:, :3].ravel()), 3)
+    table = pa.table({"embedding": lists, "length": X[:, 3], "more": lists})
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=7)
+    source = open_matrix(tmp_path / "x.parquet")
+    lengths = [f"{name}[{j}]" for name in ("embedding", "more") for j in range(3)]
+    assert source.columns == (*lengths[:3], "length", *lengths[3:])
+    assert_same(source.read(5, 40), X[5:40][:, [0, 1, 2, 3, 0, 1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ([[1.0, 2.0], [3.0], [4.0, 5.0]], "expected lists of fixed length, .* in 'b'"),
+        ([[1.0, 2.0], None, [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
+        ([[1.0, 2.0], [3.0, None], [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
+        ([["1", "2"], ["3", "4"], ["5", "6"]], "expected columns of numbers, got .* in 'b'"),
+    ],
+    ids=["varying", "missing", "incomplete", "words"],
+)
+def test_lists_must_be_of_numbers_of_fixed_length_and_complete(tmp_path, lists, message):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    item = pa.string() if isinstance(lists[0][0], str) else pa.float64()
+    kind = pa.list_(item) if "fixed" in message else pa.list_(item, 2)
+    table = pa.table({"a": [1.0, 2.0, 3.0], "b": pa.array(lists, kind)})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match=message):
+        open_matrix(tmp_path / "x.parquet").read(0, 3)
+
+
 def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow", reason="needs pyarrow")
@@ -859,6 +973,49 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     source = open_matrix(tmp_path / "x.parquet")
     assert source.columns == ("b", "a")
     np.testing.assert_array_equal(source.read(0, 2), frame.to_numpy())
+
+
+@pytest.mark.parametrize("content", ["words", "cells", "structure", "complex", "cube"])
+def test_a_matlab_variable_that_is_no_matrix_of_numbers_is_refused(tmp_path, content):
+    value = {
+        "words": "some text",
+        "cells": np.array([[1, "a"]], dtype=object),
+        "structure": {"x": matrix()},
+        "complex": matrix() * 1j,
+        "cube": np.ones((2, 3, 4)),
+    }[content]
+    savemat(tmp_path / "x.mat", {"x": value})
+    with pytest.raises(SourceError, match=r"x\.mat.*(expected|no array)") as caught:
+        open_matrix(tmp_path / "x.mat", "x")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [mat_compressed, mat_73], ids=lambda make: make.__name__)
+def test_of_several_matlab_variables_one_must_be_named(tmp_path, make):
+    make(tmp_path, matrix())
+    if make is mat_73:
+        import h5py
+
+        with h5py.File(tmp_path / "x.mat", "r+") as file:
+            file["y"] = matrix()
+    with pytest.raises(SourceError, match=r"found 'x', 'y'\. Name the one you mean"):
+        open_matrix(tmp_path / "x.mat")
+    with pytest.raises(SourceError, match=r"no array 'words'; there are \['x', 'y'\]"):
+        open_matrix(tmp_path / "x.mat", "words")
+
+
+def test_whole_numbers_that_matlab_stores_as_bytes_are_doubles(tmp_path):
+    small = np.arange(6.0).reshape(2, 3)
+    savemat(tmp_path / "x.mat", {"x": small})
+    content = (tmp_path / "x.mat").read_bytes()
+    numbers = np.array([9, 48], "<u4").tobytes() + small.tobytes(order="F")  # miDOUBLE, 48 bytes
+    begin = content.index(numbers)
+    stored = np.array([2, 6], "<u4").tobytes() + small.astype("u1").tobytes(order="F") + b"\0\0"
+    length = np.array(len(content) - 136 - len(numbers) + len(stored), "<u4").tobytes()
+    (tmp_path / "x.mat").write_bytes(
+        content[:132] + length + content[136:begin] + stored + content[begin + len(numbers) :]
+    )
+    assert_same(open_matrix(tmp_path / "x.mat").read(0, 2), small)
 
 
 # What is a source, and what is in memory

@@ -26,15 +26,16 @@ FILES = """files:
   .npy             a dense matrix, a row per object
   .npz             one dense array, file.npz:KEY for one of several, or scipy.sparse.save_npz
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
-  .parquet         columns of numbers (needs pyarrow)
+  .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
+  .parquet         columns of numbers, or of lists of fixed length (needs pyarrow)
   .csv, .tsv       numbers, perhaps below a line of names: words, or 0, 1, 2, ... as pandas writes
   .txt             labels only: a line per object, its labels separated by commas
 Labels are a class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
 or the label sets of a .txt file. Names of columns (.csv, .tsv, .parquet) are kept in the model,
 and rows to project must have the same, in the same order."""
 
-_BY_ROWS = """Of .npy, .h5, .zarr, .parquet and sparse (csr) .npz files a block of rows at a time is
-in memory, other files are read whole."""
+_BY_ROWS = """Files in .npy, .h5, .zarr, .mat (7.3), .parquet and sparse (csr) .npz format are
+read a block of rows at a time, other files as a whole."""
 
 TRANSFORM_NOTE = f"""{_BY_ROWS}
 Scores are written block by block, too, and the output appears when it is complete."""

@@ -22,11 +22,11 @@ from mvcca.sources._sparse_npz import read_sparse
 
 __all__ = ["FORMATS", "open_array", "path_of", "read_array"]
 
-FORMATS = ".npy, .npz, .h5, .zarr, .parquet, .csv or .tsv"
+FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .csv or .tsv"
 
 _TEXT = (".csv", ".tsv")
-_KEYED = (".npz", ".h5", ".hdf5", ".zarr")
-_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".parquet")
+_KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat")
+_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet")
 _SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, whatever the format
 
 
@@ -196,4 +196,5 @@ _READERS: dict[str, Callable[[Path, Any], Any]] = {
     ".h5": _read_rows,
     ".hdf5": _read_rows,
     ".zarr": _read_rows,
+    ".mat": _read_rows,
 }

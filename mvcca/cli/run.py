@@ -23,9 +23,8 @@ from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.labels import Labels
 from mvcca.cli.methods import METHODS, Method
 from mvcca.cli.progress import Progress
-from mvcca.retrieval import RetrievalTable, evaluate_retrieval
+from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
-from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
 

@@ -12,8 +12,7 @@ from textwrap import fill
 
 from mvcca.cli.case import Case
 from mvcca.cli.run import REG, Fitted, Outcome, Settings, Skipped, best_of
-from mvcca.retrieval import RetrievalTable
-from mvcca.retrieval.measure import Measure
+from mvcca.retrieval import Measure, RetrievalTable
 
 __all__ = ["Line", "Results", "pretty", "written"]
 

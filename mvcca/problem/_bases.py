@@ -16,13 +16,14 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
+from mvcca import _lapack
 from mvcca.linalg import extreme_eigenvalues
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
 _WELL_CONDITIONED = 1e3  # of rows with the ridge
 _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 _EPS = np.finfo(float).eps
-_BLOCK_NUMBERS = 2**21  # of columns that are centred at a time
+_BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
 
 
 class Basis(Protocol):
@@ -41,9 +42,6 @@ class Basis(Protocol):
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         """Rows X of coordinates Z."""
-
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        """Eᵀ diag(scale) E, (r, r): a diagonal matrix of the features in this basis."""
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         """Share · B + ridge · EᵀE: a ridge on the features of a matrix B in this basis."""
@@ -70,9 +68,6 @@ class Identity:
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         return Z
-
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        return np.diag(scale)
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         result = share * B
@@ -117,9 +112,6 @@ class Explicit:
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         return self.mean + Z @ self.inverse
-
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        return self.matrix.T @ (scale[:, None] * self.matrix)
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         return share * B + ridge * (self.matrix.T @ self.matrix)
@@ -208,9 +200,6 @@ class Span:
         lifted -= np.multiply.outer(self.mean, sums.sum(axis=0))
         return lifted
 
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        return self.explicit().gram(scale)
-
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         if not np.isin(self.scale, (0, 1)).all():
             return self.explicit().ridged(B, ridge, share)
@@ -282,7 +271,7 @@ def _row_space_by_qr(
     mean, centred, lengths = _centred(X, weights)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
-    basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
+    basis, triangle = _lapack.qr(centred.T)
     # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
     turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(pivoted))
@@ -305,10 +294,10 @@ def principal_components(
     mean, centred, lengths = _centred(X, weights)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
-    left, sizes, right = linalg.svd(centred, full_matrices=False, check_finite=False)
+    left, sizes, right = _lapack.svd(centred)
     real = sizes > _cut(X) * sizes[0]
     matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
-    variances = _variances(lengths, len(X), weights)
+    variances = _variances(lengths, X.shape[0], weights)
     rows = left[:, real] * sizes[real]
     return Explicit(mean, matrix, inverse, variances), _unweighted(rows, weights)
 

@@ -1,32 +1,23 @@
-"""Ranking a gallery of projected rows: the k best, ranks of what is relevant, average precision.
-
-This is the door, where input is checked and prepared; the work is done block by block next door, in
-`_blockwise`. What can be relevant is `relevance`, what can be compared `similarity`.
-"""
+"""Rank a gallery of projected rows: the k best, ranks of relevant rows, average precision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from mvcca import measures
 from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval._blockwise import (
-    average_precision_in,
-    hits_in,
-    ranks_in,
-    row_blocks,
-    search,
-)
-from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
-from mvcca.retrieval.similarity import Gallery, Similarity
+from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.ranked_lists import RankedLists
+from mvcca.retrieval.relevance import Relevance
+from mvcca.retrieval.search import row_blocks, search
+from mvcca.retrieval.similarity import Similarity
+from mvcca.typing import MatrixLike
 
 
 def top_k(
-    queries: Any,
-    gallery: Any,
+    queries: MatrixLike,
+    gallery: MatrixLike,
     k: int,
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
@@ -38,14 +29,14 @@ def top_k(
     queries : array-like, shape (n_queries, n_components)
         Projected rows.
     gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to search; their precision is the precision of the scores. A gallery on a
-        device (a torch tensor, a CuPy array) is searched there.
+        Projected rows to search; scores have their precision. A gallery on a device (a torch
+        tensor, a CuPy array) is searched there.
     k : int
-        How many to find.
+        Number of rows to find per query.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking. The cosine with a zero row is 0.
     exclude_self : bool, default=False
-        Queries are the gallery's rows, and none finds itself.
+        Queries are the gallery's rows; leave each out of its own list.
 
     Returns
     -------
@@ -61,20 +52,20 @@ def top_k(
         If k is larger than the number of gallery rows, the gallery is empty, shapes do not fit, or
         a value is not finite.
     """
-    prepared = Gallery(gallery, similarity)
+    prepared = Gallery.of(gallery, similarity)
     return search(prepared, prepared.queries(queries), k, exclude_self)
 
 
 def ranks(
-    queries: Any,
-    gallery: Any,
-    relevance: Relevance | Any = None,
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    relevance: Relevance | MatrixLike | None = None,
     *,
     similarity: Similarity = "cosine",
     ties: Ties = "average",
     exclude_self: bool = False,
 ) -> np.ndarray:
-    """Rank of each query's best relevant gallery row; see `mvcca.measures.relevant_ranks`.
+    """Compute the rank of each query's best relevant row; see `mvcca.measures.relevant_ranks`.
 
     Parameters
     ----------
@@ -83,14 +74,14 @@ def ranks(
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
     relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
-        dense or sparse; the default is `by_pairs`.
+        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
+        gallery row is relevant to each query.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking.
     ties : {"average", "optimistic", "pessimistic"}, default="average"
-        What items with the same score cost.
+        How equal scores count in ranks.
     exclude_self : bool, default=False
-        Queries are the gallery's rows, and none finds itself.
+        Queries are the gallery's rows; leave each out of its own list.
 
     Returns
     -------
@@ -102,17 +93,14 @@ def ranks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery(gallery, similarity)
-    queries = prepared.queries(queries)
-    return ranks_in(
-        prepared, queries, _checked(relevance, queries, prepared, exclude_self), ties, exclude_self
-    )
+    lists = RankedLists(queries, Gallery.of(gallery, similarity), relevance, exclude_self)
+    return lists.ranks(ties)
 
 
 def average_precision(
-    queries: Any,
-    gallery: Any,
-    relevance: Relevance | Any = None,
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    relevance: Relevance | MatrixLike | None = None,
     *,
     k: int | None = None,
     normalizer: Normalizer = "relevant",
@@ -120,7 +108,7 @@ def average_precision(
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
 ) -> np.ndarray:
-    """Average precision of every query; see `mvcca.measures.average_precision`.
+    """Compute the average precision of every query; see `mvcca.measures.average_precision`.
 
     Parameters
     ----------
@@ -129,18 +117,18 @@ def average_precision(
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
     relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
-        dense or sparse; the default is `by_pairs`.
+        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
+        gallery row is relevant to each query.
     k : int or None, default=None
-        Cut-off; None ranks the whole gallery.
+        Cut-off; None takes the whole gallery.
     normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
-        What the sum of precisions is divided by.
+        Divisor of the sum of precisions.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Value of a query without a relevant row.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking.
     exclude_self : bool, default=False
-        Queries are the gallery's rows, and none finds itself.
+        Queries are the gallery's rows; leave each out of its own list.
 
     Returns
     -------
@@ -153,23 +141,16 @@ def average_precision(
         If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
         no relevant rows by pairs.
     """
-    prepared = Gallery(gallery, similarity)
-    queries = prepared.queries(queries)
-    relevance = _checked(relevance, queries, prepared, exclude_self)
-    if k is None:
-        return average_precision_in(
-            prepared, queries, relevance, normalizer, no_relevant, exclude_self
-        )
-    hits, n_relevant = hits_in(prepared, queries, relevance, k, exclude_self)
-    return measures.average_precision_of_lists(hits, n_relevant, k, normalizer, no_relevant)
+    lists = RankedLists(queries, Gallery.of(gallery, similarity), relevance, exclude_self)
+    return lists.average_precision(k, normalizer, no_relevant)
 
 
 def score_blocks(
-    queries: Any, gallery: Any, similarity: Similarity = "cosine"
+    queries: MatrixLike, gallery: MatrixLike, similarity: Similarity = "cosine"
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Scores of the whole gallery for one block of queries after the other.
+    """Iterate over blocks of queries and their scores of the whole gallery.
 
-    For measures that `ranks`, `average_precision` and `top_k` do not cover.
+    Use it for measures that `ranks`, `average_precision` and `top_k` do not cover.
 
     Parameters
     ----------
@@ -183,35 +164,16 @@ def score_blocks(
     Returns
     -------
     iterator of (slice, ndarray)
-        The queries of a block, and their scores (n_rows, n_gallery): larger is better. For
-        "euclidean" qᵀg - ‖g‖²/2, up to a shift of the origin, which orders each query's gallery as
-        -‖q - g‖ does.
+        Queries of a block, and their scores (n_rows, n_gallery): larger is better. For "euclidean"
+        scores are qᵀg - ‖g‖²/2 up to a shift of the origin, which order the gallery of each query
+        as -‖q - g‖ does.
 
     Raises
     ------
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery(gallery, similarity)
-    queries = prepared.queries(queries)
-    return ((rows, prepared.products(queries[rows])) for rows in row_blocks(queries, prepared, 4))
-
-
-def _checked(
-    relevance: Any, queries: np.ndarray, gallery: Gallery, exclude_self: bool
-) -> Relevance:
-    if relevance is None:
-        relevance = by_pairs(len(queries), len(gallery))
-    elif not hasattr(relevance, "of_items"):
-        relevance = GivenRelevance(relevance)
-    if relevance.shape != (len(queries), len(gallery)):
-        raise ValueError(
-            f"Relevance is of {relevance.shape[0]} queries and {relevance.shape[1]} gallery rows, "
-            f"got {len(queries)} and {len(gallery)}."
-        )
-    if exclude_self and isinstance(relevance, SameObject) and relevance.is_self_only():
-        raise ValueError(
-            "With exclude_self=True nothing is relevant by pairs: the only row paired with a query "
-            "is the query itself. Pass relevance=by_labels(y, y), or a boolean matrix."
-        )
-    return relevance
+    prepared = Gallery.of(gallery, similarity)
+    rows = prepared.queries(queries)
+    blocks = row_blocks(prepared, rows, 4)
+    return ((block, prepared.products(rows[block])) for block in blocks)

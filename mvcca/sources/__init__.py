@@ -1,9 +1,8 @@
-"""Matrices that stay on disk, or in Dask's hands, and are read by blocks of rows.
+"""Matrices on disk or in Dask arrays, read by blocks of rows.
 
-A `RowSource` has the shape and the rows of a matrix but not its numbers: `read` fetches a range of
-rows, indexing selects rows without reading any. There is one small file per container here, each
-importing its library when it opens something. What is done with the blocks, and how long they are,
-is decided by those who read them.
+A `RowSource` has the shape of a matrix but holds none of its numbers: `read` fetches a range of
+rows, and indexing selects rows without reading them. Each file format has one small module, which
+imports its library when a file is opened. Callers choose the height of the blocks.
 """
 
 from mvcca.sources._open import as_source, open_matrix

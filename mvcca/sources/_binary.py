@@ -1,10 +1,9 @@
-"""Plain numbers in a file, at any offset and strides: `.npy` files, raw files, parts of either.
+"""Plain binary numbers in a file, at any offset and strides: `.npy` and raw files, or parts.
 
-Rows that lie in the file one after the other are read straight into a fresh buffer, of files too
-large for the page cache past it. From any other
-layout they are picked piece by piece: a column at a time where columns lie together (Fortran
-order), else a few rows at a time with what lies between them. Nothing is read through a map, whose
-pages would count as memory of the process, so that this is bounded by the block.
+Rows that are contiguous in the file are read into a new buffer. Other layouts are read piece by
+piece: a column at a time in Fortran order, else a few rows at a time with the bytes between them.
+Files are not memory-mapped, since mapped pages count as memory of the process; memory is bounded by
+the block. Files too large for the page cache are dropped from it as they are read.
 """
 
 from __future__ import annotations
@@ -15,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from mvcca._memory import memory_bytes
 from mvcca.sources._file import FileSource
-from mvcca.sources._past_cache import fits_in_cache, open_past_cache, read_past_cache
 from mvcca.sources._row_source import SourceError
 
 __all__ = ["BinaryFile"]
 
 _COLUMNS_AT_ONCE = 16
 _PIECE_BYTES = 2**20
+_CACHED_SHARE = 1 / 8  # of this machine's memory that a file may fill
 
 
 class BinaryFile(FileSource):
-    """Numbers of type `stored`, entry (i, j) at byte offset + i * strides[0] + j * strides[1]."""
+    """Matrix whose entry (i, j) is at byte offset + i * strides[0] + j * strides[1]."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class BinaryFile(FileSource):
         return (*super()._identity(), self._stored.str, self._offset, self._strides)
 
     def _extent(self, rows: range, columns: range) -> tuple[int, int]:
-        """The first byte that belongs to some rows and columns, and the one after the last."""
+        """Byte range that holds some rows and columns."""
         if not rows or not columns:
             return self._offset, self._offset
         ends = [
@@ -61,36 +61,24 @@ class BinaryFile(FileSource):
         return self._offset + first, self._offset + last + self._stored.itemsize
 
     @property
-    def _rows_lie_together(self) -> bool:
+    def _is_contiguous(self) -> bool:
         width = self._stored.itemsize * self.shape[1]
         return self._strides == (width, self._stored.itemsize)
 
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        if (descriptor := self._open_past_cache()) is not None:
-            try:
-                for start, stop in runs:
-                    first, end = self._extent(range(start, stop), range(self.shape[1]))
-                    content = read_past_cache(descriptor, first, end).view(self._stored)
-                    yield self._native(content.reshape(-1, self.shape[1]))
-            finally:
-                os.close(descriptor)
-            return
-        # Rows of this size are one system call each; a buffer between would only copy them.
+        # Unbuffered: each block is one system call, and a buffer would be a second copy.
         with open(self.path, "rb", buffering=0) as file:
-            read = self._read_rows if self._rows_lie_together else self._pick_rows
+            read = self._read_rows if self._is_contiguous else self._pick_rows
             for start, stop in runs:
                 yield read(file, start, stop)
 
-    def _open_past_cache(self) -> int | None:
-        # Numbers at odd places in the file would be at odd places in memory.
-        is_aligned = self._offset % self._stored.itemsize == 0
-        if fits_in_cache(self._stamp[0]) or not (is_aligned and self._rows_lie_together):
-            return None
-        return open_past_cache(self.path)
-
     def _read_rows(self, file: Any, start: int, stop: int) -> np.ndarray:
         block = np.empty((stop - start, self.shape[1]), dtype=self._stored)
-        _fill(block, file, self._offset + start * self._strides[0])
+        offset = self._offset + start * self._strides[0]
+        _fill(block, file, offset)
+        if not _fits_in_cache(self._stamp[0]):
+            # Copies from a full cache cost three times the CPU time, and evict other files.
+            os.posix_fadvise(file.fileno(), offset, block.nbytes, os.POSIX_FADV_DONTNEED)
         return self._native(block)
 
     def _native(self, block: np.ndarray) -> np.ndarray:
@@ -102,7 +90,7 @@ class BinaryFile(FileSource):
         block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
         row_step, column_step = (abs(step) for step in self._strides)
         if row_step < column_step:
-            for j in range(0, self.shape[1], _COLUMNS_AT_ONCE):  # a cache line of the block each
+            for j in range(0, self.shape[1], _COLUMNS_AT_ONCE):  # one cache line of a block's row
                 part = block[:, j : j + _COLUMNS_AT_ONCE]
                 each = range(j, j + part.shape[1])
                 columns = [self._piece(file, range(start, stop), range(k, k + 1)) for k in each]
@@ -115,7 +103,7 @@ class BinaryFile(FileSource):
         return block
 
     def _piece(self, file: Any, rows: range, columns: range) -> np.ndarray:
-        """Some rows and columns, of which all that lies between them is read."""
+        """Some rows and columns, read with the bytes between them."""
         first, end = self._extent(rows, columns)
         content = np.empty(end - first, dtype=np.uint8)
         _fill(content, file, first)
@@ -126,11 +114,16 @@ class BinaryFile(FileSource):
         return np.ndarray(shape, self._stored, content, origin, self._strides)
 
 
+def _fits_in_cache(n_bytes: int) -> bool:
+    """Whether a file may stay in the page cache until it is read again."""
+    return not hasattr(os, "posix_fadvise") or n_bytes <= _CACHED_SHARE * memory_bytes()
+
+
 def _fill(block: np.ndarray, file: Any, offset: int) -> None:
-    """Read a block's bytes from a place in a file."""
+    """Fill a block with the bytes of a file from an offset on."""
     rest = block.reshape(-1).view(np.uint8).data
     file.seek(offset)
-    while rest.nbytes:  # one call may return less, above 2 GiB it always does
+    while rest.nbytes:  # a call may read less, and at most 2 GiB
         n_bytes = file.readinto(rest)
         if not n_bytes:
             raise EOFError("it ends before its last row")

@@ -1,4 +1,4 @@
-"""Dask arrays, computed block by block by whatever scheduler Dask is set to use."""
+"""Dask arrays, computed block by block by the active Dask scheduler."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy.sparse import csr_array, issparse
 
 from mvcca._containers import reject_masks
 from mvcca._warnings import warn
+from mvcca.sources._positions import Positions, as_index, as_positions
 from mvcca.sources._row_source import RowSource, SourceError
-from mvcca.sources._selection import as_index, as_positions
 
 __all__ = ["DaskRows", "from_dask"]
 
@@ -26,7 +26,7 @@ class DaskRows(RowSource):
         self.array = array
         if any(np.isnan(length) for length in array.shape):
             raise SourceError(
-                f"A Dask array of shape {array.shape} does not know its number of rows. Call "
+                f"The number of rows of a Dask array of shape {array.shape} is unknown. Call "
                 "array.compute_chunk_sizes() first."
             )
         reject_masks(array._meta)
@@ -46,7 +46,7 @@ class DaskRows(RowSource):
             if self.is_sparse:
                 yield csr_array(block, dtype=self.dtype)
             else:
-                yield np.array(block, dtype=self.dtype, order="C")  # a chunk may be the user's own
+                yield np.array(block, dtype=self.dtype, order="C")  # the user may hold it
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]]:
         return self.array, partial(_as_block, dtype=self.dtype)
@@ -54,6 +54,9 @@ class DaskRows(RowSource):
     def __getitem__(self, rows: Any) -> DaskRows:
         """Rows selected by Dask, so that the selection is a Dask array too."""
         return DaskRows(self.array[as_index(as_positions(rows, len(self)))])
+
+    def _read_positions(self, rows: Positions) -> np.ndarray | csr_array:
+        return self[as_index(rows)].read(0, len(rows))
 
     def _identity(self) -> tuple[Any, ...]:
         return (self.array.name,)
@@ -63,7 +66,7 @@ class DaskRows(RowSource):
 
 
 def _as_block(chunk: Any, _: int, dtype: np.dtype) -> np.ndarray | csr_array:
-    """A chunk to be looked at only."""
+    """A computed chunk, which the caller must not change."""
     reject_masks(chunk)
     if issparse(chunk):
         return csr_array(chunk, dtype=dtype)
@@ -71,7 +74,7 @@ def _as_block(chunk: Any, _: int, dtype: np.dtype) -> np.ndarray | csr_array:
 
 
 def from_dask(array: Any) -> DaskRows:
-    """The source of a Dask array, with a warning if its graph is not the recipe but the data."""
+    """The source of a Dask array, with a warning if its graph carries the data."""
     embedded = _embedded_bytes(array)
     if embedded > _EMBEDDED_BYTES:
         warn(
@@ -83,14 +86,14 @@ def from_dask(array: Any) -> DaskRows:
 
 
 def _embedded_bytes(array: Any) -> int:
-    """Bytes of arrays in a graph, as far as it is written out: nothing is expanded for this."""
+    """Bytes of arrays in the materialized layers of a graph; other layers are not expanded."""
     total = 0
     for layer in array.__dask_graph__().layers.values():
         if layer.is_materialized():
             values = layer.values()
         else:
             values = [value for value, axes in getattr(layer, "indices", ()) if axes is None]
-        # A task holds an array as its `value`. Zarr and HDF5 arrays are read where they are needed.
+        # A task holds an array as its `value`. Zarr and HDF5 arrays are read by the workers.
         held = (getattr(value, "value", value) for value in values)
         total += sum(array.nbytes for array in held if isinstance(array, np.ndarray))
     return total

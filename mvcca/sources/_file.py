@@ -1,11 +1,11 @@
-"""What sources in files share: the file must stay as it was opened, and every error names it."""
+"""Base of sources in files: detects that a file has changed, and names it in every error."""
 
 from __future__ import annotations
 
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -17,27 +17,17 @@ import numpy as np
 
 from mvcca.sources._row_source import RowSource, SourceError
 
-__all__ = [
-    "FileSource",
-    "PerThread",
-    "chunk_edges",
-    "cut_tall",
-    "optional",
-    "sample_of",
-    "stamp",
-    "the_only_matrix",
-]
-
+__all__ = ["FileSource", "PerThread", "cut_tall", "optional", "stamp"]
 
 _TALL_BYTES = 64 * 2**20
-_SAMPLES, _SAMPLE_BYTES = 64, 2**16  # of a file, for its fingerprint
+_SAMPLES, _SAMPLE_BYTES = 64, 2**16  # read for the fingerprint of a file
 
 
 class FileSource(RowSource):
-    """A matrix in a file: `path`, and `key` where the file holds several."""
+    """A matrix in a file: `path`, and `key` if the file may hold several."""
 
     def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
-        self.path = os.path.abspath(path)  # the process that reads may work in another folder
+        self.path = os.path.abspath(path)  # a worker may run in another directory
         self.key = key
         self._stamp = self._current_stamp()
 
@@ -49,13 +39,44 @@ class FileSource(RowSource):
 
     @cached_property
     def _sampled(self) -> str:
-        """Digest of blocks of bytes, evenly spaced from the beginning to the end of the file."""
+        """Digest of blocks of bytes, evenly spaced over the files as if they were one."""
         with self._errors_named("cannot be read"):
-            return sample_of(self._stored_in())
+            paths = self._stored_in()
+            ends = np.cumsum([os.path.getsize(path) for path in paths])
+            starts = np.linspace(0, max(0, ends[-1] - _SAMPLE_BYTES), _SAMPLES, dtype=np.int64)
+            digest = sha256()
+            for start in np.unique(starts):
+                number = min(int(np.searchsorted(ends, start, side="right")), len(paths) - 1)
+                with open(paths[number], "rb") as file:
+                    file.seek(start - (ends[number - 1] if number else 0))
+                    digest.update(file.read(_SAMPLE_BYTES))
+            return digest.hexdigest()
 
     def _stored_in(self) -> list[str]:
-        """The files that hold the numbers."""
+        """Files that hold the numbers."""
         return [self.path]
+
+    def _checked_key(self, shapes: Mapping[str | None, tuple[int, ...]]) -> str | None:
+        """The key of an array among those of some shapes; by default that of the only matrix."""
+        if None in shapes:  # the file is the array
+            if self.key is not None:
+                raise SourceError(f"{self.path} is one array; it has no {self.key!r}.")
+            return None
+        if self.key is None:
+            matrices = [key for key, shape in shapes.items() if len(shape) == 2]
+            if len(matrices) != 1:
+                found = ", ".join(map(repr, matrices)) or f"none among {list(shapes)}"
+                raise SourceError(
+                    f"{self.path}: expected one matrix, found {found}. Name the one you mean: "
+                    "open_matrix(path, key=...)."
+                )
+            return matrices[0]
+        key = self.key.strip("/")
+        if key not in shapes:
+            raise SourceError(
+                f"{self.path}: no array {key!r}; there are {sorted(map(str, shapes))}."
+            )
+        return key
 
     def _name(self) -> str:
         return self.path if self.key is None else f"{self.path}, {self.key!r}"
@@ -66,16 +87,16 @@ class FileSource(RowSource):
 
     @abstractmethod
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        """Blocks of ranges of rows, from one opening of the file; all it raises means damage."""
+        """Yield blocks of ranges of rows, opening the file once; any exception means damage."""
 
     @contextmanager
     def _errors_named(self, failure: str) -> Iterator[None]:
-        """Whatever goes wrong inside becomes one error that names the file, or says it changed."""
+        """Turn any exception into a `SourceError` that names the file, or says that it changed."""
         try:
             yield
         except (SourceError, ImportError, MemoryError):
             raise
-        except Exception as error:  # damaged files raise whatever their library thinks of
+        except Exception as error:  # libraries raise anything for damaged files
             self._check_unchanged()
             reason = " ".join(str(error).split()) or type(error).__name__
             raise SourceError(f"{self._name()}: {failure}: {reason}") from error
@@ -84,20 +105,20 @@ class FileSource(RowSource):
     def _check_unchanged(self) -> None:
         if self._current_stamp() != self._stamp:
             raise SourceError(
-                f"{self.path} has changed since it was opened; what was read before and after does "
+                f"{self.path} has changed since it was opened; rows read before and after would "
                 "not belong together. Open it again."
             )
 
 
 class PerThread(threading.local):
-    """Attributes that each thread has for itself, and that a pickle leaves behind."""
+    """Thread-local attributes that are not pickled."""
 
     def __reduce__(self) -> tuple[type[PerThread], tuple[()]]:
         return (PerThread, ())
 
 
 def stamp(path: str) -> tuple[int, ...]:
-    """Size and time of change of a file."""
+    """Size and modification time of a file."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -106,21 +127,8 @@ def stamp(path: str) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns
 
 
-def sample_of(paths: Sequence[str]) -> str:
-    """Digest of blocks of bytes, evenly spaced over files as if these were one."""
-    ends = np.cumsum([os.path.getsize(path) for path in paths])
-    starts = np.linspace(0, max(0, ends[-1] - _SAMPLE_BYTES), _SAMPLES, dtype=np.int64)
-    digest = sha256()
-    for start in np.unique(starts):
-        number = int(np.searchsorted(ends, start, side="right"))
-        with open(paths[min(number, len(paths) - 1)], "rb") as file:
-            file.seek(start - (ends[number - 1] if number else 0))
-            digest.update(file.read(_SAMPLE_BYTES))
-    return digest.hexdigest()
-
-
 def optional(library: str, reader_of: str) -> Any:
-    """An imported library that is not among the dependencies."""
+    """Import a library that is not a required dependency."""
     try:
         return import_module(library)
     except ImportError as error:
@@ -130,29 +138,11 @@ def optional(library: str, reader_of: str) -> Any:
         ) from error
 
 
-def chunk_edges(n_rows: int, chunk_rows: int) -> tuple[int, ...]:
-    """Boundaries of chunks of equal height."""
-    return (*range(0, n_rows, chunk_rows), n_rows)
-
-
 def cut_tall(edges: Sequence[int], row_bytes: int) -> tuple[int, ...]:
-    """Boundaries with more between those that are too far apart for a block in memory.
+    """Boundaries with more of them inside chunks that are too tall to be one block.
 
-    A chunk (or row group) cut like this is decoded more than once, or bit by bit; a block of all
-    its rows might not fit.
+    Such a chunk or row group is decoded several times or in parts; whole, it might not fit.
     """
     tall = max(1, _TALL_BYTES // max(1, row_bytes))
     pieces = (range(a, b, tall) for a, b in pairwise(edges))
     return (*chain.from_iterable(pieces), edges[-1])
-
-
-def the_only_matrix(path: str, shapes: dict[str, tuple[int, ...]]) -> str:
-    """The key of the one matrix among arrays of some shapes."""
-    matrices = [key for key, shape in shapes.items() if len(shape) == 2]
-    if len(matrices) == 1:
-        return matrices[0]
-    found = ", ".join(repr(key) for key in matrices) or f"none among {list(shapes)}"
-    raise SourceError(
-        f"{path}: expected one matrix, found {found}. Name the one you mean: "
-        "open_matrix(path, key=...)."
-    )

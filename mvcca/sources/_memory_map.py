@@ -1,4 +1,4 @@
-"""NumPy's memory maps, and parts of them, as sources of the file that they map."""
+"""NumPy memory maps, and parts of them, as sources of the mapped file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["from_memmap"]
 
 
 def from_memmap(block: np.memmap) -> BinaryFile | None:
-    """The part of its file that a map shows, or None where the file does not hold it.
+    """The part of a file that a memory map shows, or None if the file does not hold its numbers.
 
-    That is so for what was computed from a map, for a map that writes to memory alone (mode "c"),
-    and for a file without a name.
+    That is the case for results computed from a map, copy-on-write maps (mode "c"), and files
+    without a name.
     """
     base = getattr(block, "_mmap", None)
     path = block.filename
     if base is None or path is None or block.ndim != 2 or block.mode == "c":
         return None
-    if not os.path.exists(path):  # deleted since; the map still has it
+    if not os.path.exists(path):  # deleted since it was mapped
         return None
     if block.mode != "r":
-        block.flush()  # so that the file has what was written through the map, and its time
-    # A slice keeps the offset of the map it was cut from: only its address tells where it begins.
+        block.flush()  # so that the file and its modification time are up to date
+    # A slice keeps the offset of the map it was cut from; only its address is its own.
     start_of_map = np.frombuffer(base, dtype=np.uint8).__array_interface__["data"][0]
     offset_of_map = block.offset - block.offset % mmap.ALLOCATIONGRANULARITY
     offset = offset_of_map + block.__array_interface__["data"][0] - start_of_map

@@ -1,4 +1,4 @@
-"""Which source reads what: files by their ending, objects of other libraries by their type."""
+"""Open matrices: files by their suffix, objects of other libraries by their type."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.sources._chunked import Hdf5Dataset, ZarrArray, from_dataset, from_zarr
 from mvcca.sources._dask import from_dask
-from mvcca.sources._hdf5 import Hdf5Dataset, from_dataset
+from mvcca.sources._matlab import open_mat
 from mvcca.sources._memory_map import from_memmap
 from mvcca.sources._npy import open_npy
 from mvcca.sources._parquet import ParquetTable
 from mvcca.sources._row_source import RowSource, SourceError
 from mvcca.sources._sparse_npz import SparseNpz
-from mvcca.sources._zarr import ZarrArray, from_zarr
 
 __all__ = ["as_source", "open_matrix"]
 
@@ -29,6 +29,7 @@ _KEYED: dict[str, Callable[[str, str | None], RowSource]] = {
     ".h5": Hdf5Dataset,
     ".hdf5": Hdf5Dataset,
     ".zarr": ZarrArray,
+    ".mat": open_mat,
 }
 _TEXT = (".csv", ".tsv", ".txt")
 
@@ -40,21 +41,22 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     ----------
     path : path
         Ends in ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), ``.h5`` or
-        ``.hdf5``, ``.zarr`` (a folder), or ``.parquet`` (all columns numbers).
+        ``.hdf5``, ``.zarr`` (a folder), ``.mat`` (MATLAB; files before version 7.3 are read as a
+        whole), or ``.parquet`` (columns of numbers, or of lists of numbers of fixed length).
     key : str, optional
-        Which matrix, where an HDF5 or Zarr file holds several.
+        Name of the matrix, if an HDF5, Zarr or MATLAB file holds several.
 
     Returns
     -------
     RowSource
-        Knows shape and dtype; no rows are read yet.
+        Has a shape and a dtype; rows are read on demand.
 
     Raises
     ------
     SourceError
-        If the file is missing, damaged, or holds anything but a matrix of real numbers.
+        If the file is missing or damaged, or does not hold a matrix of real numbers.
     ImportError
-        If the library that reads the format is not installed; it names the extra that has it.
+        If the library that reads the format is not installed. The message names the extra.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
     if suffix in _TEXT:
         raise SourceError(
-            f"{path}: text cannot be read from the middle. Convert it once: "
+            f"{path}: text cannot be read by blocks of rows. Convert it once: "
             "np.save('matrix.npy', np.loadtxt(...)), or a DataFrame's to_parquet."
         )
     if suffix not in _SINGLE and suffix not in _KEYED:
@@ -91,25 +93,25 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
 
 
 def as_source(block: Any) -> RowSource | None:
-    """The source of a matrix that is not in memory.
+    """Return the source of a matrix that is not in memory.
 
     Parameters
     ----------
     block : object
-        `numpy.memmap` (also part of one), `h5py.Dataset`, `zarr.Array`, `dask.array.Array` or
-        `RowSource`; or any matrix in memory.
+        `numpy.memmap` or part of one, `h5py.Dataset`, `zarr.Array`, `dask.array.Array`,
+        `RowSource`, or any matrix in memory.
 
     Returns
     -------
     RowSource or None
-        None for what is in memory already. Data sets, arrays and maps are opened anew by path
-        where they are read, so that nothing but the path travels to another process.
+        None for a matrix in memory. Files are opened again by path where they are read, so that
+        only the path is sent to another process.
 
     Raises
     ------
     SourceError
-        If it cannot be opened again: a file open for writing, a Zarr store that is no folder, a
-        Dask array with unknown chunk sizes; or if it is not a matrix of real numbers.
+        If it cannot be opened again (a file open for writing, a Zarr store that is not a folder, a
+        Dask array with unknown chunk sizes), or is not a matrix of real numbers.
 
     Warns
     -----
@@ -121,7 +123,7 @@ def as_source(block: Any) -> RowSource | None:
     if isinstance(block, np.memmap):
         return from_memmap(block)
     for library, kind, source in _FOREIGN:
-        module = sys.modules.get(library)  # an object of a library comes after its import
+        module = sys.modules.get(library)  # objects exist only after the import
         if module is not None and isinstance(block, getattr(module, kind)):
             return source(block)
     return None

@@ -1,31 +1,29 @@
-"""Parquet tables of numbers, decoded by row groups.
+"""Parquet tables of numbers, decoded batch by batch.
 
-A group is decoded as a whole, since decoding all columns side by side takes megabytes for each of
-them. Each thread keeps the group that its last read ended within, so that blocks of any height read
-in order decode every group once.
+A column holds a number per row, or a list of numbers of fixed length, as embeddings are stored.
+Each thread keeps its place between reads, so that blocks read in order decode every row once.
 """
 
 from __future__ import annotations
 
 import os
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mvcca._warnings import warn
 from mvcca.sources._file import FileSource, PerThread, cut_tall, optional
 from mvcca.sources._row_source import SourceError
 
 __all__ = ["ParquetTable"]
 
-_COLUMNS_AT_ONCE = 16
-_LARGE_GROUP_BYTES = 2**30
+_BATCH_BYTES = 8 * 2**20
+_BUFFER_BYTES = 2**16  # read ahead of each column
 
 
 class ParquetTable(FileSource):
-    """The columns of a Parquet file, all numbers, without the index that pandas may have added."""
+    """The columns of a Parquet file, without the index that pandas may have added."""
 
     columns: tuple[str, ...]
 
@@ -34,82 +32,96 @@ class ParquetTable(FileSource):
         self._here = PerThread()
         with self._errors_named("cannot be opened"), self._opened() as file:
             schema, metadata = file.schema_arrow, file.metadata
-            names = _columns(schema)
-            kinds = [self._kind(schema.field(name)) for name in names]
+            self._fields = _columns(schema)
+            kinds = [self._kind(schema.field(name)) for name in self._fields]
             heights = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
             self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
+            columns = [
+                name if width is None else f"{name}[{j}]"
+                for name, (_, width) in zip(self._fields, kinds, strict=True)
+                for j in range(1 if width is None else width)
+            ]
             self._describe(
-                (metadata.num_rows, len(names)),
-                np.result_type(*kinds) if kinds else np.float64,
-                columns=names,
+                (metadata.num_rows, len(columns)),
+                np.result_type(*(dtype for dtype, _ in kinds)) if kinds else np.float64,
+                columns=tuple(columns),
             )
-            tallest = max(heights, default=0) * self.row_bytes
-            if tallest > _LARGE_GROUP_BYTES:
-                warn(
-                    f"{self.path} has row groups of {tallest / 1e9:.1f} GB in memory, which are "
-                    "decoded as a whole. Write it again with a smaller row_group_size."
-                )
             self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
     def _opened(self) -> Any:
         parquet = optional("pyarrow.parquet", ".parquet")
-        return parquet.ParquetFile(self.path)
+        return parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
-    def _kind(self, field: Any) -> np.dtype:
-        """The NumPy type of a column of numbers."""
+    def _kind(self, field: Any) -> tuple[np.dtype, int | None]:
+        """NumPy type of a column, and the length of its lists; None for plain numbers."""
         types = optional("pyarrow.types", ".parquet")
-        kind = field.type
+        kind, width = field.type, None
+        if types.is_fixed_size_list(kind):
+            kind, width = kind.value_type, kind.list_size
+        elif types.is_list(kind) or types.is_large_list(kind):
+            raise SourceError(
+                f"{self.path}: expected lists of fixed length, got {kind} in {field.name!r}. Cast "
+                "the column to pyarrow.list_(value_type, length) and write it again."
+            )
         if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
-            return np.dtype(kind.to_pandas_dtype())
+            return np.dtype(kind.to_pandas_dtype()), width
         raise SourceError(
-            f"{self.path}: expected columns of numbers, got {kind} in {field.name!r}. Write the "
-            "columns of numbers to a file of their own."
+            f"{self.path}: expected columns of numbers, got {field.type} in {field.name!r}. Write "
+            "the columns of numbers to another file."
         )
 
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
-        kept = vars(self._here).pop("group", None)  # its number and its rows
+        group = vars(self._here).pop("group", None)
         for start, stop in runs:
             block = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
-            for group in self._groups(start, stop):
-                first, end = self._edges[group], self._edges[group + 1]
-                begin, upto = max(start, first), min(stop, end)
-                part = block[begin - start : upto - start]
-                if (begin, upto) == (first, end):
-                    self._decode(group, part)
-                    continue
-                if kept is None or kept[0] != group:
-                    del kept  # before there is another
-                    kept = (
-                        group,
-                        self._decode(group, np.empty((end - first, self.shape[1]), self.dtype)),
-                    )
-                part[:] = kept[1][begin - first : upto - first]
-                if upto == end:
-                    kept = None
+            row = start
+            while row < stop:
+                number = bisect_right(self._edges, row) - 1
+                first, end = self._edges[number], min(stop, self._edges[number + 1])
+                if group is None or group.number != number or group.row > row - first:
+                    group = _RowGroup(number, self._batches(number))
+                group.fill(block[row - start : end - start], row - first)
+                row = end
             yield block
-        self._here.group = kept
+        self._here.group = group
 
-    def _groups(self, start: int, stop: int) -> range:
-        """The row groups that hold a range of rows."""
-        if start == stop:
-            return range(0)
-        return range(bisect_right(self._edges, start) - 1, bisect_left(self._edges, stop))
-
-    def _decode(self, group: int, block: np.ndarray) -> np.ndarray:
-        """Fill a block with a row group, a few columns at a time: each comes with its buffers."""
+    def _batches(self, group: int) -> Iterator[np.ndarray]:
+        """The rows of a row group, decoded batch by batch."""
+        height = max(1, _BATCH_BYTES // max(1, self.row_bytes))
         with self._opened() as file:
-            for j in range(0, len(self.columns), _COLUMNS_AT_ONCE):
-                names = list(self.columns[j : j + _COLUMNS_AT_ONCE])
-                table = file.read_row_group(group, columns=names, use_threads=False)
-                columns = [self._complete(table.column(name), name, group) for name in names]
-                block[:, j : j + len(names)] = np.stack(columns).T
-        return block
+            for batch in file.iter_batches(height, [group], list(self._fields), use_threads=False):
+                columns = [self._complete(batch.column(name), name, group) for name in self._fields]
+                yield np.column_stack(columns)
 
     def _complete(self, column: Any, name: str, group: int) -> np.ndarray:
-        if column.null_count:
+        """Numbers of a column, (n_rows,), or of lists, (n_rows, length)."""
+        is_list = hasattr(column.type, "list_size")
+        numbers = column.flatten() if is_list else column
+        if column.null_count or numbers.null_count:
             rows = f"rows {self._edges[group]} to {self._edges[group + 1]}"
             raise SourceError(f"{self.path}: values are missing in column {name!r}, {rows}.")
-        return column.to_numpy()
+        values = numbers.to_numpy(zero_copy_only=False)
+        return values.reshape(len(column), column.type.list_size) if is_list else values
+
+
+class _RowGroup:
+    """Place within a row group whose batches are being decoded."""
+
+    def __init__(self, number: int, batches: Iterator[np.ndarray]) -> None:
+        self.number, self.row = number, 0
+        self._batches, self._rest = batches, np.empty(0)
+
+    def fill(self, block: np.ndarray, start: int) -> None:
+        """Fill a block with the rows from `start` on, after skipping those before."""
+        while self.row < start + len(block):
+            if not len(self._rest):
+                self._rest = next(self._batches)
+            at = self.row - start
+            n_rows = min(len(self._rest), -at if at < 0 else len(block) - at)
+            if at >= 0:
+                block[at : at + n_rows] = self._rest[:n_rows]
+            self._rest = self._rest[n_rows:]
+            self.row += n_rows
 
 
 def _columns(schema: Any) -> tuple[str, ...]:
@@ -117,6 +129,6 @@ def _columns(schema: Any) -> tuple[str, ...]:
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     names = tuple(name for name in schema.names if name not in index)
     if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"several columns are named {', '.join(twice)}")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"several columns are named {', '.join(repeated)}")
     return names

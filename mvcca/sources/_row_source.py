@@ -1,8 +1,4 @@
-"""What all sources have in common: a described matrix whose rows are read on demand.
-
-How a container is read stands in that container's file; which rows a selection reads, in
-`mvcca.sources._selection`.
-"""
+"""`RowSource`, the interface of all sources, and `Selection`, some rows of a source."""
 
 from __future__ import annotations
 
@@ -10,12 +6,22 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse import vstack as sparse_vstack
 
-__all__ = ["RowSource", "SourceError"]
+from mvcca.sources._positions import (
+    Positions,
+    as_positions,
+    composed,
+    mapped_boundaries,
+    run_edges,
+)
+
+__all__ = ["RowSource", "Selection", "SourceError"]
 
 
 class SourceError(ValueError):
@@ -23,10 +29,10 @@ class SourceError(ValueError):
 
 
 class RowSource(ABC):
-    """A matrix that is read by blocks of rows and is never held whole unless asked for.
+    """A matrix that is read by blocks of rows, never as a whole unless requested.
 
-    Sources come from `open_matrix` and `as_source`. They are small: a pickled one carries a path
-    and a shape, and the process that reads opens the file. Several threads may read at once.
+    `open_matrix` returns sources. A source pickles to a few bytes, such as a path and a shape; the
+    process that reads opens the file. Several threads may read at once.
 
     Attributes
     ----------
@@ -37,12 +43,12 @@ class RowSource(ABC):
     is_sparse : bool
         Whether blocks are `csr_array` rather than ndarray.
     boundaries : tuple of int, or None
-        Rows at which reading may be cut without reading anything twice, such as the edges of
-        chunks, from 0 to n_rows; None where any row will do.
+        Rows from 0 to n_rows between which reading is best split, such as the edges of chunks;
+        None if any row will do.
     columns : tuple of str, or None
-        Names of the columns, where the container has them.
+        Column names, if the file has them.
     row_bytes : int
-        What a row takes in memory once read, on average.
+        Average memory of a row once read, in bytes.
 
     Examples
     --------
@@ -60,7 +66,7 @@ class RowSource(ABC):
     >>> folder.cleanup()
     """
 
-    __iter__ = None  # rows one by one would be the slowest way to read
+    __iter__ = None  # iterating over single rows would be the slowest way to read
     ndim = 2
     is_sparse = False
 
@@ -76,7 +82,7 @@ class RowSource(ABC):
         boundaries: tuple[int, ...] | None = None,
         columns: tuple[str, ...] | None = None,
     ) -> None:
-        """Say what matrix this is."""
+        """Set the attributes, after checking that they describe a matrix of real numbers."""
         dtype = np.dtype(dtype)
         if len(shape) != 2:
             raise SourceError(
@@ -97,19 +103,19 @@ class RowSource(ABC):
         Parameters
         ----------
         start, stop : int
-            0 <= start <= stop <= n_rows. A range may be empty; it is never cut to fit.
+            0 <= start <= stop <= n_rows. A range may be empty; it is never clipped.
 
         Returns
         -------
         ndarray or csr_array, shape (stop - start, n_columns)
-            A fresh block of type `dtype`; an ndarray is C-contiguous.
+            A new block of type `dtype`; an ndarray is C-contiguous.
 
         Raises
         ------
         IndexError
-            If there are no such rows.
+            If the range is out of bounds.
         SourceError
-            If the file is damaged, or no longer the one that was opened.
+            If the file is damaged, or has changed since it was opened.
         """
         start, stop = operator.index(start), operator.index(stop)
         if not 0 <= start <= stop <= len(self):
@@ -119,18 +125,40 @@ class RowSource(ABC):
 
     @abstractmethod
     def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
-        """Blocks of some ranges of rows, in order, from one opening of the file."""
+        """Yield blocks of several ranges of rows, in order, opening the file once."""
+
+    def _read_positions(self, rows: Positions) -> np.ndarray | csr_array:
+        """Rows at some positions, in any order; each is read once, neighbours together."""
+        if isinstance(rows, range) and rows.step == 1:
+            return self.read(rows.start, rows.stop)
+        rows = np.asarray(rows, dtype=np.intp)
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        edges = run_edges(ascending, self.boundaries, self.row_bytes)
+        runs = [(int(ascending[a]), int(ascending[b - 1]) + 1) for a, b in pairwise(edges)]
+        blocks = zip(self._read_runs(runs), runs, pairwise(edges), strict=True)
+        if not self.is_sparse:
+            gathered = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
+            for block, (first, _), (a, b) in blocks:
+                gathered[order[a:b]] = block[ascending[a:b] - first]
+            return gathered
+        parts = [block[ascending[a:b] - first] for block, (first, _), (a, b) in blocks]
+        if not parts:
+            return self.read(0, 0)
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order))
+        return csr_array(sparse_vstack(parts, format="csr"))[inverse]
 
     def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
-        """The Dask array of these rows, and what makes of a computed chunk what `read` gives.
+        """The Dask array behind this source, and a function that converts its computed chunks.
 
-        The callable takes rows of the array and the position of the first, and can be pickled
-        without the array. None of a source that another process can read by itself.
+        The function takes a chunk and the position of its first row, and returns what `read` would;
+        it pickles without the array. None if another process can read the source by itself.
         """
         return None
 
     def fingerprint(self) -> str:
-        """Digest of what and where the matrix is.
+        """Digest of the identity and location of the matrix.
 
         For a file, this covers path, key, shape, dtype, size, time of change, and 64 blocks of 64
         KiB that are evenly spaced over the file. A change of other bytes goes unnoticed only if
@@ -142,25 +170,25 @@ class RowSource(ABC):
 
     @abstractmethod
     def _identity(self) -> tuple[Any, ...]:
-        """What tells this matrix from others of its shape and dtype."""
+        """Values that distinguish this matrix from others of its shape and dtype."""
 
     @abstractmethod
     def _name(self) -> str:
-        """What an error calls this matrix."""
+        """Name of this matrix in error messages."""
 
     @property
     def row_bytes(self) -> int:
-        """What a row takes in memory once read, on average."""
+        """Average memory of a row once read, in bytes."""
         return self.dtype.itemsize * self.shape[1]
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> RowSource:
-        """Rows by a slice, a mask or positions, as a source again: nothing is read."""
-        from mvcca.sources._selection import Selection
-
-        return Selection.of(self, rows)
+        """Rows selected by a slice, a mask or positions, as a source; nothing is read."""
+        positions = as_positions(rows, len(self))
+        everything = isinstance(positions, range) and positions == range(len(self))
+        return self if everything else Selection(self, positions)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Read everything."""
@@ -176,3 +204,40 @@ class RowSource(ABC):
     def __repr__(self) -> str:
         kind = f"sparse {self.dtype}" if self.is_sparse else self.dtype
         return f"<{self._name()}: {self.shape[0]} rows, {self.shape[1]} columns, {kind}>"
+
+
+class Selection(RowSource):
+    """Rows of another source: a range, or positions in any order."""
+
+    def __init__(self, source: RowSource, rows: Positions) -> None:
+        self._select(source, rows)
+
+    def _select(self, source: RowSource, rows: Positions, dtype: Any = None) -> None:
+        self.source, self.rows = source, rows
+        self.is_sparse = source.is_sparse
+        boundaries = mapped_boundaries(source.boundaries, rows)
+        shape = len(rows), source.shape[1]
+        self._describe(shape, dtype or source.dtype, boundaries, source.columns)
+
+    def __getitem__(self, rows: Any) -> RowSource:
+        """Rows of this selection, selected from the same source."""
+        positions = composed(self.rows, as_positions(rows, len(self)))
+        if isinstance(positions, range) and positions == range(len(self.source)):
+            return self.source
+        return Selection(self.source, positions)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.source.row_bytes
+
+    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        for start, stop in runs:
+            yield self.source._read_positions(self.rows[start:stop])
+
+    def _identity(self) -> tuple[Any, ...]:
+        rows = self.rows
+        described = rows if isinstance(rows, range) else sha256(rows.tobytes()).hexdigest()
+        return (self.source.fingerprint(), described)
+
+    def _name(self) -> str:
+        return f"rows of {self.source._name()}"

@@ -1,7 +1,7 @@
-"""CSR matrices as `scipy.sparse.save_npz` writes them.
+"""CSR matrices written by `scipy.sparse.save_npz`.
 
-Numbers compressed in a zip archive can only be read forwards. Each thread keeps its place, so that
-blocks read in order cost one pass over the file; a block before the last one starts from the top.
+Compressed members of a zip archive can only be read forwards. Each thread keeps its place, so that
+blocks read in order cost one pass over the file; reading an earlier block starts from the top.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _PIECE_BYTES = 2**20
 
 
 def read_sparse(file: Any) -> csr_array:
-    """Read a matrix that `scipy.sparse.save_npz` wrote in any of its formats, whole.
+    """Read a whole matrix written by `scipy.sparse.save_npz`, in any of its formats.
 
     Raises
     ------
     ValueError
-        If an index points outside the matrix: compiled loops would follow it.
+        If an index points outside the matrix; compiled loops would not check it.
     """
     matrix = load_npz(file)
-    if hasattr(matrix, "check_format"):  # the other formats check their indices when they are made
+    if hasattr(matrix, "check_format"):  # other formats check indices on creation
         matrix.check_format(full_check=True)
     return csr_array(matrix)
 
 
 class SparseNpz(FileSource):
-    """A CSR matrix in an `.npz` file; where its rows begin is kept in memory, 4 or 8 bytes each."""
+    """A CSR matrix in an `.npz` file; `indptr` stays in memory, 4 or 8 bytes per row."""
 
     is_sparse = True
 
@@ -74,7 +74,7 @@ class SparseNpz(FileSource):
         return tuple(shape.tolist())
 
     def _checked_row_starts(self, members: dict[str, _Member]) -> np.ndarray:
-        """Where the rows begin; in arrays that do not belong together some would end nowhere."""
+        """`indptr`, checked to be consistent with the other arrays."""
         sizes = {name: member.size for name, member in members.items()}
         if sizes["indptr"] != len(self) + 1 or sizes["data"] != sizes["indices"]:
             raise SourceError(f"{self.path} is damaged: {len(self)} rows, but arrays of {sizes}.")
@@ -84,7 +84,7 @@ class SparseNpz(FileSource):
         starts = members["indptr"].read(0, len(self) + 1)
         ends_meet = starts[0] == 0 and starts[-1] == starts.max() == sizes["data"]
         if not ends_meet or (starts[1:] < starts[:-1]).any():
-            raise SourceError(f"{self.path} is damaged: its rows do not follow one another.")
+            raise SourceError(f"{self.path} is damaged: its row offsets are inconsistent.")
         return starts
 
     def __getstate__(self) -> dict[str, Any]:
@@ -111,18 +111,18 @@ class SparseNpz(FileSource):
             shape = (stop - start, self.shape[1])
             yield csr_array((data.read(first, end), columns, row_starts - first), shape=shape)
 
-        self._here.place = data, indices  # after an error there is none to go on from
+        self._here.place = data, indices  # not reached after an error
 
     def _top(self) -> tuple[_Member, _Member]:
         return _Member(self.path, "data"), _Member(self.path, "indices")
 
 
 class _Member:
-    """The numbers of a vector in an archive; `zipfile` keeps the place and can start anew."""
+    """A vector in an archive; `zipfile` keeps the position and can seek back."""
 
     def __init__(self, path: str, name: str) -> None:
         file = open(path, "rb")  # noqa: SIM115
-        weakref.finalize(self, file.close)  # it stays open as long as the place is kept
+        weakref.finalize(self, file.close)  # open as long as this object lives
         with zipfile.ZipFile(file) as archive:
             self._file: Any = archive.open(f"{name}.npy")
         shape, _, self._stored = read_header(self._file)
@@ -132,7 +132,7 @@ class _Member:
         self._begin = self._file.tell()
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """A range of the numbers, in pieces, since each passes through a buffer of its own."""
+        """A range of the numbers, read in pieces, since `zipfile` buffers each read."""
         numbers = np.empty(stop - start, dtype=self._stored)
         self._file.seek(self._begin + start * self._stored.itemsize)
         rest = numbers.view(np.uint8).data

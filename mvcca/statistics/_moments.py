@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from mvcca._backend import in_one_place, namespace, promoted, to_host
+from mvcca._backend import in_one_place, is_device_array, namespace, promoted, to_host
 from mvcca._threads import one_by_one
+from mvcca.config import block_size, get_config
 from mvcca.statistics._accumulate import accumulate
 from mvcca.statistics._blocks import in_precision
 from mvcca.statistics._device_scatter import device_scatter
@@ -88,6 +89,8 @@ class Moments:
             Precision of products. float32 halves the time of dense float32 rows, and suffices for
             well-conditioned views; sums of products are float64 in any case.
         """
+        if _is_one_block(views):
+            return _moments_of_block(views, weights, dtype)
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
         if uses_device(views):  # from where (D, D) scatter has a long way home
             least *= _DEVICE_BLOCKS
@@ -205,6 +208,16 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
         name: slice(int(start), int(end))
         for name, start, end in zip(widths, ends[:-1], ends[1:], strict=True)
     }
+
+
+def _is_one_block(views: Views) -> bool:
+    """Whether views are a single block of arrays in host memory, with nothing to report or save."""
+    config = get_config()
+    return (
+        not (views.is_lazy or config.device or config.checkpoint or config.progress)
+        and len(views) <= block_size(8 * views.shape[1])
+        and not any(is_device_array(block) for _, block in views.items())
+    )
 
 
 def _least_rows(widths: dict[str, int]) -> int:

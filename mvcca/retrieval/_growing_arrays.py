@@ -1,7 +1,7 @@
-"""Arrays that only grow, for an index that is searched while rows are added to it.
+"""Arrays that grow at the end, for an index that is searched while rows are added to it.
 
-Everything here is a value: adding gives a new one, and those who hold the old one see what they
-saw. Rows are appended to spare capacity behind the rows of older values, so that adding costs what
+They are values: adding rows gives a new one, and whoever holds the old one still sees the old rows.
+Added rows are stored in spare capacity behind the rows of older values, so that adding costs what
 the added rows cost. Only one thread may add at a time, and always to the newest value.
 """
 
@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-CHUNK_ROWS = 8192  # a multiple of the tiles that galleries are searched by
-_PAD = 16  # rows of capacity are added by this many
+CHUNK_ROWS = 8192  # a multiple of the width of the tiles that are searched
+_PAD = 16  # capacity is a multiple of this
 
 
 @dataclass(frozen=True, eq=False)
-class Chunked:
-    """Rows of an array in one chunk, or in chunks of `CHUNK_ROWS` rows, all full but the last.
+class ChunkedRows:
+    """Rows in one chunk, or in chunks of `CHUNK_ROWS` rows, all full but the last.
 
-    A chunk has the shape (capacity, ...); beyond the rows of a value it holds zeros, or rows of
+    A chunk has the shape (capacity, ...); beyond the rows of this value it holds zeros, or rows of
     newer values.
     """
 
@@ -32,19 +32,19 @@ class Chunked:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of all chunks together."""
+        """Common type of all chunks."""
         return np.result_type(*{chunk.dtype for chunk in self.chunks})
 
     @property
     def parts(self) -> list[np.ndarray]:
-        """The rows of each chunk."""
+        """Rows of each chunk."""
         if len(self.chunks) == 1:
             return [self.chunks[0][: self.n]]
         starts = range(0, self.n, CHUNK_ROWS)
         return [chunk[: self.n - start] for chunk, start in zip(self.chunks, starts, strict=True)]
 
-    def plus(self, added: np.ndarray) -> Chunked:
-        """These rows and more. Only the last chunk is ever copied, to enlarge it."""
+    def plus(self, added: np.ndarray) -> ChunkedRows:
+        """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
         chunks, n = list(self.chunks), self.n
         while len(added):
             fill = n - CHUNK_ROWS * (len(chunks) - 1)
@@ -60,10 +60,10 @@ class Chunked:
                 chunks[-1] = last
             last[fill:end] = taken
             n += len(taken)
-        return Chunked(tuple(chunks), n)
+        return ChunkedRows(tuple(chunks), n)
 
     def take(self, positions: np.ndarray) -> np.ndarray:
-        """The rows at some positions, of shape positions.shape + (...)."""
+        """Rows at the positions, of shape positions.shape + (...)."""
         if len(self.chunks) == 1:
             return self.chunks[0][positions]
         if positions.size > self.n:
@@ -77,40 +77,40 @@ class Chunked:
 
 
 def _capacity(needed: int, n_chunks: int, before: int) -> int:
-    """Height of a chunk. A first one grows by doubling, so that a small index stays small."""
+    """Height of a chunk; the first one grows by doubling, so that a small index stays small."""
     if n_chunks > 1:
         return CHUNK_ROWS
     return min(CHUNK_ROWS, max(2 * before, -(-needed // _PAD) * _PAD))
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Where each of a set of keys stands: sorted runs, each more than twice as long as the next.
+class SortedKeys:
+    """Keys with a position each, in sorted runs, each more than twice as long as the next.
 
     Attributes
     ----------
-    runs : tuple of (sorted keys, their places)
+    runs : tuple of (sorted keys, their positions)
     """
 
     runs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
-    def of(self, keys: np.ndarray) -> np.ndarray:
-        """The places of keys, -1 for those that are not there."""
+    def positions(self, keys: np.ndarray) -> np.ndarray:
+        """Positions of keys, -1 for unknown ones."""
         found = np.full(len(keys), -1, dtype=np.int64)
-        for known, places in self.runs:
+        for known, positions in self.runs:
             nearest = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-            there = known[nearest] == keys
-            found[there] = places[nearest[there]]
+            is_known = known[nearest] == keys
+            found[is_known] = positions[nearest[is_known]]
         return found
 
-    def plus(self, keys: np.ndarray, places: np.ndarray) -> Places:
-        """These keys and others; a key takes part in a logarithmic number of merges."""
-        runs = list(self.runs)
+    def plus(self, keys: np.ndarray, positions: np.ndarray) -> SortedKeys:
+        """Keys with more of them; each takes part in a logarithmic number of merges."""
         if not len(keys):
             return self
-        merged: list[tuple[Any, Any]] = [(keys, places)]
+        runs = list(self.runs)
+        merged: list[tuple[Any, Any]] = [(keys, positions)]
         while runs and len(runs[-1][0]) <= 2 * sum(len(part) for part, _ in merged):
             merged.insert(0, runs.pop())
-        keys, places = (np.concatenate(parts) for parts in zip(*merged, strict=True))
+        keys, positions = (np.concatenate(parts) for parts in zip(*merged, strict=True))
         order = np.argsort(keys, kind="stable")
-        return Places((*runs, (keys[order], places[order])))
+        return SortedKeys((*runs, (keys[order], positions[order])))

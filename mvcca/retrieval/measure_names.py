@@ -1,14 +1,16 @@
-"""What the name of a retrieval measure stands for, such as ``map@50:cutoff``."""
+"""Names of retrieval measures, such as ``map@50:cutoff``, and the values they stand for."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mvcca import measures
-from mvcca.retrieval._search import Search
+from mvcca.measures import NoRelevant
+from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import RelevanceBy
 
 
@@ -19,7 +21,7 @@ class Measure:
     name: str
     kind: str
     k: int | None
-    variant: str
+    variant: Any
 
     @classmethod
     def parse(cls, name: str) -> Measure:
@@ -54,24 +56,15 @@ class Measure:
         """Whether it is a rank and not a share."""
         return self.kind in ("mr", "mean_rank")
 
-    def choose(self, search: Search) -> RelevanceBy:
-        """The relevance it goes by in a direction, where the user has not said."""
-        order: tuple[RelevanceBy, ...] = (
-            ("pairs", "labels") if self.is_rank else ("labels", "pairs")
-        )
-        for by in order:
-            if search.has(by):
-                return by
-        raise ValueError(
-            f"{search.title}: the views share no objects and there are no labels, so nothing is "
-            "relevant. Pass labels."
-        )
+    @property
+    def preferred_relevance(self) -> tuple[RelevanceBy, RelevanceBy]:
+        """Kinds of relevance, the first available of which is used by default."""
+        return ("pairs", "labels") if self.is_rank else ("labels", "pairs")
 
-    def of(self, search: Search, by: RelevanceBy) -> float:
-        """Its value in a direction."""
-        lists = search.lists(by)
+    def of(self, lists: RankedLists, no_relevant: NoRelevant = "zero") -> float:
+        """Value for ranked lists."""
         if self.kind == "map":
-            values = lists.average_precision(self.k, self.variant)
+            values = lists.average_precision(self.k, self.variant, no_relevant)
             return float(np.mean(values)) if len(values) else float("nan")
         if self.kind == "p":
             assert self.k is not None
@@ -88,7 +81,7 @@ class Measure:
         }[self.kind](ranks)
 
     def describe(self, by: RelevanceBy, similarity: str) -> str:
-        """What the number means."""
+        """Meaning of the value."""
         item = "of the same object" if by == "pairs" else "with a shared label"
         if self.is_rank:
             ties = "averaged" if self.variant == "average" else self.variant

@@ -1,0 +1,103 @@
+"""Approximate search with faiss, in float32; scores are those of exact search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mvcca.measures import unit_rows
+from mvcca.retrieval.gallery import Gallery, in_order
+from mvcca.retrieval.search import search
+
+_RANGE = 1e15  # of queries in units of the gallery: their squares stay below float32's largest
+
+
+@dataclass(frozen=True, eq=False)
+class FaissIndex:
+    """A faiss index over the first rows of a gallery."""
+
+    index: Any
+    n_rows: int
+    origin: np.ndarray | None
+    unit: float  # divisor of all rows, so that squares stay within the range of float32
+    n_trained: int | None  # rows used for training, if the index is trained
+
+    @classmethod
+    def of(cls, gallery: Gallery, description: str) -> FaissIndex:
+        """Train an index if it needs training, and add all rows."""
+        faiss = import_faiss()
+        measure = (
+            faiss.METRIC_L2 if gallery.similarity == "euclidean" else faiss.METRIC_INNER_PRODUCT
+        )
+        index = faiss.index_factory(gallery.n_components, description, measure)
+        needs_training = not index.is_trained
+        unit = _largest_entry(gallery, 0) or 1.0
+        empty = cls(index, 0, gallery.origin, unit, len(gallery) if needs_training else None)
+        if needs_training:
+            index.train(empty._scaled(gallery, np.concatenate(gallery.rows.parts)))
+        return empty.grown(gallery)
+
+    def is_outdated(self, gallery: Gallery) -> bool:
+        """Whether rows moved, doubled in number since training, or are too large for the unit."""
+        grew = self.n_trained is not None and len(gallery) >= 2 * self.n_trained
+        too_large = _largest_entry(gallery, self.n_rows) > _RANGE * self.unit
+        return grew or too_large or self.origin is not gallery.origin
+
+    def grown(self, gallery: Gallery) -> FaissIndex:
+        """Index with the rows added to the gallery since."""
+        for new in _rows_from(gallery, self.n_rows):
+            self.index.add(self._scaled(gallery, new))
+        return replace(self, n_rows=len(gallery))
+
+    def search(self, gallery: Gallery, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Exact scores and items of about the k best."""
+        queries = gallery.queries(rows)
+        if hasattr(self.index, "hnsw"):
+            self.index.hnsw.efSearch = max(128, 2 * k)  # rows visited before it stops
+        _, items = self.index.search(self._scaled_queries(gallery, queries), k)
+        short = (items < 0).any(axis=1)  # faiss gave up before it had k
+        items[short] = search(gallery, queries[short], k)[1]
+        products = np.einsum("ij,ikj->ik", queries, gallery.rows.take(items))
+        return in_order(*gallery.scored(queries, products, items))
+
+    def _scaled(self, gallery: Gallery, rows: np.ndarray) -> np.ndarray:
+        """Prepared rows in float32, without the column for norms."""
+        return np.ascontiguousarray(rows[:, : gallery.n_components] / self.unit, dtype=np.float32)
+
+    def _scaled_queries(self, gallery: Gallery, queries: np.ndarray) -> np.ndarray:
+        if gallery.similarity != "euclidean":  # the length of a query does not change its order
+            return self._scaled(gallery, unit_rows(queries) * self.unit)
+        largest = float(np.abs(queries[:, :-1]).max(initial=0)) / self.unit
+        if largest > _RANGE:
+            raise ValueError(
+                f"A query is {largest:.1g} times as large as the gallery, and faiss computes in "
+                "float32. Rescale it, or use backend='exact'."
+            )
+        return self._scaled(gallery, queries)
+
+
+def import_faiss() -> Any:
+    """Import faiss, or raise ImportError that says what to install."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError("backend='faiss' needs faiss: pip install mvcca[index]") from error
+    return faiss
+
+
+def _rows_from(gallery: Gallery, start: int) -> list[np.ndarray]:
+    """Prepared rows from `start` on, chunk by chunk."""
+    ends = np.cumsum([len(part) for part in gallery.rows.parts])
+    return [
+        part[max(0, len(part) - (end - start)) :]
+        for part, end in zip(gallery.rows.parts, ends, strict=True)
+        if end > start
+    ]
+
+
+def _largest_entry(gallery: Gallery, start: int) -> float:
+    """Largest absolute value of the prepared rows from `start` on."""
+    new = (rows[:, : gallery.n_components] for rows in _rows_from(gallery, start))
+    return max((float(np.abs(rows).max()) for rows in new), default=0.0)

@@ -1,0 +1,164 @@
+"""The gallery: rows to rank, prepared once for their similarity. Galleries grow by value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mvcca._backend import is_device_array
+from mvcca.retrieval._growing_arrays import ChunkedRows
+from mvcca.retrieval.similarity import (
+    Similarity,
+    checked_rows,
+    checked_similarity,
+    origin_near,
+    prepared_gallery,
+    prepared_queries,
+)
+
+_PAD = 16  # a multiple of the widths of BLAS's inner loops
+_SAMPLED_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Rows to rank, prepared for one similarity.
+
+    The cosine with a zero row is 0. Rows that are multiples of each other have equal cosines with
+    every query.
+    """
+
+    similarity: Similarity
+    rows: ChunkedRows = field(default_factory=ChunkedRows)  # prepared; chunks are padded
+    origin: np.ndarray | None = None  # (n_components,), from which distances are measured
+    n_at_origin: int = 0  # rows when the origin was last checked
+    largest_norm: float = 0.0  # of the prepared rows
+    device: Any = None  # array without rows on the device that the rows came from, or None
+
+    @classmethod
+    def of(cls, rows: Any, similarity: Similarity = "cosine") -> Gallery:
+        """Check and prepare rows; float32 is kept, any other type becomes float64."""
+        checked_similarity(similarity)
+        device = rows[:0, :] if is_device_array(rows) else None
+        rows = checked_rows(rows, "gallery")
+        if not len(rows):
+            raise ValueError("The gallery is empty; at least one row to search is needed.")
+        origin = origin_near(rows) if similarity == "euclidean" else None
+        rows = prepared_gallery(rows, similarity, origin)
+        chunk = ChunkedRows((padded(rows),), len(rows))
+        return cls(similarity, chunk, origin, len(rows), _largest_norm(rows), device)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_components(self) -> int:
+        """Width of the rows before they were prepared."""
+        return self.rows.chunks[0].shape[1] - (self.origin is not None)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of the scores."""
+        return self.rows.dtype
+
+    def plus(self, rows: np.ndarray) -> Gallery:
+        """Gallery with finite rows added, at the cost of the added rows."""
+        gallery = self
+        if self.similarity == "euclidean" and self.origin is None:
+            gallery = replace(self, origin=origin_near(rows), n_at_origin=len(rows))
+        gallery = gallery.plus_prepared(prepared_gallery(rows, self.similarity, gallery.origin))
+        if gallery.origin is not None and len(gallery) >= 2 * gallery.n_at_origin:
+            return gallery._with_checked_origin()
+        return gallery
+
+    def plus_prepared(self, rows: np.ndarray) -> Gallery:
+        """Gallery with prepared rows added."""
+        norm = max(self.largest_norm, _largest_norm(rows))
+        return replace(self, rows=self.rows.plus(rows), largest_norm=norm)
+
+    def _with_checked_origin(self) -> Gallery:
+        """Gallery with a new origin if most rows are far from the present one.
+
+        The first rows of an index need not be like those added later.
+        """
+        assert self.origin is not None
+        step = -(-len(self) // _SAMPLED_ROWS)
+        sample = np.concatenate([part[::step, :-1] for part in self.rows.parts])
+        if not (np.abs(sample.mean(axis=0)) > sample.std(axis=0)).any():
+            return replace(self, n_at_origin=len(self))
+        origin = origin_near(sample + self.origin.astype(sample.dtype))
+        moved = Gallery(self.similarity, origin=origin, n_at_origin=len(self))
+        for part in self.rows.parts:
+            rows = part[:, :-1] + self.origin.astype(part.dtype)
+            moved = moved.plus_prepared(prepared_gallery(rows, self.similarity, origin))
+        return moved
+
+    def tiles(self, width: int) -> Iterator[tuple[int, np.ndarray, int]]:
+        """Tiles of at most `width` rows: first position, padded rows, number of rows to count."""
+        start = 0
+        for chunk, part in zip(self.rows.chunks, self.rows.parts, strict=True):
+            for first in range(0, len(part), width):
+                n_rows = min(width, len(part) - first)
+                yield start + first, chunk[first : first + _padded_height(n_rows)], n_rows
+            start += len(part)
+
+    def queries(self, rows: Any) -> np.ndarray:
+        """Check and prepare queries, in the precision of the gallery."""
+        rows = checked_rows(rows, "queries", self.dtype)
+        if rows.shape[1] != self.n_components:
+            raise ValueError(
+                f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
+            )
+        rows = prepared_queries(rows, self.similarity, self.origin)
+        if self.similarity != "cosine" and (
+            _largest_norm(rows) * self.largest_norm > np.finfo(rows.dtype).max
+        ):
+            raise ValueError(
+                f"Scores overflow {rows.dtype}: rescale queries and gallery, or use float64."
+            )
+        return rows
+
+    def products(self, queries: np.ndarray) -> np.ndarray:
+        """Products of prepared queries with all rows, (n_queries, n_gallery)."""
+        block, n_queries = padded(queries), len(queries)
+        tiles = [(block @ rows.T)[:n_queries, :n] for _, rows, n in self.tiles(len(self))]
+        return tiles[0] if len(tiles) == 1 else np.hstack(tiles)
+
+    def scored(
+        self, queries: np.ndarray, products: np.ndarray, items: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and items of ranked lists, from the products of prepared queries with items."""
+        if self.similarity != "euclidean":
+            return products, items
+        # Distances of the rows themselves: in products, small distances cancel.
+        rows = self.rows.take(items)
+        return in_order(-np.linalg.norm(queries[:, None, :-1] - rows[..., :-1], axis=2), items)
+
+
+def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lists by descending score, equal scores by index."""
+    order = np.lexsort((items, -scores), axis=1)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
+
+
+def padded(rows: np.ndarray) -> np.ndarray:
+    """Rows, and zero rows up to a multiple of 16.
+
+    BLAS rounds the last rows and columns of a product differently from the rest. With padding,
+    equal rows have equal scores wherever they stand.
+    """
+    missing = _padded_height(len(rows)) - len(rows)
+    return rows if not missing else np.pad(rows, ((0, missing), (0, 0)))
+
+
+def _padded_height(n_rows: int) -> int:
+    return -(-n_rows // _PAD) * _PAD
+
+
+def _largest_norm(rows: np.ndarray) -> float:
+    with np.errstate(over="ignore"):  # the caller compares with the largest float
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        return float(np.sqrt(squares.max(initial=0)))

@@ -1,0 +1,122 @@
+"""Ranked lists of a gallery, measured block by block without holding a matrix of all scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca import measures
+from mvcca._threads import each
+from mvcca.measures import NoRelevant, Normalizer, Ties
+from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
+from mvcca.retrieval.search import n_ranked, row_blocks, search, tile_rows
+
+
+class RankedLists:
+    """The gallery ranked for every query, with the relevance of its rows.
+
+    Relevance is by pairs by default. With `exclude_self` queries are the gallery's rows, and each
+    is left out of its own list. Ranks and hits are kept for other measures that need them.
+    """
+
+    def __init__(
+        self, queries: Any, gallery: Gallery, relevance: Any = None, exclude_self: bool = False
+    ) -> None:
+        self._gallery, self._queries = gallery, gallery.queries(queries)
+        self._relevance = _checked_relevance(
+            relevance, (len(self._queries), len(gallery)), exclude_self
+        )
+        self._exclude_self = exclude_self
+        self._n_ranked = n_ranked(gallery, self._queries, exclude_self)
+        self._ranks: dict[Ties, np.ndarray] = {}
+        self._hits: tuple[np.ndarray, np.ndarray] | None = None
+
+    def ranks(self, ties: Ties) -> np.ndarray:
+        """Rank of each query's best relevant row."""
+        if ties not in self._ranks:
+            self._ranks[ties] = self._measured(
+                lambda scores, relevant: measures.relevant_ranks(scores, relevant, ties), 3
+            )
+        return self._ranks[ties]
+
+    def average_precision(
+        self, k: int | None, normalizer: Normalizer, no_relevant: NoRelevant
+    ) -> np.ndarray:
+        """Average precision of each query."""
+        if k is not None:
+            hits, n_relevant = self.hits(k)
+            return measures.average_precision_of_lists(hits, n_relevant, k, normalizer, no_relevant)
+        return self._measured(
+            lambda scores, relevant: measures.average_precision(
+                scores, relevant, None, normalizer, no_relevant
+            ),
+            8,
+        )
+
+    def hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Relevance of each query's first k items, and its number of relevant rows in all."""
+        length = min(k, self._n_ranked)
+        if self._hits is None or self._hits[0].shape[1] < length:
+            self._hits = self._found_hits(length)
+        hits, n_relevant = self._hits
+        return hits[:, :length], n_relevant
+
+    def _found_hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        _, items = search(self._gallery, self._queries, k, self._exclude_self)
+
+        def judge(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            if not self._exclude_self:
+                return self._relevance.of_items(rows, items[rows])
+            own = np.arange(rows.start, rows.stop)[:, None]
+            hits, n_relevant = self._relevance.of_items(rows, np.hstack([items[rows], own]))
+            return hits[:, :-1], n_relevant - hits[:, -1]
+
+        judged = each(judge, tile_rows(len(items)))
+        if not judged:
+            return np.empty(items.shape, dtype=bool), np.empty(0, dtype=np.intp)
+        hits, n_relevant = zip(*judged, strict=True)
+        return np.concatenate(hits), np.concatenate(n_relevant).astype(np.intp, copy=False)
+
+    def _measured(
+        self, measure: Callable[[np.ndarray, Any], np.ndarray], n_copies: int
+    ) -> np.ndarray:
+        """Measure whole rows of scores; see `row_blocks` for `n_copies`."""
+
+        def measure_block(rows: slice) -> np.ndarray:
+            scores = self._gallery.products(self._queries[rows])
+            relevant = self._relevance.of(rows)
+            if self._exclude_self:
+                scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
+            return measure(scores, relevant)
+
+        blocks = row_blocks(self._gallery, self._queries, n_copies)
+        return np.concatenate([np.empty(0), *each(measure_block, blocks)])
+
+
+def _checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: bool) -> Relevance:
+    if relevance is None:
+        relevance = by_pairs(*shape)
+    elif not hasattr(relevance, "of_items"):
+        relevance = GivenRelevance(relevance)
+    if relevance.shape != shape:
+        raise ValueError(
+            f"Relevance is of {relevance.shape[0]} queries and {relevance.shape[1]} gallery rows, "
+            f"got {shape[0]} and {shape[1]}."
+        )
+    if exclude_self and isinstance(relevance, SameObject) and relevance.is_self_only():
+        raise ValueError(
+            "With exclude_self=True nothing is relevant by pairs: the only row paired with a query "
+            "is the query itself. Pass relevance=by_labels(y, y), or a boolean matrix."
+        )
+    return relevance
+
+
+def _without_self(matrix: Any, rows: slice) -> np.ndarray:
+    """Rows of a query-by-gallery matrix without each query's own column."""
+    matrix = matrix.toarray() if issparse(matrix) else matrix
+    others = np.arange(rows.start, rows.stop)[:, None] != np.arange(matrix.shape[1])
+    return matrix[others].reshape(len(matrix), -1)

@@ -1,0 +1,120 @@
+"""Exact search: the k best gallery rows of prepared queries, one block of queries at a time.
+
+BLAS multiplies a block with a tile of the gallery, and a compiled loop keeps the k best while the
+tile is in the cache. Blocks may run in parallel; they share nothing but their input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mvcca import measures
+from mvcca._threads import each
+from mvcca.config import block_slices, get_config
+from mvcca.retrieval._device_search import DeviceSearch
+from mvcca.retrieval.gallery import Gallery, padded
+
+TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
+_ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
+
+# (gallery, queries, k, columns of the queries themselves or None) -> products, items
+BestOfBlock = Callable[[Gallery, np.ndarray, int, slice | None], tuple[np.ndarray, np.ndarray]]
+
+
+def search(
+    gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and items of the k best, as `mvcca.retrieval.top_k` returns them."""
+    n_items = n_ranked(gallery, queries, exclude_self)
+    checked_k(k, n_items)
+    best: BestOfBlock
+    if gallery.device is not None:
+        best = DeviceSearch(gallery)
+        blocks = best.blocks(len(queries))
+    elif _ROWS_SHARE * k > n_items:
+        best, blocks = _best_of_rows, list(row_blocks(gallery, queries, 8))
+    else:
+        best, blocks = _best_by_tiles, tile_rows(len(queries))
+
+    def find(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        products, items = best(gallery, queries[rows], k, rows if exclude_self else None)
+        return gallery.scored(queries[rows], products, items)
+
+    found = each(find, blocks) if gallery.device is None else [find(rows) for rows in blocks]
+    if not found:
+        return np.empty((0, k), gallery.dtype), np.empty((0, k), np.int64)
+    scores, items = zip(*found, strict=True)
+    return np.concatenate(scores), np.concatenate(items)
+
+
+def checked_k(k: int, n_items: int) -> None:
+    """Raise ValueError unless k is an integer from 1 to `n_items`."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n_items:
+        raise ValueError(
+            f"Expected k to be an integer from 1 to {n_items}, the number of items to choose from; "
+            f"got {k!r}."
+        )
+
+
+def n_ranked(gallery: Gallery, queries: np.ndarray, exclude_self: bool) -> int:
+    """Number of rows that each query ranks."""
+    if not exclude_self:
+        return len(gallery)
+    if len(queries) != len(gallery):
+        raise ValueError(
+            "exclude_self needs queries that are the gallery's rows, in the same order; got "
+            f"{len(queries)} queries and {len(gallery)} gallery rows."
+        )
+    if len(gallery) == 1:
+        raise ValueError("The gallery holds only the query itself, which is excluded.")
+    return len(gallery) - 1
+
+
+def row_blocks(gallery: Gallery, queries: np.ndarray, n_copies: int) -> Iterator[slice]:
+    """Blocks of queries for which `n_copies` matrices of scores of the whole gallery fit."""
+    return block_slices(len(queries), n_copies * gallery.dtype.itemsize * len(gallery))
+
+
+def tile_rows(n_queries: int) -> list[slice]:
+    """Blocks of queries for tiles, small enough to give work to several threads."""
+    size = get_config().block_rows or min(TILE_ROWS, max(64, -(-n_queries // 16)))
+    return [slice(i, min(i + size, n_queries)) for i in range(0, n_queries, size)]
+
+
+def _best_by_tiles(
+    gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products and items of the k best; query i does not rank item `excluded.start + i`."""
+    from mvcca.retrieval._merge_tile import merge_tile
+
+    block, dtype, n_queries = padded(queries), gallery.dtype, len(queries)
+    precision = np.finfo(dtype)
+    buffer = np.empty(len(block) * TILE_COLUMNS, dtype=dtype)
+    scores = np.full((n_queries, k), -np.inf, dtype=dtype)
+    items = np.full((n_queries, k), len(gallery), dtype=np.int64)
+    for first, columns, n_columns in gallery.tiles(TILE_COLUMNS):
+        tile = buffer[: len(block) * len(columns)].reshape(len(block), len(columns))
+        np.matmul(block, columns.T, out=tile)
+        tile = tile[:n_queries]
+        tile[:, n_columns:] = -np.inf  # padding
+        if excluded is not None:
+            own = np.arange(max(excluded.start, first), min(excluded.stop, first + n_columns))
+            tile[own - excluded.start, own - first] = -np.inf
+        if first == 0 and k <= n_columns:  # only larger scores can be among the k best
+            kth = np.partition(tile, -k, axis=1)[:, -k]
+            scores[:] = (kth - np.abs(kth) * precision.eps - precision.tiny)[:, None]
+        merge_tile(tile, first, scores, items)
+    return scores, items
+
+
+def _best_of_rows(
+    gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products and items of the k best, for a k that is a large share of the gallery."""
+    products = gallery.products(queries)
+    if excluded is not None:
+        np.fill_diagonal(products[:, excluded], -np.inf)
+    items = measures.descending_order(products, k)
+    return np.take_along_axis(products, items, axis=1), items
