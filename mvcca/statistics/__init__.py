@@ -8,7 +8,7 @@ anything; see `mvcca.linalg`.
 from mvcca.statistics._checkpoint import checkpoint_of_fit
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
-from mvcca.statistics._moments import Moments
+from mvcca.statistics._moments import Moments, column_slices
 from mvcca.statistics._sparse_rows import moved, shift_of, shifted
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "LabelSums",
     "Moments",
     "checkpoint_of_fit",
+    "column_slices",
     "moved",
     "shift_of",
     "shifted",
