@@ -218,6 +218,10 @@ def huge_and_tiny_units(case: Case) -> None:
 def mean_far_from_zero(case: Case) -> None:
     offset = 1e2 if case.storage.name == "float32" else 1e5
     moved = {name: X + offset for name, X in case.blocks().items()}
+    if case.estimator in contract.DEEP:  # units matter to gradients: training may collapse
+        with case.finite_or_refused():
+            assert_finite(case.scores(case.fit(moved), moved))
+        return
     model = case.fit(moved)
     assert_finite(case.scores(model, moved))
     if case.estimator in [*contract.LINEAR, *contract.COVARYING]:
@@ -335,9 +339,10 @@ def batches(case: Case) -> None:
     blocks, model = case.blocks(), clone(case.estimator)
     with case.storage.context():
         for rows in (slice(0, 40), slice(40, N)):
-            held = case.storage({n: X[rows] for n, X in blocks.items()}, case.folder)
+            folder = case.folder / f"{rows.start}"  # MLCCA reads rows of earlier batches again
+            folder.mkdir()
+            held = case.storage({n: X[rows] for n, X in blocks.items()}, folder)
             model.partial_fit(held, LABELS[rows])
-            del held
         expected = case.fit(blocks)
         tol = max(1e-9, case.storage.tol)
         np.testing.assert_allclose(

@@ -387,7 +387,9 @@ class DeepEstimator(MVCCA):
         Sigma = moments.covariance()
         for name, columns in column_slices(moments.widths).items():
             covariance = Sigma[columns, columns]
-            if not np.isfinite(covariance).all() or not np.diag(covariance).any():
+            rounding = (1e-6 * moments.mean()[name]) ** 2  # of float32 scores, block by block
+            varies = np.diag(covariance) > rounding
+            if not np.isfinite(covariance).all() or not varies.any():
                 raise ValueError(
                     f"View {name!r} has no variance after its network: all rows have the same "
                     f"scores. Either the rows are all the same, or {self._collapse_advice}."
