@@ -2,7 +2,7 @@
 
 Each within-view matrix B_p is whitened on its own (equilibrated, then Cholesky, or a rank-revealing
 eigendecomposition where that fails); then one SVD for two views, one symmetric eigenproblem for any
-other number. How signs are fixed stands here too. Nothing here knows of rows, labels or estimators.
+other number. Signs are fixed here, too. Nothing here knows of rows, labels or estimators.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def canonical_directions(
     n_components : int
         How many components are wanted.
     precision : float
-        Unit roundoff of what A was computed from: smaller values are not told from zero.
+        Unit roundoff of the numbers that A was computed from; values below it count as zero.
     ranks_between : mapping of str to int, optional
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank:
         whitening can enlarge the rounding beyond them until it passes for a small ρ.
@@ -323,7 +323,7 @@ def with_fixed_signs(
     weights : mapping of str to ndarray, shape (n_features, k)
         One map per view.
     variances : mapping of str to ndarray, shape (n_features,)
-        Of the features that the weights apply to.
+        Variances of the features that the weights apply to.
     """
     stacked = np.concatenate([w * np.sqrt(variances[name])[:, None] for name, w in weights.items()])
     largest = np.abs(stacked).argmax(axis=0)
