@@ -108,6 +108,8 @@ class DeepEstimator(MVCCA):
         Eigenvalues λ = 1 + ρ, as in `mvcca.MVCCA`.
     n_components_ : int
         Number of components found.
+    ranks_ : dict of str to int
+        Rank of each view's network outputs.
     view_names_ : tuple of str
         Names of the views, in order.
     n_features_in_ : int
