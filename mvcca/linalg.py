@@ -124,6 +124,14 @@ class Whitener:
         weights[self.columns] = lifted * self.scale[self.columns, None]
         return weights
 
+    def squared_norm(self) -> float:
+        """‖W‖² (Frobenius), which is tr B⁻¹ if no direction was left out."""
+        d = self.scale[self.columns]
+        if not self.is_triangular:
+            return float(((self.factor * d[:, None]) ** 2).sum())
+        inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)  # L⁻¹; W = D L⁻ᵀ
+        return float(((inverse * d) ** 2).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
@@ -155,6 +163,10 @@ class Scaling:
         weights = np.zeros((len(self.scale), U.shape[1]))
         weights[self.scale > 0] = U
         return self.scale[:, None] * weights
+
+    def squared_norm(self) -> float:
+        """‖W‖² (Frobenius)."""
+        return float(self.scale @ self.scale)
 
 
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:

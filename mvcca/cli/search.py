@@ -16,7 +16,7 @@ from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import by_name, files_of
 from mvcca.cli.models import load_model
 from mvcca.cli.output import (
-    check_parquet,
+    checked_suffix,
     replacing,
     writable,
     write_csv,
@@ -31,8 +31,6 @@ from mvcca.retrieval.similarity import Similarity
 from mvcca.statistics._accumulate import watched
 from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views
-
-_FORMATS = (".csv", ".parquet", ".npz", ".npy")
 
 
 def run(options: Namespace) -> None:
@@ -124,13 +122,7 @@ class _Search:
 
 
 def _check_format(output: str, n_galleries: int) -> None:
-    suffix = Path(output).suffix.lower()
-    if suffix not in _FORMATS:
-        raise CommandError(
-            f"{output}: expected an output file for hits ending in {', '.join(_FORMATS)}"
-        )
-    if suffix == ".parquet":
-        check_parquet()
+    suffix = checked_suffix(output, "hits", (".csv", ".parquet", ".npz", ".npy"))
     if suffix == ".npy" and n_galleries > 1:
         raise UsageError(
             "a .npy file cannot tell which gallery an item belongs to; write .npz, .csv or .parquet"
