@@ -70,7 +70,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def lent_by_blas() -> Iterator[None]:
+def one_blas_thread_per_block() -> Iterator[None]:
     """BLAS at one thread, and `each` on as many as BLAS might have used."""
     token = _lent.set(_n_blas_threads())
     try:

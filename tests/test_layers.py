@@ -20,6 +20,7 @@ LAYERS = (
     ("_archive", "_jit", "_threads", "config", "labels", "linalg", "measures", "sources"),
     ("_kernels", "views"),
     ("similarity", "typing"),
+    ("passes",),
     ("statistics",),
     ("validation",),
     ("_checked_rows", "problem"),

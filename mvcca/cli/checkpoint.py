@@ -16,7 +16,7 @@ from typing import Any
 from mvcca._replacing import final_name, replacing
 from mvcca.cli.errors import CommandError, Interrupted, in_one_line
 from mvcca.cli.notes import note
-from mvcca.statistics._checkpoint import is_pass_file
+from mvcca.passes import is_pass_file
 
 __all__ = ["Checkpoint"]
 

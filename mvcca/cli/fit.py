@@ -20,9 +20,9 @@ from mvcca.cli.output import writable
 from mvcca.cli.progress import Progress
 from mvcca.cli.running import on_workers, running
 from mvcca.cli.terminal import printable
+from mvcca.passes import checkpoint_until_written
 from mvcca.persistence import save
 from mvcca.sources import RowSource
-from mvcca.statistics._checkpoint import checkpoint_until_written
 from mvcca.views import Views
 
 __all__ = ["run"]

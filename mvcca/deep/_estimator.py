@@ -34,10 +34,9 @@ from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
+from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem import Rows, reg_of_names
-from mvcca.statistics import Moments
-from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_kept
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views, holds_views
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mvcca._archive import read_archive, write_archive
-from mvcca.statistics._checkpoint import refuse_other_files
+from mvcca.passes import refuse_other_files
 
 
 def copied(tree: Any) -> Any:

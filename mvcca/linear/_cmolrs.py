@@ -20,7 +20,7 @@ from mvcca.labels import LabelTable
 from mvcca.linalg import with_fixed_signs
 from mvcca.problem._in_memory import mean_and_variance
 from mvcca.problem._label_checks import check_labels
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics import column_slices
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
 _DENSE_BYTES = 64 * 2**20  # of label vectors

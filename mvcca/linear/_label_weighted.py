@@ -22,8 +22,7 @@ from mvcca.similarity import (
     LandmarkLabelFeatures,
     Similarity,
 )
-from mvcca.statistics import LabelFeatureSums, LabelSums
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
 from mvcca.validation import used_lines
 from mvcca.views import Views, take_rows
 

@@ -15,8 +15,7 @@ from mvcca.problem import Rows, check_variance, positive_reg
 from mvcca.problem._group_sparse import GroupSparse, centred_targets
 from mvcca.problem._label_checks import check_label_vectors, check_shared_labels
 from mvcca.problem._label_statistic import LabelStatistic
-from mvcca.statistics import LabelSums
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 
 

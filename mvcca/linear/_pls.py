@@ -19,8 +19,7 @@ from mvcca.base import StatisticEstimator
 from mvcca.linalg import Directions, Whitener, _top_singular, canonical_directions
 from mvcca.problem import Basis, Rows, Solution, check_variance
 from mvcca.problem._rows import takes_float32_products
-from mvcca.statistics import Moments
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
 
 

@@ -19,7 +19,7 @@ from mvcca.linalg import Whitener, canonical_directions
 from mvcca.problem._bases import Basis
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
-from mvcca.statistics._moments import column_slices
+from mvcca.statistics import column_slices
 
 Blocks = dict[tuple[str, str], Any]
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mvcca.statistics._blocks import spans
-from mvcca.statistics._tasks import RowTasks, delayed, sent_as_arrays
+from mvcca.passes._blocks import spans
+from mvcca.passes._tasks import RowTasks, delayed, sent_as_arrays
 from mvcca.views import Views
 
 _BASE_BYTES = 200 * 10**6  # of a worker that has imported what it needs and holds nothing
