@@ -72,9 +72,11 @@ def all_or_nothing(fit: Fit) -> Fit:
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(self.__dict__)
+        before, config = dict(self.__dict__), get_config()
         try:
-            with checkpoint_of_fit(), working_on(get_config().device):
+            if config.checkpoint is None and config.device is None:
+                return fit(self, *args, **kwargs)
+            with checkpoint_of_fit(), working_on(config.device):
                 return fit(self, *args, **kwargs)
         except BaseException:
             self.__dict__.clear()
@@ -241,35 +243,39 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
             )
         minimum = 2 if reset else 1
+        frames = {"X": X} if y is None else {"X": X, "y": y}
         blocks = {"X": self._check_lone_matrix(X, reset, minimum)}
-        frames = {"X": X}
-        if reset:
-            self._column_names = {"X": column_labels(X), "y": column_labels(y)}
-        else:
-            check_column_names("X", self._column_names["X"], X)
         if y is not None:
             if not reset and "y" not in self.view_names_:
                 raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
             blocks["y"] = self._check_second_matrix(y, minimum)
-            frames["y"] = y
             check_consistent_length(*blocks.values())
             if not reset:
                 self._check_width("y", blocks["y"].shape[1])
-                check_column_names("y", self._column_names["y"], y)
+        if all(_is_plain(frame) for frame in frames.values()):  # no row or column labels
+            self._column_names = {"X": None, "y": None} if reset else self._column_names
+            views = Views._of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
+        else:
+            if reset:
+                self._column_names = {"X": column_labels(X), "y": column_labels(y)}
+            for name, frame in frames.items():
+                check_column_names(name, self._column_names[name], frame)
+            views = Views(blocks).with_ids(None if unpaired else common_row_labels(frames))
 
         def wrap(scores: Mapping[str, np.ndarray]) -> Any:
             columns = self.get_feature_names_out()
             out = tuple(self._frame(scores[name], columns, frames[name]) for name in blocks)
             return out if y is not None else out[0]
 
-        ids = None if unpaired else common_row_labels(frames)
-        return Input(Views(blocks).with_ids(ids), wrap)
+        return Input(views, wrap)
 
     def _check_lone_matrix(self, X: Any, reset: bool, minimum: int) -> Any:
-        source = X if is_device_array(X) else as_source(X)
+        is_plain = _is_plain(X)
+        source = X if is_device_array(X) else None if is_plain else as_source(X)
         if source is None:
-            reject_masks(X)
-            reject_strings(X)
+            if not is_plain:
+                reject_masks(X)
+                reject_strings(X)
             options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
             try:
                 return validate_data(self, X, reset=reset, **options)
@@ -286,7 +292,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if is_device_array(y):
             Y = y[:, None] if y.ndim == 1 else y
             return self._check_view("y", Y, ensure_min_samples=minimum)
-        if (source := as_source(y)) is not None:
+        if not _is_plain(y) and (source := as_source(y)) is not None:
             return self._check_view("y", source, ensure_min_samples=minimum)
         options = {"ensure_2d": False, "input_name": "y", "ensure_min_samples": minimum}
         Y = check_numbers(y, self, **options)
@@ -335,13 +341,15 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             )
         second = None if holds_views(X) else y
         views = self._open(X, second, reset=reset, allow_empty=not reset).views
-        views = read_small(self._check_completeness(views, reset))
+        views = self._check_completeness(views, reset)
         if reset and not (views.seen.sum(axis=1) > 1).any():
             raise ValueError(
                 f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "
                 "and MVMLCCA take labels instead; rows that do correspond are paired with "
                 "Views(blocks, index) or Views.aligned."
             )
+        if sample_weight is None:
+            return views, None
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
@@ -362,7 +370,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, reset=reset, unpaired=unpaired, allow_empty=not reset).views
         table, codes = encode_views(views, y, per_view)
-        views = read_small(self._check_completeness(views, reset))
+        views = self._check_completeness(views, reset)
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is not None and not weights.all():
             counts = weights > 0
@@ -371,16 +379,16 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return views, *used_lines(table, codes), weights
 
     def _check_completeness(self, views: Views, reset: bool) -> Views:
-        """Check the number of views; in a later batch, return the fitted ones in their order."""
-        if not reset:
-            missing = [name for name in self.view_names_ if name not in views]
-            if missing:
-                raise ValueError(
-                    f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
-                )
-            return views.select(self.view_names_)
-        self._check_number_of_views(views)
-        return views
+        """Check the number of views, or that a batch has the fitted ones; read small files."""
+        if reset:
+            self._check_number_of_views(views)
+        elif missing := [name for name in self.view_names_ if name not in views]:
+            raise ValueError(
+                f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
+            )
+        else:
+            views = views.select(self.view_names_)
+        return read_small(views) if views.is_lazy else views
 
     def _check_number_of_views(self, views: Views) -> None:
         found, name = len(views.names), type(self).__name__
@@ -401,6 +409,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             preserves_dtype=["float64", "float32"]
         )
         return tags
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether X is a NumPy array of numbers: no mask, no labels, no file."""
+    return type(X) is np.ndarray and X.dtype.kind in "fiub"
 
 
 class LinearEstimator(MultiViewEstimator):

@@ -15,6 +15,8 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, svds
 
+from mvcca import _lapack
+
 __all__ = [
     "DigitsLost",
     "Directions",
@@ -94,7 +96,7 @@ class Whitener:
             if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
                 condition = _condition(correlation, factor)
                 return cls(scale, factor, columns, True, len(columns), condition)
-        values, vectors = linalg.eigh(correlation)
+        values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         real = values > len(values) * np.finfo(float).eps * values[-1]
         basis = vectors[:, real] / np.sqrt(values[real])
         condition = float(np.sqrt(values[-1] / values[0])) if real.all() else np.inf
@@ -250,13 +252,12 @@ def _top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if min(T.shape) > 128 and 4 * k < min(T.shape):
         tall = T.shape[0] >= T.shape[1]
         gram = T.T @ T if tall else T @ T.T
-        n = len(gram)
-        squares, vectors = linalg.eigh(gram, subset_by_index=[n - k, n - 1])
+        squares, vectors = _lapack.top_eigenpairs(gram, k)
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
         if values[-1] > 1e-3 * values[0]:  # squaring keeps the digits of these
             other = (T @ vectors if tall else T.T @ vectors) / values
             return (other, values, vectors) if tall else (vectors, values, other)
-    left, values, right = linalg.svd(T, full_matrices=False, check_finite=False)
+    left, values, right = _lapack.svd(T)
     return left, values, right.T
 
 
@@ -271,11 +272,10 @@ def _top_symmetric(
     for (p, q), block in white.items():
         whole[place[p], place[q]] = block if p != q else (block + block.T) / 2
         whole[place[q], place[p]] = whole[place[p], place[q]].T
-    top = [max(0, n - k), n - 1]
-    values, vectors = linalg.eigh(whole, subset_by_index=top)
+    values, vectors = _lapack.top_eigenpairs(whole, k)
     if not np.isfinite(vectors).all():  # LAPACK's MRRR fails on blocks 1e100 apart in size
         values, vectors = linalg.eigh(whole, driver="evd")
-        values, vectors = values[top[0] :], vectors[:, top[0] :]
+        values, vectors = values[-k:], vectors[:, -k:]
     vectors *= np.sqrt(len(ranks))
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
 

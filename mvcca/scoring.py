@@ -1,7 +1,6 @@
 """Retrieval measures as scikit-learn scorers, for searches, cross-validation and learning curves.
 
-A scorer projects held-out rows with the estimator and hands them to `mvcca.retrieval`; scikit-learn
-does the rest.
+A scorer projects held-out rows with the estimator and evaluates retrieval between them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.retrieval.similarity import SIMILARITIES, Similarity
+from mvcca.retrieval.similarity import Similarity, checked_similarity
 from mvcca.validation import is_per_view
 from mvcca.views import Views, as_views, holds_views
 
@@ -31,19 +30,19 @@ def retrieval_scorer(
     relevance: RelevanceBy | None = None,
     similarity: Similarity | None = None,
 ) -> RetrievalScorer:
-    """Make a scorer out of a retrieval measure.
+    """Make a scikit-learn scorer from a retrieval measure.
 
     Parameters
     ----------
     measure : str, default="map@50"
-        A measure by its name; see `mvcca.retrieval.evaluate_retrieval`. Ranks (``mr``,
-        ``mean_rank``) are negated, so that larger is better.
+        Name of a measure; see `mvcca.retrieval.evaluate_retrieval`. Ranks (``mr``, ``mean_rank``)
+        are negated, so that larger is better.
     query, target : str, optional
-        The views to search from and in. By default the mean over all ordered pairs of different
-        views, or those that start or end at the one view named. The same view twice is retrieval
-        within it; so is a single view.
+        Views of the queries and of the gallery. By default the score is the mean over all ordered
+        pairs of different views, or over those with the one view named. The same view twice, or a
+        single view, is retrieval within that view.
     relevance : {"pairs", "labels"}, optional
-        By default labels for ``map`` and ``p``, pairs for ranks, where there are any.
+        By default labels for ``map`` and ``p`` and pairs for ranks, if there are any.
     similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity of the rows of ``transform``. By default the similarity that the estimator
         declares (``retrieval_ranking``), and cosine if it has none.
@@ -51,9 +50,9 @@ def retrieval_scorer(
     Returns
     -------
     RetrievalScorer
-        ``scorer(estimator, X, y) -> float``, to pass as ``scoring``. X is what the estimator's
-        `transform` takes. y is labels where X is a container of views or the estimator requires
-        labels; for a lone matrix X and an unsupervised estimator y is the second view.
+        ``scorer(estimator, X, y) -> float``, to pass as ``scoring``. X is an argument of the
+        estimator's `transform`. y is labels if X is a container of views or the estimator requires
+        labels; for a single matrix X and an unsupervised estimator y is the second view.
 
     Raises
     ------
@@ -73,10 +72,8 @@ def retrieval_scorer(
     True
     """
     Measure.parse(measure)
-    if similarity not in (None, *SIMILARITIES):
-        raise ValueError(
-            f"Expected similarity to be one of {list(SIMILARITIES)}, got {similarity!r}."
-        )
+    if similarity is not None:
+        checked_similarity(similarity)
     if relevance not in (None, "pairs", "labels"):
         raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
     return RetrievalScorer(measure, query, target, relevance, similarity)
@@ -99,7 +96,7 @@ class RetrievalScorer:
     similarity: Similarity | None
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        """Project X and measure retrieval.
+        """Project X and evaluate retrieval.
 
         Parameters
         ----------
@@ -153,7 +150,7 @@ def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
 
 
 def _projected_matrices(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
-    """The same for a lone matrix X: y is the second view, or labels of X."""
+    """The same for a single matrix X: y is the second view, or labels of X."""
     estimator = ranking.estimator
     if y is not None and _takes_second_view(estimator):
         first, second = ranking.project(X, y)

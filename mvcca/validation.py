@@ -66,8 +66,9 @@ def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
     **options
         As `sklearn.utils.check_array` takes them.
     """
-    reject_masks(block)
-    reject_strings(block)
+    if type(block) is not np.ndarray or block.dtype.kind not in "fiub":
+        reject_masks(block)
+        reject_strings(block)
     options = {"accept_sparse": "csr", "dtype": FLOATS} | options
     try:
         return check_array(block, estimator=estimator, **options)

@@ -296,7 +296,7 @@ def test_given_validation_rows_train_nothing():
 
 def test_patience_stops_and_wants_validation_rows():
     model = clone(one_of_them).set_params(patience=2, max_epochs=200, learning_rate=0.1)
-    with pytest.raises(ValueError, match=r"EarlyStopping needs validation rows.* X_val, or"):
+    with pytest.raises(ValueError, match=r"EarlyStopping needs validation rows.* X_val to fit, or"):
         model.fit(blocks())
     model.fit(blocks(), X_val=blocks(50, seed=3))
     assert len(model.history_["epoch"]) == model.best_epoch_ + 2 < 200
@@ -458,12 +458,12 @@ def test_more_components_than_a_batch_has_rows_are_refused_before_networks_are_m
     estimator, monkeypatch
 ):
     monkeypatch.setattr(torch.nn.utils, "skip_init", None)
-    with pytest.raises(ValueError, match=r"A batch of 40 rows .* of 1000000000 scores"):
+    with pytest.raises(ValueError, match=r"A batch of 40 rows .* for 1000000000 scores"):
         clone(estimator).set_params(n_components=10**9).fit(blocks())
 
 
 def test_batches_that_are_too_small_for_the_components_are_refused():
-    with pytest.raises(ValueError, match="A batch of 4 rows says nothing"):
+    with pytest.raises(ValueError, match="A batch of 4 rows is too small"):
         DCCA(5, **{**NETS, "batch_size": 4}).fit(blocks())
 
 

@@ -179,14 +179,14 @@ def test_products_find_the_polar_factor_that_svd_finds():
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_a_batch_of_no_more_rows_than_scores_is_refused(n):
-    with pytest.raises(ValueError, match=f"batch of {n} rows says nothing .* of 3 scores"):
+    with pytest.raises(ValueError, match=f"batch of {n} rows is too small for 3 scores"):
         functional.trace_norm(*scores(n=n))
 
 
 def test_small_batches_are_warned_of_once():
     loss = objectives.TraceNormLoss()
     F, G = scores(n=20)
-    with pytest.warns(UserWarning, match="Batches of 20 rows are few for 3 components.*24"):
+    with pytest.warns(UserWarning, match="Batches of 20 rows are small for 3 components.*24"):
         loss({"a": F, "b": G}, batch(a=F, b=G))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -593,7 +593,7 @@ def test_a_function_as_objective_resumes_in_a_new_process(tmp_path):
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     assert run("0.5", "interrupt") == "interrupted\n"
-    assert "of other data or parameters" in run("0.25")
+    assert "with other data or parameters" in run("0.25")
     assert run("0.5") == "[1, 2, 3, 4, 5]\n"
 
 
@@ -675,7 +675,7 @@ def test_a_loss_that_stays_infinite_ends_the_training_with_the_last_good_weights
         return distance(scores, batch) * (float("nan") if batch.epoch > 2 else 1)
 
     trainer = new_trainer(objective, callbacks=[Script(lambda t: kept.append(weights_of(t)))])
-    with pytest.warns(ConvergenceWarning, match="stopped being finite after epoch 2"):
+    with pytest.warns(ConvergenceWarning, match="is not finite after epoch 2"):
         trainer.train(views(), 9)
     assert trainer.epoch == 2
     assert_equal_weights(weights_of(trainer), kept[1])

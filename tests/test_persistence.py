@@ -97,7 +97,7 @@ def assert_equal(back: Any, model: Any, where: str = "model") -> None:
         assert_equal(vars(back), vars(model), where)
     elif isinstance(model, NearestNeighbors):
         assert_equal(back._fit_X, model._fit_X, f"{where}._fit_X")
-    elif is_dataclass(model):
+    elif is_dataclass(model) and not isinstance(model, BaseEstimator):
         for field in fields(model):
             assert_equal(
                 getattr(back, field.name), getattr(model, field.name), f"{where}.{field.name}"

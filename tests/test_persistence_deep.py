@@ -420,7 +420,7 @@ def test_partial_fit_names_the_parameter_that_does_not_fit_the_networks(name, sa
     sizes = {"hidden_layer_sizes": DEFAULT_SIZES} if name == "encoders" else {}
     before = dict(vars(model.set_params(**{name: UNFIT[name]}, **sizes)))
     changed = ", ".join([name, *sizes])
-    with pytest.raises(ValueError, match=f"do not fit the parameters any more: {changed} changed"):
+    with pytest.raises(ValueError, match=f"no longer match the parameters: {changed} changed"):
         model.partial_fit(blocks())
     assert vars(model) == before
 
@@ -591,7 +591,7 @@ def test_a_state_of_other_networks_is_refused_when_it_is_gone_on_from(path):
     model = fitted(ESTIMATORS[0])
     model._statistic = fitted(ESTIMATORS[0], hidden_layer_sizes=(9,))._statistic
     back = there_and_back(model, path)
-    with pytest.raises(ValueError, match="do not fit the parameters"):
+    with pytest.raises(ValueError, match="no longer match the parameters"):
         back.partial_fit(blocks())
 
 

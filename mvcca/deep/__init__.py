@@ -1,8 +1,8 @@
-"""Deep CCA: networks × objectives × one trainer, and linear CCA of what comes out.
+"""Deep CCA: encoders × objectives × one trainer, followed by linear CCA of the networks' outputs.
 
-Everything here needs torch, which ``pip install 'mvcca[deep]'`` brings. The estimators are used as
-all others are. What they are made of can be used without them: functions of scores (`functional`),
-`objectives`, `layers`, `encoders`, `samplers`, `callbacks` and the `trainer`.
+Requires torch: ``pip install 'mvcca[deep]'``. The estimators are used like all others. Their parts
+also work on their own: functions of scores (`functional`), `objectives`, `layers`, `encoders`,
+`samplers`, `callbacks` and the `trainer`.
 """
 
 try:

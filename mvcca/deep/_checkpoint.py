@@ -1,6 +1,6 @@
-"""The checkpoint of a training: the trainer's state, and the seeds that the training started from.
+"""Checkpoint file of a training: the trainer's state, and the seeds that the training started from.
 
-When it is written is decided by the trainer; the file format is that of `mvcca.deep._trees`.
+The trainer decides when it is written. The file format is that of `mvcca._archive`: no pickle.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mvcca.deep import _trees
+from mvcca._archive import read_archive, write_archive
+from mvcca.deep._trees import put_together, taken_apart
+from mvcca.passes import refuse_other_files
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A file that an interrupted training resumes from.
+    """A file from which an interrupted training resumes.
 
     Attributes
     ----------
     path : Path
     fingerprint : str
-        Of data and parameters.
+        Digest of data and parameters.
     seeds : list of int
-        Of the training in the file; random_state=None would draw others.
+        Seeds of the interrupted training, since ``random_state=None`` would draw others.
     state : dict or None
-        The trainer's `state_dict` in the file; None if there is no file yet.
+        The trainer's `state_dict`; None if there is no file yet.
     """
 
     path: Path
@@ -34,18 +36,27 @@ class Checkpoint:
 
     @classmethod
     def open(cls, path: Path, fingerprint: str, seeds: list[int]) -> Self:
-        """Read the file if it exists, else start one with these seeds.
+        """Read the file if it exists, else start a checkpoint with the given seeds.
 
         Raises
         ------
         ValueError
-            If it is of other data or parameters.
+            If the file is not a checkpoint, or belongs to other data or parameters.
         """
         if not path.exists():
             return cls(path, fingerprint, seeds, None)
-        tree = _trees.read(path, fingerprint)
+        arrays, content = read_archive(path)
+        refuse_other_files(path, content)
+        if content["fingerprint"] != fingerprint:
+            raise ValueError(
+                f"The checkpoint {path} is of a fit with other data or parameters, or the "
+                "files have changed since. Use the same ones, or remove the checkpoint to start "
+                "over."
+            )
+        tree = put_together(content["state"], arrays)
         return cls(path, fingerprint, tree["seeds"], tree["training"])
 
     def write(self, state: dict[str, Any]) -> None:
-        """Keep a state, whole or not at all."""
-        _trees.write(self.path, {"seeds": self.seeds, "training": state}, self.fingerprint)
+        """Replace the file atomically."""
+        tree, arrays = taken_apart({"seeds": self.seeds, "training": state})
+        write_archive(self.path, arrays, {"fingerprint": self.fingerprint, "state": tree})

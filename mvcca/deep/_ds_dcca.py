@@ -2,163 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
-import torch
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import nn
+from torch import Generator, nn
 
-from mvcca.deep._estimator import DeepEstimator
+from mvcca.deep._constructor import estimator
+from mvcca.deep._dcca import DCCA
+from mvcca.deep._estimator import Widths
 from mvcca.deep.callbacks import Callback
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import DynamicallyScaledLinear
-from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.problem import reg_of_names
 
 
-class DSDCCA(DeepEstimator):
-    """Dynamically scaled deep CCA: `DCCA` whose last layer is scaled anew for every row [1]_.
+@estimator
+class DSDCCA(DCCA):
+    """Dynamically scaled deep CCA: `DCCA` whose last layer is rescaled for each row [1]_.
 
-    With z the activations before the last linear layer of a view, and W, b that layer's parameters,
+    With z the input of the last linear layer of a view, and W, b the parameters of that layer,
 
         f(x) = (h_W(z) ⊙ W) z + h_b(z) ⊙ b,
 
-    where h is a network of its own, of the same view. For `warm_up` epochs h ≡ 1, as in `DCCA`;
-    then everything is trained. All else is as there.
+    where h is an additional scaling network per view. During the first `warm_up` epochs h ≡ 1, as
+    in `DCCA`; afterwards all parameters are trained.
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space, and width of the networks' output.
     scaling_layer_sizes : sequence of int, default=(128,)
-        Hidden layers of h. Its output has n_components x (width of z + 1) numbers, and time and
-        memory go up with its last hidden layer.
+        Widths of the hidden layers of h. Its output has n_components x (width of z + 1) values, and
+        time and memory are proportional to the width of its last hidden layer.
     warm_up : int, default=50
-        Epochs without scaling.
+        Number of epochs without scaling.
     scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
-        What is scaled; the others are the paper's ablations: the layer's outputs instead; its
-        parameters by factors that are the same for all rows; or h in the place of the parameters.
+        What h scales. "parameters" is the method; the others are the ablations of [1]_: "outputs"
+        scales the outputs of the layer, "global" scales its parameters by the same factors for all
+        rows, and "generated" uses the output of h as the parameters.
     scaling_start : {"default", "one"}, default="default"
-        h at first: torch's initial weights, as in the paper, or close to 1.
-    hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, monitor, callbacks, mixed_precision, device, \
-    random_state
-        As in `DCCA`; encoders of your own must hold layers of type
-        `mvcca.deep.layers.DynamicallyScaledLinear`.
-
-    Attributes
-    ----------
-    encoders_, history_, best_epoch_, weights_, means_, canonical_correlations_, eigenvalues_, \
-    n_components_, view_names_, n_features_in_
-        As in `DCCA`.
+        Initial weights of h: those of torch, as in [1]_, or such that h is close to 1.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores) and contains a layer of type
+        `mvcca.deep.layers.DynamicallyScaledLinear`. `fit` trains copies.
 
     References
     ----------
     .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
     """
 
-    _network_parameters = (
-        "hidden_layer_sizes",
-        "scaling_layer_sizes",
-        "scaling",
-        "scaling_start",
-    )
-    _whitens_batches = True
+    scaling_layer_sizes: Sequence[int] = (128,)
+    warm_up: int = 50
+    scaling: str = "parameters"
+    scaling_start: str = "default"
+
+    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DeepEstimator._parameter_constraints,
+        **DCCA._parameter_constraints,
         "scaling_layer_sizes": ["array-like"],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
         "scaling": [StrOptions({"parameters", "outputs", "global", "generated"})],
         "scaling_start": [StrOptions({"default", "one"})],
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        scaling_layer_sizes: Sequence[int] = (128,),
-        warm_up: int = 50,
-        scaling: str = "parameters",
-        scaling_start: str = "default",
-        hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (800, 800),
-        encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None,
-        reg: float | Mapping[str, float] = 1e-4,
-        batch_size: int = 750,
-        max_epochs: int = 100,
-        optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-5,
-        validation_fraction: float | None = None,
-        patience: int | None = None,
-        monitor: str = "correlation",
-        callbacks: Sequence[Callback] = (),
-        mixed_precision: bool = False,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_components,
-            hidden_layer_sizes=hidden_layer_sizes,
-            encoders=encoders,
-            reg=reg,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            validation_fraction=validation_fraction,
-            patience=patience,
-            monitor=monitor,
-            callbacks=callbacks,
-            mixed_precision=mixed_precision,
-            device=device,
-            random_state=random_state,
+    def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
+        sizes = tuple(self.scaling_layer_sizes)
+        return DynamicallyScaledLinear(
+            n_in, n_out, sizes, self.scaling, self.scaling_start, generator
         )
-        self.scaling_layer_sizes = scaling_layer_sizes
-        self.warm_up = warm_up
-        self.scaling = scaling
-        self.scaling_start = scaling_start
 
-    def _encoder(
-        self, n_features: int, hidden: tuple[int, ...], n_scores: int, generator: torch.Generator
-    ) -> nn.Module:
-        def last(n_in: int, n_out: int) -> nn.Module:
-            sizes = tuple(self.scaling_layer_sizes)
-            return DynamicallyScaledLinear(
-                n_in, n_out, sizes, self.scaling, self.scaling_start, generator
-            )
-
-        return mlp(n_features, hidden, n_scores, last=last, generator=generator)
-
-    def _objective(
-        self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator
-    ) -> Objective:
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         if not any(_scaled_layers(encoders)):
             raise ValueError(
-                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer: "
-                "there is nothing to scale. Use DCCA, or give them one."
+                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
+                "there is nothing to scale. Add one, or use DCCA."
             )
-        return TraceNormLoss(reg_of_names(self.reg, encoders.names))
+        return super()._objective(encoders, widths, generator)
 
-    def _own_callbacks(self) -> list[Callback]:
-        return [WarmUp(self.warm_up)]
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        return [WarmUp(self.warm_up), *super()._callbacks(validated)]
 
 
 class WarmUp(Callback):
-    """Scaling sets in after some epochs.
+    """Start scaling after some epochs.
 
-    The scaling networks are the optimiser's from the start, but without gradients until then, so
-    that it leaves them as they are and keeps no state of theirs.
+    The optimizer holds the parameters of the scaling networks from the start. Until scaling starts
+    they have no gradients, so that it leaves them unchanged and keeps no state for them.
     """
 
     def __init__(self, n_epochs: int) -> None:
         self.n_epochs = n_epochs
 
     def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Scale, or not."""
+        """Switch scaling on or off."""
         for layer in _scaled_layers(trainer.encoders):
             layer.scaled = trainer.epoch > self.n_epochs
 

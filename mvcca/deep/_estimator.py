@@ -1,13 +1,13 @@
-"""What deep estimators share: networks are trained with an objective, and linear CCA ends the fit.
+"""Base of the deep estimators: train one network per view, then fit linear CCA to their outputs.
 
-What is trained is each estimator's own business: `_encoder`, `_objective`, `_own_callbacks`.
+Subclasses define the networks (`_new_encoders`) and the loss (`_objective`).
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import field
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -17,22 +17,21 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Generator
 
 from mvcca._memory import memory_bytes
 from mvcca._warnings import warn
 from mvcca.base import all_or_nothing
 from mvcca.config import get_config
 from mvcca.deep._checkpoint import Checkpoint
+from mvcca.deep._constructor import estimator
 from mvcca.deep._host import device_named
 from mvcca.deep._identity import identity
-from mvcca.deep._trace_norm import check_enough_rows
 from mvcca.deep._training_state import TrainingState
 from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines, TotalCorrelation
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
 from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem import Rows, reg_of_names
@@ -42,17 +41,99 @@ from mvcca.views import Views, holds_views
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
 _MONITORED = {"correlation": "valid_total_correlation", "loss": "valid_loss"}
 _SEED_BOUND = 2**31 - 1
-_SINGLE = float(np.finfo(np.float32).eps)  # networks compute in float32
+
+Widths = Mapping[str, int]  # of the networks' outputs, by view
 
 
+@estimator
 class DeepEstimator(MVCCA):
-    """One network per view, and linear CCA of what they make of the training rows."""
+    """Base of the deep estimators: one network per view, and linear CCA of their outputs.
 
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space, and width of the networks' outputs.
+    reg : float or mapping of str to float, default=1e-4
+        Ridge of the linear CCA that ends the fit, in units of the mean variance of each view's
+        network outputs; one number, or one per view. The loss does not use it.
+    batch_size : int, default=750
+        Rows per batch; all rows if there are fewer.
+    max_epochs : int, default=100
+        Maximum number of passes over the rows.
+    optimizer : {"rmsprop", "adam"} or callable, default="rmsprop"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
+    learning_rate : float, default=1e-3
+        Learning rate of the optimizer.
+    weight_decay : float, default=1e-5
+        Weight decay of the optimizer.
+    validation_fraction : float, optional
+        Share of the rows held out for validation, unless `fit` is given `X_val`. With validation
+        rows, the model keeps the weights of the best epoch according to `monitor`.
+    patience : int, optional
+        Stop after this many epochs without improvement of `monitor`. Requires validation rows.
+    monitor : {"correlation", "loss"}, default="correlation"
+        Quantity compared across epochs on the validation rows: their total correlation under the
+        linear CCA of the training rows (higher is better), or the loss (lower is better). The scale
+        of a loss may drift in training, so that the first epoch has the lowest value.
+    callbacks : sequence of `mvcca.deep.callbacks.Callback`, default=()
+        Called during training; `fit` uses copies.
+    mixed_precision : bool, default=False
+        Run the networks in bfloat16 wherever torch considers it safe.
+    device : str, default="auto"
+        Device to train on: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses a GPU if torch finds one.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial weights, the batches and the validation split. The global generators of
+        torch and NumPy are left unchanged.
+
+    Attributes
+    ----------
+    encoders_ : dict of str to Module
+        The trained networks by view, on the CPU.
+    history_ : dict of str to ndarray, shape (n_epochs,)
+        Training history as columns, ready for ``pandas.DataFrame(model.history_)``: epoch, loss,
+        learning_rate, skipped (steps whose loss or gradient was not finite), seconds, and what
+        callbacks measure; with validation rows also valid_loss and, for ``monitor="correlation"``,
+        valid_total_correlation.
+    best_epoch_ : int
+        Epoch whose weights the model has.
+    weights_ : dict of str to ndarray, shape (n_scores, n_components_)
+        Weights of the linear CCA by view. Unpack them with ``weights_.values()``: iterating over a
+        dict gives its keys.
+    means_ : dict of str to ndarray, shape (n_scores,)
+        Means of the networks' outputs on the training rows.
+    canonical_correlations_ : ndarray, shape (n_components_,)
+        Canonical correlations ρ of the training rows, decreasing; only for two views. Optimistic:
+        use `score` on held-out data.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        Eigenvalues λ = 1 + ρ, as in `mvcca.MVCCA`.
+    n_components_ : int
+        Number of components found.
+    view_names_ : tuple of str
+        Names of the views, in order.
+    n_features_in_ : int
+        Number of features of X, summed over its views.
+    """
+
+    n_components: int = field(default=2, kw_only=False)
+    reg: float | Mapping[str, float] = 1e-4
+    batch_size: int = 750
+    max_epochs: int = 100
+    optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop"
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    validation_fraction: float | None = None
+    patience: int | None = None
+    monitor: str = "correlation"
+    callbacks: Sequence[Callback] = ()
+    mixed_precision: bool = False
+    device: str = "auto"
+    random_state: Any = None
+
+    power = 0.0  # a parameter of MVCCA, not of deep estimators
     _computes_on_devices = False
+    _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": MVCCA._parameter_constraints["n_components"],
-        "hidden_layer_sizes": ["array-like", Mapping],
-        "encoders": ["array-like", Mapping, None],
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -67,62 +148,14 @@ class DeepEstimator(MVCCA):
         "device": [str],
         "random_state": ["random_state"],
     }
-    power = 0.0  # a parameter of MVCCA, not of deep estimators
-    monitor = "loss"  # of models in files from before there was a choice
-    _network_parameters: tuple[str, ...] = ("hidden_layer_sizes",)  # without a use for `encoders`
-    _collapses_by = "training has collapsed: lower learning_rate"
-    _whitens_batches = False  # needs more rows in a batch than components
-    _last_batch = "drop"  # what a loss of batch covariances wants
-
-    encoders_: dict[str, nn.Module]
-    history_: dict[str, np.ndarray]
-    best_epoch_: int
-    _statistic: TrainingState  # what partial_fit goes on from
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (800, 800),
-        encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None,
-        reg: float | Mapping[str, float] = 1e-4,
-        batch_size: int = 750,
-        max_epochs: int = 100,
-        optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-5,
-        validation_fraction: float | None = None,
-        patience: int | None = None,
-        monitor: str = "correlation",
-        callbacks: Sequence[Callback] = (),
-        mixed_precision: bool = False,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.encoders = encoders
-        self.reg = reg
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.monitor = monitor
-        self.callbacks = callbacks
-        self.mixed_precision = mixed_precision
-        self.device = device
-        self.random_state = random_state
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, X_val: Any = None) -> Self:
-        """Train the networks, and fit linear CCA to what they make of all training rows.
+        """Train the networks, then fit linear CCA to their outputs for all training rows.
 
-        Where `mvcca.config_context` names a checkpoint, an interrupted training resumes from it the
-        next time, exactly as if it had not been interrupted (on a CPU). With ``random_state=None``
-        it resumes with the seeds that the interrupted training drew.
+        If `mvcca.config_context` names a checkpoint directory, an interrupted fit resumes from it:
+        on a CPU it ends with the same model, bit for bit. With ``random_state=None`` it resumes
+        with the seeds of the interrupted fit.
 
         Parameters
         ----------
@@ -131,7 +164,7 @@ class DeepEstimator(MVCCA):
         y : matrix, optional
             The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
         X_val : Views, mapping or list of matrices, optional
-            Validation rows, in place of `validation_fraction`.
+            Validation rows, used instead of `validation_fraction`.
 
         Returns
         -------
@@ -141,22 +174,21 @@ class DeepEstimator(MVCCA):
         ------
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from the others; if an
-            object is seen in some views only; if batches have no more rows than components; if a
-            callback or `patience` needs validation rows and there are none; if both `encoders` and
-            parameters of the networks in their place are given; or if the loss is never finite.
+            object is missing from a view; if a batch has no more rows than there are components; if
+            a callback or `patience` needs validation rows and there are none; if both `encoders`
+            and parameters of the default networks are given; or if the loss is never finite.
         """
         self._validate_params()
         views = self._open_pairs(X, y, reset=True)
         validation = self._open_validation(X_val, views.names)
-        seeds = check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
+        seeds = self._draw_seeds()
         checkpoint, file = None, file_of_next_pass()
         if file is not None:
             checkpoint = Checkpoint.open(file, self._fingerprint(views, validation), seeds)
             seeds = checkpoint.seeds
-        *seeds, of_split = seeds
         positions = None
         if validation is None and self.validation_fraction is not None:
-            positions = _split(len(views), self.validation_fraction, of_split)
+            positions = _split(len(views), self.validation_fraction, seeds[3])
             views, validation = (views[rows] for rows in positions)
         trainer = self._new_trainer(views, seeds, self._callbacks(validation is not None))
         trainer.train(views, self.max_epochs, validation, checkpoint, positions)
@@ -164,12 +196,12 @@ class DeepEstimator(MVCCA):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Train for one epoch more, with the optimiser as it was left, also by `fit`.
+        """Train for one more epoch, continuing from the state that `fit` or `partial_fit` left.
 
-        There are no validation rows: `patience`, and callbacks that need them, play no part. The
-        linear CCA at the end is that of these rows: those of earlier calls are gone. Parameters
-        that were changed in between take effect, but for those that shape networks or optimiser.
-        A model that was saved with ``statistic=False`` starts over, with a warning.
+        There are no validation rows, so `patience` and callbacks that need them are ignored. The
+        final linear CCA is that of the given rows only. Parameters changed between calls take
+        effect, except those that define the networks or the optimizer. A model saved with
+        ``statistic=False`` starts over, with a warning.
 
         Parameters
         ----------
@@ -183,25 +215,22 @@ class DeepEstimator(MVCCA):
         Raises
         ------
         ValueError
-            As in `fit`; also for other views than before, or if parameters ask for other networks
-            or another optimiser than there are.
+            As in `fit`; also if the views differ from those of earlier calls, or if changed
+            parameters ask for other networks or another optimizer.
         """
         self._validate_params()
         first = self._is_first_batch()
         views = self._open_pairs(X, y, reset=first)
-        if first:
-            seeds = check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
-        else:
-            seeds = [0, 0, 0]  # what is drawn is replaced
+        seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
         callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
-        trainer = self._new_trainer(views, seeds[:3], callbacks)
+        trainer = self._new_trainer(views, seeds, callbacks)
         if not first:
             self._statistic.resume(trainer, self._decisive_params())
         trainer.train(views, 1)
         return self._finish(trainer, views)
 
     def encode(self, X: Any, y: Any = None) -> Any:
-        """What the networks make of rows, before the linear CCA.
+        """Apply the networks without the final linear CCA.
 
         Parameters
         ----------
@@ -210,33 +239,50 @@ class DeepEstimator(MVCCA):
 
         Returns
         -------
-        representations : same container as came in
-            Matrices of shape (n_rows, width of the network's output), in float32.
+        representations : same container as X
+            float32 matrices of shape (n_rows, n_scores), the outputs of each view's network.
         """
         check_is_fitted(self)
-        came = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
-        return came.wrap({n: encoded(self.encoders_[n], n, X) for n, X in came.views.items()})
+        data = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
+        return data.wrap({n: encoded(self.encoders_[n], n, X) for n, X in data.views.items()})
 
     # ---- for subclasses --------------------------------------------------------------------------
 
-    def _encoder(
-        self, n_features: int, hidden: tuple[int, ...], n_scores: int, generator: torch.Generator
-    ) -> nn.Module:
-        """The network of a view, where none is given."""
-        return mlp(n_features, hidden, n_scores, generator=generator)
-
-    def _objective(
-        self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator
-    ) -> Objective:
-        """The loss; `widths` are those of the networks' outputs."""
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        """The networks to train."""
         raise NotImplementedError
 
-    def _own_callbacks(self) -> list[Callback]:
-        """What belongs to the method."""
-        return []
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        """The loss to minimize."""
+        raise NotImplementedError
 
-    def _learn_from(self, encoders: Encoders) -> None:
-        """Attributes that say something of the networks."""
+    def _n_scores(self, views: Views) -> int:
+        """Width of the networks' outputs, limited by the number of rows and by memory.
+
+        The final linear CCA warns of components that the rows cannot give.
+        """
+        width = min(self.n_components, len(views) - 1)
+        needed, available = 8 * (len(views.names) * width) ** 2, memory_bytes()
+        if needed > available:
+            raise MemoryError(
+                f"n_components={self.n_components} needs about {needed:,} bytes "
+                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and this "
+                f"machine has {available / 1e9:.1f} GB. Lower n_components."
+            )
+        return width
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        """Copies of the user's callbacks, and those that parameters and configuration ask for."""
+        callbacks = deepcopy(list(self.callbacks))
+        measured = any(isinstance(callback, TotalCorrelation) for callback in callbacks)
+        if validated and self.monitor == "correlation" and not measured:
+            reg = self.reg if isinstance(self.reg, Mapping) else float(self.reg)
+            callbacks.append(TotalCorrelation(self.n_components, reg))
+        if self.patience is not None:
+            callbacks.append(EarlyStopping(self.patience))
+        if get_config().progress:
+            callbacks.append(ProgressLines())
+        return callbacks
 
     # ---- the parts of fit ------------------------------------------------------------------------
 
@@ -245,8 +291,8 @@ class DeepEstimator(MVCCA):
             return False
         if hasattr(self, "weights_"):
             warn(
-                "partial_fit starts over, with new networks: the model was saved without the state "
-                "of its training (statistic=False)."
+                "partial_fit starts over with new networks: the model was saved without its "
+                "training state (statistic=False)."
             )
         return True
 
@@ -279,90 +325,35 @@ class DeepEstimator(MVCCA):
             )
         return validation.select(names)
 
+    def _draw_seeds(self) -> list[int]:
+        """Seeds of initial weights, batches, torch's global generator and validation split."""
+        return check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
+
     def _new_trainer(
         self, views: Views, seeds: list[int], callbacks: Sequence[Callback] = ()
     ) -> Trainer:
-        for_weights, for_batches, for_torch = seeds
-        generator = torch.Generator().manual_seed(for_weights)
+        generator = Generator().manual_seed(seeds[0])
         encoders = self._new_encoders(views, generator)
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
-        named = self.optimizer
-        optimizer = _OPTIMIZERS[named] if isinstance(named, str) else named
+        name = self.optimizer
+        optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
         return Trainer(
             encoders,
             objective,
             partial(optimizer, lr=self.learning_rate, weight_decay=self.weight_decay),
-            sampler=ShuffledBatches(self.batch_size, self._last_batch),
+            sampler=ShuffledBatches(self.batch_size),
             callbacks=callbacks,
             device=device_named(self.device),
-            seed=for_batches,
-            # Ours draw from generators of their own; what others draw from, they cannot say.
-            torch_seed=None if self.encoders is None else for_torch,
+            seed=seeds[1],
+            torch_seed=seeds[2],
             mixed_precision=self.mixed_precision,
             monitor=_MONITORED[self.monitor],
         )
 
-    def _new_encoders(self, views: Views, generator: torch.Generator) -> Encoders:
-        if self.encoders is None:
-            hidden = by_view(self, "hidden_layer_sizes", views.names)
-            if self._whitens_batches:
-                check_enough_rows(min(self.batch_size, len(views)), self.n_components)
-            n_scores = _width(self.n_components, len(views), len(views.names))
-            return Encoders(
-                {
-                    name: self._encoder(width, _sizes(name, hidden[name]), n_scores, generator)
-                    for name, width in views.widths.items()
-                }
-            )
-        self._refuse_parameters_of_other_networks()
-        given = self.encoders
-        if not isinstance(given, Mapping):
-            if len(given) != len(views.names):
-                raise ValueError(f"Expected {len(views.names)} encoders, got {len(given)}.")
-            given = dict(zip(views.names, given, strict=True))
-        if set(given) != set(views.names):
-            raise ValueError(
-                f"encoders names the views {list(given)}, expected {list(views.names)}."
-            )
-        for name, encoder in given.items():
-            if not isinstance(encoder, nn.Module):
-                raise TypeError(
-                    f"The encoder of view {name!r} must be a torch.nn.Module, got {encoder!r}."
-                )
-        # Copies, so that fitting again starts where this fit started.
-        return Encoders({name: deepcopy(given[name]) for name in views.names})
-
-    def _refuse_parameters_of_other_networks(self) -> None:
-        """With `encoders`, what shapes the networks in their place would change nothing."""
-        defaults = inspect.signature(type(self)).parameters
-        for name in self._network_parameters:
-            value = getattr(self, name)
-            if identity(value) != identity(defaults[name].default):
-                raise ValueError(
-                    f"{name}={value!r} is for networks that {type(self).__name__} makes itself, "
-                    f"but encoders are given. Leave out {name}, or encoders."
-                )
-
-    def _callbacks(self, validated: bool) -> list[Callback]:
-        """Those of the method, of the user, and of parameters; `validated`: there are rows for it.
-
-        A `TotalCorrelation` of the user's is the one that is monitored.
-        """
-        callbacks = [*self._own_callbacks(), *deepcopy(list(self.callbacks))]
-        reg = self.reg if isinstance(self.reg, Mapping) else float(self.reg)
-        measured = any(isinstance(callback, TotalCorrelation) for callback in callbacks)
-        if validated and self.monitor == "correlation" and not measured:
-            callbacks.append(TotalCorrelation(self.n_components, reg))
-        if self.patience is not None:
-            callbacks.append(EarlyStopping(self.patience))
-        if get_config().progress:
-            callbacks.append(ProgressLines())
-        return callbacks
-
     def _fingerprint(self, views: Views, validation: Views | None) -> str:
-        """Of all that decides how a training goes on, but for how long."""
+        """Digest of everything that decides the course of a training, except its length."""
         params = self._decisive_params()
-        if isinstance(self.random_state, Integral):  # others draw anew, and the file has the seeds
+        if isinstance(self.random_state, Integral):  # otherwise the seeds in the file decide
             params["random_state"] = self.random_state
         held_out = None if validation is None else fingerprint_of(validation, "validation")
         return fingerprint_of(views, identity((type(self), params, held_out)))
@@ -372,10 +363,10 @@ class DeepEstimator(MVCCA):
         return {n: v for n, v in self.get_params(deep=False).items() if n not in free}
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
-        """Linear CCA of what the networks make of all rows, and the attributes."""
+        """Fit linear CCA to the networks' outputs for all rows, and set the fitted attributes."""
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
-        with not_kept():  # the networks that make them are not told apart
+        with not_kept():  # no checkpoint here: its fingerprint does not cover the networks
             moments = Moments.of_features(partial(_representations, encoders), views, widths)
         self._check_spread(moments)
         reg = reg_of_names(self.reg, views.names)
@@ -390,7 +381,6 @@ class DeepEstimator(MVCCA):
             name: np.array([figures.get(name, np.nan) for figures in trainer.history])
             for name in columns
         }
-        self._learn_from(encoders)
         return self
 
     def _check_spread(self, moments: Moments) -> None:
@@ -399,8 +389,8 @@ class DeepEstimator(MVCCA):
             covariance = Sigma[columns, columns]
             if not np.isfinite(covariance).all() or not np.diag(covariance).any():
                 raise ValueError(
-                    f"View {name!r} has no variance once it is through its network: all rows get "
-                    f"the same scores. Either they are all the same, or {self._collapses_by}."
+                    f"View {name!r} has no variance after its network: all rows have the same "
+                    f"scores. Either the rows are all the same, or {self._collapse_advice}."
                 )
 
     def _project(self, name: str, block: Any) -> Any:
@@ -412,40 +402,15 @@ class DeepEstimator(MVCCA):
 
 
 def _split(n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of training and of validation rows."""
+    """Positions of the training and of the validation rows."""
     order = np.random.default_rng(seed).permutation(n_rows)
     n_valid = round(fraction * n_rows)
     if not 2 <= n_valid <= n_rows - 2:
         raise ValueError(
-            f"validation_fraction={fraction} of {n_rows} rows leaves too few for training or for "
-            "validation. Give X_val to fit."
+            f"validation_fraction={fraction} of {n_rows} rows leaves too few rows for training or "
+            "for validation. Pass X_val to fit."
         )
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
-
-
-def _width(n_components: int, n_rows: int, n_views: int) -> int:
-    """Of the networks' outputs: no more than rows can tell apart, and than memory can hold.
-
-    The linear CCA at the end warns of components that the rows cannot give.
-    """
-    width = min(n_components, n_rows - 1)
-    needed, available = 8 * (n_views * width) ** 2, memory_bytes()
-    if needed > available:
-        raise MemoryError(
-            f"n_components={n_components} needs about {needed:,} bytes ({needed / 1e9:.1f} GB) for "
-            f"the covariances of the networks' outputs, and this machine has "
-            f"{available / 1e9:.1f} GB. Lower n_components."
-        )
-    return width
-
-
-def _sizes(name: str, sizes: Any) -> tuple[int, ...]:
-    sizes = tuple(sizes)
-    if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
-        raise ValueError(
-            f"hidden_layer_sizes must be numbers of units, got {sizes} for view {name!r}."
-        )
-    return tuple(int(size) for size in sizes)
 
 
 def _representations(encoders: Encoders, views: Views) -> Views:
@@ -454,7 +419,7 @@ def _representations(encoders: Encoders, views: Views) -> Views:
 
 
 def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:
-    """Found by sending two rows through, which changes nothing in evaluation."""
+    """Widths of the networks' outputs, found by encoding two rows in evaluation mode."""
     widths = {}
     for name, block in views[:2].items():
         out = encoded(encoders[name], name, block)

@@ -1,7 +1,4 @@
-"""How torch is set up around a training: device, modes, treatment of tiny numbers, random draws.
-
-Each is restored afterwards.
-"""
+"""Torch's device, evaluation mode, denormal numbers and random state, restored after training."""
 
 from __future__ import annotations
 
@@ -13,15 +10,7 @@ from torch import Tensor, nn
 
 
 def device_named(name: str) -> torch.device:
-    """The device; "auto" is the first GPU there is, else the CPU.
-
-    Raises
-    ------
-    ValueError
-        If it is none that torch knows.
-    RuntimeError
-        If it is not there.
-    """
+    """The device of that name; "auto" is the first GPU if there is one, else the CPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -36,13 +25,13 @@ def device_named(name: str) -> torch.device:
         "mps": torch.backends.mps.is_available(),
     }
     if not present.get(device.type, False):
-        raise RuntimeError(f"device={name!r} is not there. Use device='auto' or 'cpu'.")
+        raise RuntimeError(f"device={name!r} is not available. Use device='auto' or 'cpu'.")
     return device
 
 
 @contextmanager
 def evaluating(*modules: nn.Module) -> Iterator[None]:
-    """Modules in evaluation mode; every layer's own mode is restored afterwards."""
+    """Put modules in evaluation mode and restore the mode of every layer afterwards."""
     modes = [(layer, layer.training) for module in modules for layer in module.modules()]
     try:
         for module in modules:
@@ -55,7 +44,7 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_denormals() -> Iterator[None]:
-    """Numbers below 1e-38 are 0 on the CPU, where weights that fade through them cost ten times."""
+    """Flush numbers below 1e-38 to 0 on the CPU, where they make arithmetic ten times slower."""
     before = float(torch.tensor(1e-40) * 1) == 0
     torch.set_flush_denormal(True)
     try:
@@ -64,22 +53,16 @@ def without_denormals() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
-class Draws:
-    """Torch's global generator on loan: what draws from it inside leaves it as it was outside.
-
-    Parameters
-    ----------
-    seed : int or None
-        Of the draws; with None the global generator is not touched.
-    """
+class IsolatedGenerator:
+    """A random state of its own for torch's global generator; None as seed disables isolation."""
 
     def __init__(self, seed: int | None) -> None:
         self.states: list[Tensor] | None = None
         self._seed = seed
 
     @contextmanager
-    def on_loan(self, device: torch.device) -> Iterator[None]:
-        """Draw here, and go on from here the next time."""
+    def active(self, device: torch.device) -> Iterator[None]:
+        """Continue from the last state in the body, and restore the outer state afterwards."""
         if self._seed is None:
             yield
             return
@@ -89,7 +72,7 @@ class Draws:
                 torch.manual_seed(self._seed)
             else:
                 torch.set_rng_state(self.states[0].cpu())
-                for state, where in zip(self.states[1:], cuda, strict=False):  # it may have moved
+                for state, where in zip(self.states[1:], cuda, strict=False):  # device may differ
                     torch.cuda.set_rng_state(state.cpu(), where)
             try:
                 yield

@@ -1,7 +1,7 @@
-"""Text that is the same for the same parameters, in this process and in others.
+"""Text that identifies parameters across processes, compared by checkpoints and saved states.
 
-`repr` is not: that of a function holds an address, that of a module leaves out plain attributes,
-and that of an array its middle. Checkpoints and saved states compare parameters by this text.
+`repr` does not serve: a function's contains an address, a module's omits plain attributes, and a
+large array's omits values.
 """
 
 from __future__ import annotations
@@ -18,31 +18,30 @@ from torch import Tensor, nn
 __all__ = ["identity"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, NoneType)
-_OF_TORCH = vars(nn.Module()).keys()  # hooks, parameters, layers and the mode of any module
+_MODULE_ATTRIBUTES = vars(nn.Module()).keys()  # hooks, parameters, layers and mode of any module
 
 
 def identity(value: Any) -> str:
-    """A text that tells parameters apart by what they are, not by where they are in memory.
+    """Text that is equal for parameters with equal content.
 
-    Functions are identified by name, code, defaults, the values that they enclose, and the plain
-    module-level values that they name; modules of torch by class, attributes, layers, and shapes
-    of tensors, but not the numbers in their parameters, which checkpoints hold; other objects by
-    class and attributes.
+    Functions are identified by name, code, defaults, enclosed values, and the plain module-level
+    values that they use; torch modules by class, attributes, layers and tensor shapes, but not by
+    their weights, which checkpoints hold; other objects by class and attributes.
     """
     return _text(value, ())
 
 
-def _text(value: Any, around: tuple[int, ...]) -> str:
+def _text(value: Any, outer: tuple[int, ...]) -> str:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, _PLAIN):
         return repr(value)
-    if id(value) in around:
-        return "..."  # an object that holds itself
-    around = (*around, id(value))
+    if id(value) in outer:
+        return "..."  # an object that contains itself
+    outer = (*outer, id(value))
 
     def inner(part: Any) -> str:
-        return _text(part, around)
+        return _text(part, outer)
 
     if isinstance(value, list | tuple):
         parts = ", ".join(map(inner, value)) + ("," if len(value) == 1 else "")
@@ -69,7 +68,7 @@ def _text(value: Any, around: tuple[int, ...]) -> str:
         return f"{_name(type(value))}({inner(_structure(value))})"
     if hasattr(value, "__dict__"):
         return f"{_name(type(value))}({inner(vars(value))})"
-    shown = "" if type(value).__repr__ is object.__repr__ else repr(value)  # that holds an address
+    shown = "" if type(value).__repr__ is object.__repr__ else repr(value)  # contains an address
     return f"{_name(type(value))}({shown})"
 
 
@@ -87,7 +86,7 @@ def _behaviour(function: FunctionType) -> list[Any]:
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """Also of the functions and comprehensions inside."""
+    """Global names used by a function and by the functions defined in it."""
     inside = (part for part in code.co_consts if isinstance(part, CodeType))
     return {*code.co_names}.union(*map(_global_names, inside))
 
@@ -102,7 +101,7 @@ def _content(cell: Any) -> Any:
 def _structure(module: nn.Module) -> dict[str, Any]:
     tensors = {**module._parameters, **module._buffers}
     return {
-        "attributes": {n: v for n, v in vars(module).items() if n not in _OF_TORCH},
+        "attributes": {n: v for n, v in vars(module).items() if n not in _MODULE_ATTRIBUTES},
         "tensors": {
             n: None if t is None else (tuple(t.shape), str(t.dtype), t.requires_grad)
             for n, t in tensors.items()

@@ -1,59 +1,56 @@
-"""Deep CCA that selects features."""
+"""Deep CCA with feature selection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import nn
+from torch import Generator, nn
 
-from mvcca.deep._estimator import DeepEstimator
-from mvcca.deep.callbacks import Callback
+from mvcca.deep._constructor import estimator
+from mvcca.deep._dcca import DCCA
+from mvcca.deep._estimator import Widths
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import StochasticGates
-from mvcca.deep.objectives import GateLoss, TraceNormLoss, WeightedSum
-from mvcca.deep.trainer import Objective
+from mvcca.deep.objectives import GateLoss, WeightedSum
+from mvcca.deep.trainer import Objective, Trainer
 from mvcca.kernel._parameters import by_view
-from mvcca.problem import reg_of_names
 from mvcca.views import Views
 
 
-class L0CCA(DeepEstimator):
-    """Deep CCA of gated features: ℓ0-CCA, which selects the features that are of use [1]_.
+@estimator
+class L0CCA(DCCA):
+    """ℓ0-CCA: deep CCA that selects features with stochastic gates [1]_.
 
         max E_ε Σ_{p<q} Σ_i s_i(T_pq) - Σ_p λ_p mean_j P(z_pj > 0),   z = min(1, max(0, μ + σ ε)),
 
-    with one gate z_pj for every feature of every view in front of the networks, ε ~ N(0, 1) drawn
-    once per batch, and the correlations of f_p(z_p ⊙ x_p). The paper's objective adds up Σ s_i²;
-    this is that of `DCCA`, as in later comparisons, and all else is as there.
+    with one gate z_pj per feature in front of the networks, ε ~ N(0, 1) drawn once per batch, and
+    the correlations of f_p(z_p ⊙ x_p) as in `DCCA`. (The original objective sums s_i²; later
+    comparisons use this one.)
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space, and width of the networks' output.
     gate_penalty : float or mapping of str to float, default=0.1
-        λ, of all views or by view.
+        Weight λ of the penalty, for all views or by view.
     gate_sigma : float, default=0.5
-        σ.
+        Standard deviation σ of the noise.
     gate_reduction : {"mean", "sum"}, default="mean"
-        Whether the expected open gates are averaged over a view's features, as in most code, or
-        added up, as the paper prints it.
+        Whether the expected open gates are averaged over the features of a view, as in most
+        implementations, or summed, as printed in [1]_.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores). `fit` trains copies behind gates.
     monitor : {"correlation", "loss"}, default="loss"
-        As in `DCCA`. The correlation alone would prefer epochs before gates close.
-    hidden_layer_sizes, encoders, reg, batch_size, max_epochs, optimizer, learning_rate, \
-    weight_decay, validation_fraction, patience, callbacks, mixed_precision, device, random_state
-        As in `DCCA`; encoders of your own get gates, too.
+        Quantity compared across epochs on the validation rows: the total correlation under the
+        linear CCA of the training rows, which would prefer epochs before gates close, or the loss.
 
     Attributes
     ----------
     gates_ : dict of str to ndarray, shape (n_features,)
-        The gates of rows to come, min(1, max(0, μ)): features with 0 play no part.
-    encoders_, history_, best_epoch_, weights_, means_, canonical_correlations_, eigenvalues_, \
-    n_components_, view_names_, n_features_in_
-        As in `DCCA`.
+        Gates min(1, max(0, μ)) by view; features with gate 0 are not used.
 
     References
     ----------
@@ -61,86 +58,39 @@ class L0CCA(DeepEstimator):
        ICLR 2022.
     """
 
-    _collapses_by = "all gates have closed: lower gate_penalty"
-    _whitens_batches = True
+    gate_penalty: float | Mapping[str, float] = 0.1
+    gate_sigma: float = 0.5
+    gate_reduction: str = "mean"
+    monitor: str = "loss"
+
+    _collapse_advice = "all gates have closed: lower gate_penalty"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DeepEstimator._parameter_constraints,
+        **DCCA._parameter_constraints,
         "gate_penalty": [Interval(Real, 0, None, closed="left"), Mapping],
         "gate_sigma": [Interval(Real, 0, None, closed="neither")],
         "gate_reduction": [StrOptions({"mean", "sum"})],
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        gate_penalty: float | Mapping[str, float] = 0.1,
-        gate_sigma: float = 0.5,
-        gate_reduction: str = "mean",
-        hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (800, 800),
-        encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None,
-        reg: float | Mapping[str, float] = 1e-4,
-        batch_size: int = 750,
-        max_epochs: int = 100,
-        optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-5,
-        validation_fraction: float | None = None,
-        patience: int | None = None,
-        monitor: str = "loss",
-        callbacks: Sequence[Callback] = (),
-        mixed_precision: bool = False,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_components,
-            hidden_layer_sizes=hidden_layer_sizes,
-            encoders=encoders,
-            reg=reg,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            validation_fraction=validation_fraction,
-            patience=patience,
-            monitor=monitor,
-            callbacks=callbacks,
-            mixed_precision=mixed_precision,
-            device=device,
-            random_state=random_state,
-        )
-        self.gate_penalty = gate_penalty
-        self.gate_sigma = gate_sigma
-        self.gate_reduction = gate_reduction
-
-    def _new_encoders(self, views: Views, generator: torch.Generator) -> Encoders:
-        ungated = super()._new_encoders(views, generator)
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        networks = super()._new_encoders(views, generator)
         gated = {}
         for name, width in views.widths.items():
             seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-            gated[name] = nn.Sequential(
-                StochasticGates(width, self.gate_sigma, seed), ungated[name]
-            )
+            gates = StochasticGates(width, self.gate_sigma, seed)
+            gated[name] = nn.Sequential(gates, networks[name])
         return Encoders(gated)
 
-    def _objective(
-        self, encoders: Encoders, widths: Mapping[str, int], generator: torch.Generator
-    ) -> Objective:
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        correlation = super()._objective(encoders, widths, generator)
         penalties = by_view(self, "gate_penalty", encoders.names)
-        gates = [_gates(encoders, name) for name in encoders.names]
-        return WeightedSum(
-            (1.0, TraceNormLoss(reg_of_names(self.reg, encoders.names))),
-            (1.0, GateLoss(gates, [penalties[n] for n in encoders.names], self.gate_reduction)),
-        )
+        gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
+        penalty = GateLoss(gates, weights, self.gate_reduction)
+        return WeightedSum((1.0, correlation), (1.0, penalty))
 
-    def _learn_from(self, encoders: Encoders) -> None:
+    def _finish(self, trainer: Trainer, views: Views) -> Self:
+        super()._finish(trainer, views)
         self.gates_ = {
-            name: _gates(encoders, name).means.detach().clamp(0, 1).numpy().copy()
-            for name in encoders.names
+            name: encoder[0].means.detach().clamp(0, 1).numpy().copy()
+            for name, encoder in self.encoders_.items()
         }
-
-
-def _gates(encoders: Encoders, name: str) -> StochasticGates:
-    return next(encoders[name].children())
+        return self

@@ -1,7 +1,6 @@
-"""Rows of views as float32 tensors where the networks are, taken by position.
+"""Rows of views as float32 tensors on the device of the networks, taken by position.
 
-Views on a GPU are kept there whole if they fit; those that are read from a file are read a batch
-ahead. What the rows are for is the trainer's business.
+Views are held on a GPU whole if they fit; rows in files are read one batch ahead.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torch import Tensor
 from mvcca.sources import RowSource
 from mvcca.views import Views
 
-_SHARE = 0.4  # of the free memory of a GPU that rows may take
+_SHARE = 0.4  # of the free GPU memory, up to which views are held there
 
 
 class Rows:
@@ -29,9 +28,9 @@ class Rows:
     views : Views
         Dense, sparse or in files.
     device : torch.device
-        Where the tensors shall be.
+        Device of the tensors.
     positions : ndarray, shape (n_rows,), optional
-        Which of the user's rows these are; all of them, in order, by default.
+        Positions of these rows among the user's rows; by default 0, 1, 2, ....
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Rows:
         return len(self.views)
 
     def take(self, rows: np.ndarray) -> dict[str, Tensor]:
-        """The rows of all views at some positions."""
+        """Rows of all views at the given positions."""
         if self._held is not None:
             index = self._moved(rows)
             return {name: X.index_select(0, index) for name, X in self._held.items()}
@@ -59,7 +58,7 @@ class Rows:
     def batches(
         self, positions: Iterable[np.ndarray]
     ) -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
-        """Positions with their rows; where taking these takes time, while others are used."""
+        """Positions with their rows, read one batch ahead where reading takes time."""
         if self._held is not None or not (self.views.is_lazy or self.device.type == "cuda"):
             yield from ((rows, self.take(rows)) for rows in positions)
             return
@@ -74,13 +73,13 @@ class Rows:
 
     def _moved(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)
-        if self.device.type == "cuda":  # copied while the host goes on
+        if self.device.type == "cuda":  # an asynchronous copy
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
 
 
 def as_float32(name: str, block: Any) -> np.ndarray:
-    """Rows as torch takes them: dense, in float32, and writable."""
+    """Rows in the form that torch needs: dense, float32 and writable."""
     if isinstance(block, RowSource):
         block = block.read(0, len(block))
     if issparse(block):

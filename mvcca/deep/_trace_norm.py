@@ -1,7 +1,7 @@
-"""The objective of deep CCA: the sum of the canonical correlations of a batch, and its gradient.
+"""Sum of the canonical correlations of a batch, the objective of deep CCA, and its gradient.
 
-The gradient is written out, which is faster than to differentiate through factorisations and stays
-finite where singular values meet. A twin that leaves it to autograd is what tests compare with.
+The explicit gradient is faster than differentiating through factorizations, and remains finite if
+singular values coincide. Tests compare it with `trace_norm_by_autograd`.
 """
 
 from __future__ import annotations
@@ -12,48 +12,46 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_JITTER = 1e-12  # of the mean variance, at first, where a covariance is singular
+_JITTER = 1e-12  # first ridge for a singular covariance, in units of the mean variance
 _NEWTON_STEPS = 30
 
 
 def trace_norm(F: Tensor, G: Tensor, reg: float | tuple[float, float] = 1e-4) -> Tensor:
     """Sum of the canonical correlations of two batches of scores.
 
-    With F̄ and Ḡ centred by the means of the batch and Σ_fg = F̄ᵀḠ / (n-1) [1]_,
+    With F̄ and Ḡ centered by the means of the batch and Σ_fg = F̄ᵀḠ / (n-1) [1]_,
 
         Σ_i s_i(T),   T = L_f⁻¹ Σ_fg L_g⁻ᵀ,   L_f L_fᵀ = Σ_ff + r_f v_f I,   v_f = tr(Σ_ff) / k_f,
 
-    and likewise for G: the ridge is in units of the mean variance of a view's scores, so that
+    and likewise for G. The ridge is in units of the mean variance of a view's scores, so that
     rescaling the scores changes nothing. With the polar factor Q = UVᵀ of T = U diag(s) Vᵀ the
     gradient is
 
         (2 F̄ Δ_ff + Ḡ Δ_fgᵀ) / (n-1),   Δ_fg = L_f⁻ᵀ Q L_g⁻¹,
         Δ_ff = M + r_f tr(M) / k_f I,   M = -½ L_f⁻ᵀ T Qᵀ L_f⁻¹,
 
-    and likewise for G. All of it is computed in float64, whatever the scores are in: covariances in
-    float32 would have lost the digits already.
+    and likewise for G. All computations are in float64, because float32 covariances would already
+    have lost the digits needed.
 
     Parameters
     ----------
     F : Tensor, shape (n_rows, k_f)
         Scores of the first view.
     G : Tensor, shape (n_rows, k_g)
-        Scores of the second view, row by row of the same objects.
+        Scores of the second view for the same rows.
     reg : float or pair of float, default=1e-4
         Ridges r_f and r_g, in units of the mean variance of each view's scores, as in `mvcca.CCA`.
-        Published ridges are absolute; for scores of variance 1, as batch norm makes them, the two
-        are the same.
+        Published ridges are absolute; the two agree for scores of variance 1, as after batch norm.
 
     Returns
     -------
     Tensor, scalar
-        At most min(k_f, k_g). To be maximised: a loss is its negative. It can be differentiated
-        once.
+        At most min(k_f, k_g), to be maximized. It can be differentiated once.
 
     Raises
     ------
     ValueError
-        If there are not more rows than scores, so that all correlations are 1 whatever they say.
+        If there are no more rows than scores, so that all correlations are 1.
 
     References
     ----------
@@ -66,26 +64,26 @@ def trace_norm(F: Tensor, G: Tensor, reg: float | tuple[float, float] = 1e-4) ->
 
 
 def trace_norm_by_autograd(F: Tensor, G: Tensor, reg: float = 1e-4) -> Tensor:
-    """The same, differentiated by autograd: the twin that `trace_norm` is tested against."""
+    """Reference implementation of `trace_norm`, differentiated by autograd, for tests."""
     F, G = _centred(F), _centred(G)
     L_f, L_g = (torch.linalg.cholesky(_with_ridge(_product(H, H), reg)) for H in (F, G))
     return torch.linalg.svdvals(_whitened(L_f, _product(F, G), L_g)).sum()
 
 
 def check_rows(F: Tensor, G: Tensor) -> None:
-    """A batch with no more rows than scores correlates perfectly, and teaches nothing."""
+    """Check that F and G have equally many rows, and more rows than scores."""
     if len(F) != len(G):
         raise ValueError(f"Expected as many rows in both views, got {len(F)} and {len(G)}.")
     check_enough_rows(len(F), max(F.shape[1], G.shape[1]))
 
 
 def check_enough_rows(n_rows: int, n_scores: int) -> None:
-    """More rows than scores."""
+    """Raise if a batch has no more rows than scores, since its correlations are then all 1."""
     if n_rows <= n_scores:
         raise ValueError(
-            f"A batch of {n_rows} rows says nothing about the correlations of {n_scores} scores: "
-            "those of a batch are all 1. Give larger batches (8 rows per score or more), or ask "
-            "for fewer components."
+            f"A batch of {n_rows} rows is too small for {n_scores} scores: with no more rows than "
+            "scores, the correlations of a batch are all 1. Raise batch_size to 8 rows per score "
+            "or more, or lower n_components."
         )
 
 
@@ -114,7 +112,7 @@ class _TraceNorm(torch.autograd.Function):
 
 
 def _centred(F: Tensor) -> Tensor:
-    """In float64; Apple's GPUs have none, and hand over to the CPU."""
+    """Center in float64, on the CPU for Apple's GPUs, which have no float64."""
     F = (F.cpu() if F.device.type == "mps" else F).double()
     return F - F.mean(dim=0)
 
@@ -124,12 +122,12 @@ def _product(F: Tensor, G: Tensor) -> Tensor:
 
 
 def _with_ridge(S: Tensor, reg: float) -> Tensor:
-    """S + reg tr(S) / k I. The map is its own adjoint: the gradient goes back through it, too."""
+    """S + reg tr(S) / k I. The map is self-adjoint, so that it also propagates gradients."""
     return S + reg * S.diagonal().mean() * torch.eye(len(S), dtype=S.dtype, device=S.device)
 
 
 def _factor(F: Tensor, reg: float) -> Tensor:
-    """L with L Lᵀ = Σ + reg v I; the identity for scores that do not vary at all."""
+    """L with L Lᵀ = Σ + reg v I; the identity for constant scores."""
     S = _with_ridge(_product(F, F), reg)
     return _cholesky(torch.where(S.any(), S, torch.eye(len(S), dtype=S.dtype, device=S.device)))
 
@@ -147,11 +145,10 @@ def _unwhitened(L_f: Tensor, D: Tensor, L_g: Tensor) -> Tensor:
 
 
 def _cholesky(S: Tensor) -> Tensor:
-    """The lower factor; of a singular matrix, with as little on its diagonal as that takes.
+    """Lower Cholesky factor, with the smallest sufficient jitter for a singular matrix.
 
-    Scores on a GPU are not asked whether they were singular, for the host would wait for the
-    answer: the factor with the largest jitter replaces one that failed, and what fails even so is
-    not a number and is found out with the loss.
+    On a GPU, where a test would make the host wait, the factor with the largest jitter replaces a
+    failed one. If that fails too, the factor is NaN, and so is the loss.
     """
     L, failed = torch.linalg.cholesky_ex(S)
     if S.is_cuda:
@@ -169,8 +166,8 @@ def _cholesky(S: Tensor) -> Tensor:
 def _polar(T: Tensor) -> tuple[Tensor, Tensor]:
     """The polar factor UVᵀ of T, and the sum of its singular values.
 
-    LAPACK decomposes small matrices fast; on a GPU that is slow and makes the host wait, and a
-    dozen products of small matrices are neither.
+    On a CPU, LAPACK decomposes small matrices fast. On a GPU a decomposition is slow and makes the
+    host wait, whereas products of small matrices do not.
     """
     if T.is_cuda:
         Q = polar_by_products(T)
@@ -182,11 +179,11 @@ def _polar(T: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def polar_by_products(T: Tensor) -> Tensor:
-    """The polar factor of a matrix with singular values of at most 1, by Newton and Schulz.
+    """Polar factor of a matrix with singular values of at most 1, by the Newton-Schulz iteration.
 
-    Q ← Q (15 I - 10 QᵀQ + 3 (QᵀQ)²) / 8 takes singular values to 1, those near 0 by 15/8 a
-    step. What has not arrived in the end are values between 0 and 1 where T has next to none,
-    which is a subgradient of the trace norm as good as any.
+    Q ← Q (15 I - 10 QᵀQ + 3 (QᵀQ)²) / 8 moves singular values to 1, growing small ones by 15/8 per
+    step. Values still below 1 at the end belong to directions where T is almost 0, and give a valid
+    subgradient of the trace norm.
     """
     Q = T
     eye = torch.eye(T.shape[1], dtype=T.dtype, device=T.device)

@@ -1,7 +1,4 @@
-"""Where a training ended, kept so that another trainer can go on from there.
-
-The state itself is the trainer's `state_dict`; here is what tells whether it still fits.
-"""
+"""State of a finished training, from which another trainer resumes if it still fits."""
 
 from __future__ import annotations
 
@@ -16,21 +13,21 @@ from mvcca.deep._identity import identity
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
 
-_OF_GROUPS = {"learning_rate": "lr", "weight_decay": "weight_decay"}  # as optimisers name them
+_GROUP_KEYS = {"learning_rate": "lr", "weight_decay": "weight_decay"}  # parameter: torch's name
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """What `partial_fit` goes on from.
+    """State from which `partial_fit` resumes.
 
     Attributes
     ----------
     parameters : dict of str to str
-        The estimator's parameters at that time, as `identity` tells them apart.
+        The estimator's parameters at the end of training, as `identity` texts.
     optimizer : str
-        Its class.
+        Name of the optimizer's class.
     tree : dict
-        The trainer's state, on the CPU.
+        The trainer's `state_dict`, on the CPU.
     """
 
     parameters: dict[str, str]
@@ -39,21 +36,21 @@ class TrainingState:
 
     @classmethod
     def of(cls, trainer: Trainer, parameters: Mapping[str, Any]) -> Self:
-        """Of a trainer that has ended."""
+        """The state of a trainer after training."""
         return cls(
             {name: identity(value) for name, value in parameters.items()},
             type(trainer.optimizer).__name__,
-            # What comes has no validation rows, so that there is no best epoch to go back to.
+            # partial_fit has no validation rows, and so no best epoch to return to.
             {**trainer.state_dict(), "best": None},
         )
 
     def resume(self, trainer: Trainer, parameters: Mapping[str, Any]) -> None:
-        """Let a new trainer go on from here; what parameters say by now takes effect.
+        """Load the state into a new trainer, except learning rate and weight decay if changed.
 
         Raises
         ------
         ValueError
-            If they ask for other networks, or another optimiser.
+            If the parameters ask for other networks or another optimizer.
         """
         texts = {name: identity(value) for name, value in parameters.items()}
         changed = [name for name, text in texts.items() if text != self.parameters.get(name)]
@@ -63,14 +60,14 @@ class TrainingState:
             or type(trainer.optimizer).__name__ != self.optimizer
         ):
             raise ValueError(
-                "partial_fit goes on with networks and optimiser as training left them, which do "
-                f"not fit the parameters any more: {', '.join(changed) or 'encoders'} changed in "
-                "between. Set back what it was, or start over with fit."
+                "partial_fit continues with the trained networks and their optimizer, which no "
+                f"longer match the parameters: {', '.join(changed) or 'encoders'} changed. Restore "
+                "the earlier values, or start over with fit."
             )
         groups = [dict(group) for group in trainer.optimizer.param_groups]
         trainer.load_state_dict(self.tree)
         for group, new in zip(trainer.optimizer.param_groups, groups, strict=True):
-            group |= {key: new[key] for name, key in _OF_GROUPS.items() if name in changed}
+            group |= {key: new[key] for name, key in _GROUP_KEYS.items() if name in changed}
 
 
 def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

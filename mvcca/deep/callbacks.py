@@ -1,7 +1,7 @@
-"""What a training does besides steps: stopping, going back to the best weights, measuring.
+"""Callbacks of the trainer: early stopping, refinement, measurement and progress.
 
-A callback has skorch's method names, each called with the trainer. What it must remember over an
-interruption goes through `state_dict`.
+The methods have skorch's names, and each is called with the trainer. A callback with state that
+checkpoints must hold returns it from `state_dict`.
 """
 
 from __future__ import annotations
@@ -23,54 +23,54 @@ if TYPE_CHECKING:
 
 __all__ = ["Callback", "EarlyStopping", "ProgressLines", "Refinement", "TotalCorrelation"]
 
-_ROWS = 10_000  # of the training rows, that a figure of every epoch may look at
+_ROWS = 10_000  # training rows used at most by a figure computed every epoch
 
 
 class Callback:
-    """Does nothing, at every occasion; override what you need.
+    """Base class whose methods do nothing; override those you need.
 
     Attributes
     ----------
     needs_validation : bool
-        Whether training without validation rows is refused.
+        Whether training without validation rows raises an error.
     """
 
     needs_validation: ClassVar[bool] = False
 
     def on_train_begin(self, trainer: Trainer) -> None:
-        """Before the first epoch, also of a training that is taken up again."""
+        """Before the first epoch of a training, or of a resumed one."""
 
     def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Before the batches of an epoch; ``trainer.epoch`` is its number, from 1."""
+        """Before the first batch of an epoch; ``trainer.epoch`` is its number, from 1."""
 
     def on_batch_end(self, trainer: Trainer) -> None:
-        """After the step of a batch."""
+        """After the optimization step of a batch."""
 
     def measure(self, trainer: Trainer) -> dict[str, float]:
-        """Figures of the epoch for the history, each a column; the same columns every time."""
+        """Values to add to the history of this epoch, by column; the same columns every epoch."""
         return {}
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        """After validation; ``trainer.history[-1]`` holds the epoch's figures."""
+        """After validation; ``trainer.history[-1]`` holds the values of the epoch."""
 
     def on_train_end(self, trainer: Trainer) -> None:
         """After the last epoch."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What to remember: numbers, strings and tensors."""
+        """State to store in checkpoints: numbers, strings and tensors."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what was remembered."""
+        """Restore a state returned by `state_dict`."""
 
 
 class EarlyStopping(Callback):
-    """Stop once the monitored figure of the validation rows has not improved for some epochs.
+    """Stop training when the monitored quantity has stopped improving.
 
     Parameters
     ----------
     patience : int
-        Epochs without a new best.
+        Number of epochs without improvement.
     """
 
     needs_validation = True
@@ -79,26 +79,26 @@ class EarlyStopping(Callback):
         self.patience = patience
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        """Stop, if it is time."""
+        """Stop if the patience is exhausted."""
         if trainer.epoch - trainer.best_epoch >= self.patience:
             trainer.stop()
 
 
 class Refinement(Callback):
-    """Go back to the best weights with a smaller learning rate, a few times, and then stop [1]_.
+    """Return to the best weights with a smaller learning rate, several times, then stop [1]_.
 
-    The optimiser's state goes back as well.
+    The state of the optimizer is restored, too.
 
     Parameters
     ----------
     patience : int, default=50
-        Epochs without a new best before the first time.
+        Number of epochs without improvement before the first refinement.
     later_patience : int, default=10
-        And after it.
+        Number of epochs without improvement before each later one, and before stopping.
     times : int, default=3
-        How often.
+        Number of refinements.
     factor : float, default=0.1
-        By which the learning rate is multiplied.
+        Factor of the learning rate at each refinement.
 
     References
     ----------
@@ -116,7 +116,7 @@ class Refinement(Callback):
         self._done, self._since = 0, 0
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        """Go back, or stop, if it is time."""
+        """Refine or stop if the patience is exhausted."""
         waited = trainer.epoch - max(trainer.best_epoch, self._since)
         if waited < (self.later_patience if self._done else self.patience):
             return
@@ -129,27 +129,27 @@ class Refinement(Callback):
         self._done, self._since = self._done + 1, trainer.epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """How often it went back, and when last."""
+        """Number of refinements, and the epoch of the last one."""
         return {"done": self._done, "since": self._since}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Restore the number of refinements and the epoch of the last one."""
         self._done, self._since = state["done"], state["since"]
 
 
 class TotalCorrelation(Callback):
-    """Total correlation of the validation rows after every epoch, in the history.
+    """Record the total correlation of the validation rows after every epoch.
 
     Linear CCA is fitted to the scores of the training rows (10,000 evenly spaced ones, if there are
-    more) and applied to the validation rows, so that the figure is the one that the model would
-    have if training ended here. Deep estimators with ``monitor="correlation"`` add this callback
-    themselves.
+    more) and applied to the validation rows: the result is the one the model would have if training
+    ended here. Deep estimators with ``monitor="correlation"`` add this callback themselves.
 
     Parameters
     ----------
     n_components : int
+        Number of components of the linear CCA.
     reg : float or mapping of str to float, default=1e-4
-        Ridge of that CCA.
+        Ridge of the linear CCA.
     """
 
     needs_validation = True
@@ -158,10 +158,7 @@ class TotalCorrelation(Callback):
         self.n_components, self.reg = n_components, reg
 
     def measure(self, trainer: Trainer) -> dict[str, float]:
-        """Mean over pairs of views, as ``valid_total_correlation``.
-
-        NaN if all rows get the same scores, or scores that are not finite.
-        """
+        """Mean over pairs of views as ``valid_total_correlation``; NaN for collapsed networks."""
         assert trainer.validation is not None
         n_rows = len(trainer.rows)
         sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
@@ -170,7 +167,7 @@ class TotalCorrelation(Callback):
             return {"valid_total_correlation": np.nan}
         model = MVCCA(self.n_components, reg=self.reg)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the CCA at the end of the fit gives them, once
+            warnings.simplefilter("ignore")  # the final CCA gives the same warnings, once
             model.fit(train)
         scores = model.transform(_in_double(trainer.scores(trainer.validation.views)))
         pairs = combinations((scores[name] for name in scores.names), 2)
@@ -182,10 +179,10 @@ def _in_double(scores: Views) -> Views:
 
 
 class ProgressLines(Callback):
-    """A line per epoch on standard error."""
+    """Write a line per epoch to standard error."""
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        """Write it."""
+        """Write the values of the epoch."""
         figures = "  ".join(
             f"{name} {value:.4g}" for name, value in trainer.history[-1].items() if name != "epoch"
         )

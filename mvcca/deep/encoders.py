@@ -1,6 +1,6 @@
-"""Networks from the features of one view to scores, and back.
+"""Encoders, the networks that map the features of a view to scores.
 
-Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) may stand in their place.
+Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) is an encoder.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ def mlp(
     last: Callable[[int, int], nn.Module] | None = None,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
-    """The fully connected network of deep CCA's comparisons [1]_.
+    """Multilayer perceptron, as in published comparisons of deep CCA [1]_.
 
-    [linear → batch norm → ReLU] for every hidden layer, then linear → batch norm. Without hidden
-    layers it is linear.
+    Each hidden layer is linear → batch norm → ReLU; the output is linear → batch norm.
 
     Parameters
     ----------
     n_features, n_components : int
         Width of the input and of the output.
     hidden_layer_sizes : tuple of int
-        Widths in between.
+        Widths of the hidden layers; without any, the network is linear.
     batch_norm : bool, default=True
-        Normalise hidden layers over the batch.
+        Normalize hidden layers over the batch.
     affine : bool, default=False
         Let batch norm learn a scale and an offset.
     normalize_output : bool, default=True
-        Normalise the output over the batch, so that scores have variance 1.
+        Normalize the output over the batch, so that scores have variance 1.
     activation : callable, default=nn.ReLU
-        Makes the activation after each hidden layer.
+        Factory of the activation after each hidden layer.
     last : callable, optional
-        Makes the last linear layer of its widths; a plain one, if None.
+        Factory of the last linear layer, called with its two widths.
     generator : torch.Generator, optional
-        Of the initial weights; torch's own, if None.
+        Generator of the initial weights; by default torch's global one.
 
     Returns
     -------
@@ -75,12 +74,13 @@ def mlp(
 
 
 class Encoders(nn.Module):
-    """One network per view, by name: views in, scores out.
+    """One network per view, by name.
+
+    Unlike the containers of torch, it allows any string as a name.
 
     Parameters
     ----------
     encoders : mapping of str to Module
-        Names of views may be any strings, which torch's own containers do not allow.
     """
 
     def __init__(self, encoders: Mapping[str, nn.Module]) -> None:
@@ -92,5 +92,5 @@ class Encoders(nn.Module):
         return self.modules_of_views[self.names.index(name)]
 
     def forward(self, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Scores of the views that are there."""
+        """Scores of the given views."""
         return {name: self[name](X) for name, X in views.items()}

@@ -1,8 +1,7 @@
-"""Objectives of deep multi-view learning, as plain functions of scores.
+"""Terms of deep multi-view objectives, as differentiable functions of tensors.
 
-They take tensors and give tensors, so that they fit into any training loop. What remembers
-something from one batch to the next is in `mvcca.deep.layers`; what joins functions to the loss of
-a method, in `mvcca.deep.objectives`.
+They are usable in any training loop. `mvcca.deep.layers` has those with state, and
+`mvcca.deep.objectives` combines them to losses.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = [
 
 
 def covariance(F: Tensor, G: Tensor | None = None) -> Tensor:
-    """Covariance F̄ᵀḠ / (n-1) of two batches of scores, or of one with itself.
+    """Covariance F̄ᵀḠ / (n-1) of two batches of scores; G defaults to F.
 
     Parameters
     ----------
@@ -45,15 +44,15 @@ def covariance(F: Tensor, G: Tensor | None = None) -> Tensor:
 
 
 def soft_hgr(F: Tensor, G: Tensor) -> Tensor:
-    """Soft-HGR: E f̄ᵀḡ - ½ tr(cov(f) cov(g)) of a batch [1]_, to be maximised.
+    """Soft-HGR objective E f̄ᵀḡ - ½ tr(cov(f) cov(g)) of a batch [1]_, to be maximized.
 
-    There is nothing to invert, so that batches may be small. Its largest value over all functions
-    of given views is half the sum of the squares of their maximal correlations.
+    No matrix is inverted, so that batches may be small. The maximum over all functions of two views
+    is half the sum of their squared maximal correlations.
 
     Parameters
     ----------
     F, G : Tensor, shape (n_rows, k)
-        Scores of two views, row by row of the same objects.
+        Paired scores of two views.
 
     Returns
     -------
@@ -68,16 +67,16 @@ def soft_hgr(F: Tensor, G: Tensor) -> Tensor:
 
 
 def squared_distance(F: Tensor, G: Tensor) -> Tensor:
-    """Half the mean squared distance of the scores of an object: ½ mean_i ‖f_i - g_i‖²."""
+    """Half the mean squared distance of paired scores, ½ mean_i ‖f_i - g_i‖²."""
     return (F - G).square().sum(dim=1).mean() / 2
 
 
 def off_diagonal(C: Tensor, reduction: str = "sum") -> Tensor:
-    """Sum (or mean) of the absolute values off the diagonal of a covariance, Σ_{i≠j} abs(C_ij).
+    """Sum (or mean) of the absolute off-diagonal entries of a covariance, Σ_{i≠j} abs(C_ij).
 
     With the covariance of `mvcca.deep.layers.RunningCovariance` this is the stochastic
-    decorrelation loss [1]_. Codes differ in its normaliser; with the sum, published weights of 1 to
-    20 make sense.
+    decorrelation loss [1]_. Implementations normalize it differently; published weights of 1 to 20
+    suit the sum.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def expected_open_gates(means: Tensor, sigma: float, reduction: str = "mean") ->
     sigma : float
         σ.
     reduction : {"mean", "sum"}, default="mean"
-        The paper prints the sum. Its weights in later work only make sense with the mean.
+        [1]_ prints the sum; weights in later work suit the mean.
 
     Returns
     -------
@@ -126,17 +125,17 @@ def expected_open_gates(means: Tensor, sigma: float, reduction: str = "mean") ->
 
 
 def reconstruction_error(X: Tensor, reconstructed: Tensor) -> Tensor:
-    """Squared error of rows, averaged over rows: mean_i ‖x_i - x̂_i‖²."""
+    """Mean squared reconstruction error of rows, mean_i ‖x_i - x̂_i‖²."""
     return (X - reconstructed).square().sum(dim=1).mean()
 
 
 def coordinate_correlation(F: Tensor, G: Tensor) -> Tensor:
-    """Sum of the correlations of every score with its counterpart, Σ_j corr(f_j, g_j) [1]_.
+    """Sum of the correlations of corresponding scores, Σ_j corr(f_j, g_j) [1]_.
 
     Parameters
     ----------
     F, G : Tensor, shape (n_rows, k)
-        Scores of two views, row by row of the same objects.
+        Paired scores of two views.
 
     Returns
     -------

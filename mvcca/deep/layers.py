@@ -1,6 +1,6 @@
-"""Layers that deep CCA methods are made of, as plain modules that know nothing of training loops.
+"""Layers of deep CCA methods, as plain modules for any training loop.
 
-None of them draws from torch's global random generator.
+They do not use torch's global random generator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCALINGS = ("parameters", "outputs", "global", "generated")
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator | None = None) -> nn.Linear:
-    """A linear layer with torch's default initial weights, drawn from a generator of one's own."""
+    """Create a linear layer with torch's default initial weights from the given generator."""
     layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
     bound = 1 / math.sqrt(n_in)
     with torch.no_grad():
@@ -28,20 +28,20 @@ def linear(n_in: int, n_out: int, generator: torch.Generator | None = None) -> n
 
 
 class StochasticGates(nn.Module):
-    """Gates on features that learn which to let through [1]_.
+    """Trainable stochastic gates that select features [1]_.
 
-    In training z_i = min(1, max(0, μ_i + ε_i)) with ε ~ N(0, σ²), drawn once per batch; in
-    evaluation z_i = min(1, max(0, μ_i)). Noise t is a function of the seed and of t alone, so that
-    it can be drawn again after a restart.
+    Features are multiplied by z_i = min(1, max(0, μ_i + ε_i)) in training, with ε_i ~ N(0, σ²)
+    drawn once per batch, and by z_i = min(1, max(0, μ_i)) in evaluation. The noise of batch t
+    depends on the seed and t only, so that a resumed training draws the same.
 
     Parameters
     ----------
     n_features : int
-        Gates.
+        Number of gates.
     sigma : float, default=0.5
-        σ.
+        Standard deviation σ of the noise.
     seed : int, default=0
-        Of the noise, and of the initial μ ~ N(0.5, 0.01²).
+        Seed of the noise and of the initial μ ~ N(0.5, 0.01²).
 
     References
     ----------
@@ -49,7 +49,7 @@ class StochasticGates(nn.Module):
        ICLR 2022.
     """
 
-    no_weight_decay = ("means",)  # it would close gates that are of use
+    no_weight_decay = ("means",)  # decay would close useful gates
 
     def __init__(self, n_features: int, sigma: float = 0.5, seed: int = 0) -> None:
         super().__init__()
@@ -57,11 +57,11 @@ class StochasticGates(nn.Module):
         self.means = nn.Parameter(0.5 + 0.01 * self._noise(n_features))
 
     def forward(self, X: Tensor) -> Tensor:
-        """Let rows of shape (n_rows, n_features) through."""
+        """Multiply rows of shape (n_rows, n_features) by the gates."""
         return X * self.gates()
 
     def gates(self) -> Tensor:
-        """The gates of this batch, shape (n_features,)."""
+        """Gates of this batch, shape (n_features,)."""
         if not self.training:
             return self.means.clamp(0, 1)
         noise = self.sigma * self._noise(len(self.means))
@@ -73,26 +73,26 @@ class StochasticGates(nn.Module):
         return torch.randn(n_features, generator=generator)
 
     def get_extra_state(self) -> dict[str, int]:
-        """How much noise was drawn; part of `state_dict`."""
+        """Position in the noise sequence; part of `state_dict`."""
         return {"seed": self.seed, "n_drawn": self.n_drawn}
 
     def set_extra_state(self, state: dict[str, int]) -> None:
-        """Go on drawing where a state was taken."""
+        """Restore the position in the noise sequence."""
         self.seed, self.n_drawn = state["seed"], state["n_drawn"]
 
 
 class RunningCovariance(nn.Module):
-    """Covariance of scores over the batches of training, older ones counting less.
+    """Exponentially weighted average of the covariances of training batches.
 
-    Ĉ_t = α Ĉ_{t-1} + C_t and c_t = α c_{t-1} + 1 give C̃ = Ĉ_t / c_t. The gradient flows through the
-    batch at hand, C_t, alone. In evaluation it is the covariance of the batch.
+    Ĉ_t = α Ĉ_{t-1} + C_t and c_t = α c_{t-1} + 1 give C̃ = Ĉ_t / c_t. Gradients flow through the
+    current batch C_t only. In evaluation mode C̃ is the covariance of the batch.
 
     Parameters
     ----------
     n_components : int
         Width of the scores.
     decay : float, default=0.9
-        α.
+        Decay α.
     """
 
     total: Tensor
@@ -105,7 +105,7 @@ class RunningCovariance(nn.Module):
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, F: Tensor) -> Tensor:
-        """C̃ with the batch F, shape (n_rows, n_components), added to it."""
+        """Add the batch F of shape (n_rows, n_components) and return C̃."""
         if not self.training:
             return covariance(F)
         total = self.decay * self.total + covariance(F)
@@ -115,37 +115,38 @@ class RunningCovariance(nn.Module):
 
 
 class DynamicallyScaledLinear(nn.Module):
-    """A linear layer whose parameters are scaled for every row, by a network of its input [1]_.
+    """Linear layer whose parameters are rescaled for each row by a network of its input [1]_.
 
-    With the layer's parameters W, b and a scaling network that makes S_W(z), S_b(z) of a row z,
+    With parameters W, b of the layer, and the outputs S_W(z), S_b(z) of the scaling network,
 
         y = (S_W(z) ⊙ W) z + S_b(z) ⊙ b.
 
-    The network ends in S = V u + c of its last hidden activation u, of width H, so that
+    The scaling network ends in S = V u + c, where u is its last hidden activation of width H, so
+    that
 
-        y_k = Σ_h u_h Σ_d z_d W_kd V_kdh + Σ_d W_kd c_kd z_d + (V_b u + c_b)_k b_k,
+        y_k = Σ_h u_h Σ_d z_d W_kd V_kdh + Σ_d W_kd c_kd z_d + (V_b u + c_b)_k b_k
 
-    one product with a matrix of d x kH: scales of shape n x d x k, which take 120 MB per batch of
-    750 where this takes 19, are never made.
+    is a product with one matrix of shape (d, kH). The scales themselves, of shape (n, d, k), are
+    never formed: for a batch of 750 rows they would take 120 MB instead of 19 MB.
 
-    Until `scaled` is set this is a plain linear layer, and what the scaling network holds takes no
-    part; it is part of `state_dict`.
+    Until `scaled` is set, this is a plain linear layer. The state is part of `state_dict`.
 
     Parameters
     ----------
     n_in, n_out : int
-        d and k.
+        Widths d and k of input and output.
     hidden_layer_sizes : tuple of int, default=(128,)
-        Of the scaling network: linear, batch norm, ReLU each; at least one.
+        Widths of the hidden layers of the scaling network, at least one: linear → batch norm →
+        ReLU.
     scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
-        What is scaled. The others are ablations of [1]_: "outputs" scales the n_out outputs,
-        y = S(z) ⊙ (Wz + b); "global" scales parameters by factors that are the same for all rows;
-        "generated" puts the network's output in the place of the parameters.
+        What is scaled. "parameters" is the method, the others are ablations of [1]_: "outputs"
+        scales the outputs, y = S(z) ⊙ (Wz + b); "global" scales the parameters by the same factors
+        for all rows; "generated" uses the output of the network as the parameters.
     start : {"default", "one"}, default="default"
-        First scales. "default" are torch's own of the last layer, small and random as in [1]_, and
-        batch norm after the layer makes up for it; "one" keeps what the layer did so far.
+        Initial scales: "default" are small and random, from torch's initial weights as in [1]_, and
+        need batch norm after the layer; "one" are close to 1.
     generator : torch.Generator, optional
-        Of the initial weights; torch's own, if None.
+        Generator of the initial weights; by default torch's global one.
 
     References
     ----------
@@ -185,7 +186,7 @@ class DynamicallyScaledLinear(nn.Module):
                 self.last.bias.fill_(1)
 
     def forward(self, z: Tensor) -> Tensor:
-        """Of rows of shape (n_rows, n_in), rows of shape (n_rows, n_out)."""
+        """Map rows of shape (n_rows, n_in) to rows of shape (n_rows, n_out)."""
         if not self.scaled:
             return self.linear(z)
         W, b = self.linear.weight, self.linear.bias
@@ -201,14 +202,14 @@ class DynamicallyScaledLinear(nn.Module):
         offset = nn.functional.linear(u, self.last.weight[n_weights:], self.last.bias[n_weights:])
         if self.scaling == "parameters":
             V, c, offset = W[..., None] * V, W * c, offset * b
-        # V is (k, d, H): one product of n x d with d x kH, and then a sum over H for every row.
+        # V has shape (k, d, H): a product of (n, d) and (d, kH), then a sum over H for each row.
         spread = (z @ V.transpose(0, 1).reshape(len(W.T), -1)).view(len(z), *V.shape[::2])
         return torch.bmm(spread, u[:, :, None])[:, :, 0] + z @ c.T + offset
 
     def get_extra_state(self) -> dict[str, bool]:
-        """Whether rows are scaled yet; part of `state_dict`."""
+        """Whether scaling has started; part of `state_dict`."""
         return {"scaled": self.scaled}
 
     def set_extra_state(self, state: dict[str, bool]) -> None:
-        """Scale, or not, as when a state was taken."""
+        """Restore whether scaling has started."""
         self.scaled = state["scaled"]

@@ -1,13 +1,13 @@
-"""The losses that networks are trained with: of the scores of all views of a batch, one number.
+"""Objectives, the losses of deep multi-view methods.
 
-An objective is any callable ``(scores, batch) -> loss``: scores are tensors by view, in order, and
-the `Batch` holds what they were made of. Those with parameters or a memory are modules. They know
-nothing of the trainer.
+An objective is any callable ``(scores, batch) -> loss``, where scores are tensors by view and the
+`Batch` holds the rows that they were computed from. Objectives with parameters or state are
+modules. They are usable with any training loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,22 +31,22 @@ __all__ = [
     "WeightedSum",
 ]
 
-_ENOUGH, _FEW = 8, 5  # rows per score
+_ENOUGH, _FEW = 8, 5  # rows per score: enough, and so few that training may be useless
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What an objective may look at besides scores.
+    """The rows of a batch, passed to an objective along with their scores.
 
     Attributes
     ----------
     views : dict of str to Tensor, shape (n_rows, n_features)
-        The rows themselves.
+        The rows of each view.
     rows : ndarray, shape (n_rows,)
-        Their positions among the rows given to `fit`, of which `validation_fraction` sets some
-        aside. In a validation batch from `X_val`, positions among the rows of `X_val`.
+        Positions of the rows in the data given to `fit`, also if `validation_fraction` holds some
+        out; in a validation batch from `X_val`, positions in `X_val`.
     epoch : int
-        From 1.
+        Number of the epoch, from 1.
     """
 
     views: dict[str, Tensor]
@@ -55,18 +55,17 @@ class Batch:
 
 
 class TraceNormLoss(nn.Module):
-    """Minus the sum of canonical correlations, over all pairs of views: the loss of deep CCA.
+    """Negative sum of canonical correlations over all pairs of views, the loss of deep CCA.
 
     Parameters
     ----------
     reg : float or mapping of str to float, default=1e-4
-        Ridge on every view's covariance in units of its mean variance, or by view.
+        Ridge of each view's covariance, in units of its mean variance.
 
     Raises
     ------
     ValueError
-        If a batch has no more rows than there are scores. With less than 8 rows per score there is
-        a warning, once.
+        If a batch has no more rows than scores. Fewer than 8 rows per score cause a warning, once.
     """
 
     def __init__(self, reg: float | Mapping[str, float] = 1e-4) -> None:
@@ -87,7 +86,7 @@ class TraceNormLoss(nn.Module):
 
 
 class SoftHGRLoss(nn.Module):
-    """Minus `functional.soft_hgr`, over all pairs of views."""
+    """Negative sum of `mvcca.deep.functional.soft_hgr` over all pairs of views."""
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """The loss of a batch."""
@@ -95,7 +94,7 @@ class SoftHGRLoss(nn.Module):
 
 
 class SoftCCALoss(nn.Module):
-    """Distance of the views of an object, and decorrelation in place of whitening [1]_.
+    """Distance of paired scores plus decorrelation of each view, the loss of `mvcca.deep.SoftCCA`.
 
         Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} abs(C̃_p,ij)
 
@@ -106,16 +105,11 @@ class SoftCCALoss(nn.Module):
     widths : mapping of str to int
         Number of scores of each view.
     weight : float
-        λ.
+        Weight λ of the decorrelation.
     decay : float or mapping of str to float
-        Of the running covariances, of all views or by view.
+        Decay of the running covariances, for all views or by view.
     reduction : {"sum", "mean"}, default="sum"
-        Of the terms off the diagonal; see `functional.off_diagonal`.
-
-    References
-    ----------
-    .. [1] Chang, Xiang and Hospedales, "Scalable and Effective Deep CCA via Soft Decorrelation",
-       CVPR 2018.
+        Reduction of the off-diagonal terms; see `mvcca.deep.functional.off_diagonal`.
     """
 
     def __init__(
@@ -133,23 +127,23 @@ class SoftCCALoss(nn.Module):
         )
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch, whose covariances are added to those that run."""
+        """The loss of a batch; in training mode its covariances update the running ones."""
         tensors = list(scores.values())
-        apart = _sum(functional.squared_distance(F, G) for F, G in combinations(tensors, 2))
-        correlated = _sum(
+        distance = _sum(functional.squared_distance(F, G) for F, G in combinations(tensors, 2))
+        correlation = _sum(
             functional.off_diagonal(running(F), self.reduction)
             for running, F in zip(self.covariances, tensors, strict=True)
         )
-        return apart + self.weight * correlated
+        return distance + self.weight * correlation
 
 
 class ReconstructionLoss(nn.Module):
-    """Squared error of the rows that a decoder per view makes of the scores.
+    """Squared error of rows reconstructed from scores by one decoder per view.
 
     Parameters
     ----------
     decoders : Encoders
-        Of scores, rows; trained along.
+        Networks from scores to rows, trained with the encoders.
     """
 
     def __init__(self, decoders: Encoders) -> None:
@@ -158,34 +152,32 @@ class ReconstructionLoss(nn.Module):
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """Σ_p mean_i ‖x_p,i - d_p(f_p,i)‖²."""
-        made = self.decoders(scores)
-        return _sum(
-            functional.reconstruction_error(X, made[name]) for name, X in batch.views.items()
-        )
+        decoded = self.decoders(scores)
+        return _sum(functional.reconstruction_error(X, decoded[n]) for n, X in batch.views.items())
 
 
 class GateLoss(nn.Module):
-    """Expected number, or share, of open gates, over the views.
+    """Expected number, or share, of open gates, summed over the views.
 
     Parameters
     ----------
-    gates : list of StochasticGates
-        Which are part of the encoders.
-    weights : list of float
-        Of the views.
+    gates : sequence of StochasticGates
+        The gates of each view, part of its encoder.
+    weights : sequence of float
+        Weight of each view.
     reduction : {"mean", "sum"}, default="mean"
-        See `functional.expected_open_gates`.
+        See `mvcca.deep.functional.expected_open_gates`.
     """
 
     def __init__(
-        self, gates: list[StochasticGates], weights: list[float], reduction: str = "mean"
+        self, gates: Sequence[StochasticGates], weights: Sequence[float], reduction: str = "mean"
     ) -> None:
         super().__init__()
-        self.gates = tuple(gates)  # not registered: their parameters are the encoders' own
+        self.gates = tuple(gates)  # not registered: their parameters belong to the encoders
         self.weights, self.reduction = weights, reduction
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The penalty, which depends on no row."""
+        """The penalty, which does not depend on the batch."""
         return _sum(
             weight * functional.expected_open_gates(gates.means, gates.sigma, self.reduction)
             for gates, weight in zip(self.gates, self.weights, strict=True)
@@ -193,39 +185,30 @@ class GateLoss(nn.Module):
 
 
 class CorrNetLoss(nn.Module):
-    """Reconstruction of both views from either and from both, and correlation of the former [1]_.
-
-        Σ_{h ∈ {h(x,0), h(0,y), h(x,y)}} mean_i ‖x - x̂(h)‖² + ‖y - ŷ(h)‖²
-            - λ Σ_j corr(h_j(x,0), h_j(0,y))
-
-    with h(x, y) = σ(W_x x + W_y y + b), and decoders that share W: x̂(h) = a(W_xᵀ h + b_x).
+    """Reconstruction error minus correlation, the loss of `mvcca.deep.CorrNet`.
 
     Parameters
     ----------
     layers : mapping of str to Linear
-        W and b of each view, the linear layers of the encoders; b is one parameter of all.
+        Linear layers of the encoders, with weights W_x, W_y and one shared bias b; the decoders use
+        their transposes.
     weight : float
-        λ.
+        Weight λ of the correlation.
     sigmoid_output : bool
-        Whether a is σ (features between 0 and 1) or nothing.
-
-    References
-    ----------
-    .. [1] Chandar, Khapra, Larochelle and Ravindran, "Correlational Neural Networks", Neural
-       Computation 2016.
+        Whether the output activation a is the sigmoid (for features between 0 and 1).
     """
 
     def __init__(
         self, layers: Mapping[str, nn.Linear], weight: float, sigmoid_output: bool
     ) -> None:
         super().__init__()
-        self.layers = dict(layers)  # not registered: their parameters are the encoders' own
+        self.layers = dict(layers)  # not registered: their parameters belong to the encoders
         self.weight = weight
         self.activation = torch.sigmoid if sigmoid_output else nn.Identity()
         self.offsets = nn.ParameterList(torch.zeros(layer.in_features) for layer in layers.values())
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch of scores h(x, 0) and h(0, y)."""
+        """The loss of a batch with scores h(x, 0) and h(0, y)."""
         linear_parts = [batch.views[name] @ layer.weight.T for name, layer in self.layers.items()]
         bias = next(iter(self.layers.values())).bias
         joint = torch.sigmoid(sum(linear_parts) + bias)
@@ -241,11 +224,12 @@ class CorrNetLoss(nn.Module):
 
 
 class WeightedSum(nn.Module):
-    """Several losses, each times a number.
+    """Weighted sum of losses.
 
     Parameters
     ----------
     *terms : pair of float and Module
+        Weight and loss of each term.
     """
 
     def __init__(self, *terms: tuple[float, nn.Module]) -> None:
@@ -266,20 +250,19 @@ def _sum(terms: object) -> Tensor:
 
 
 def _warn_of_small_batch(scores: Mapping[str, Tensor]) -> bool:
-    """Whether there was something to say."""
+    """Warn if the batch has too few rows per score, and return whether it has."""
     n_rows = len(next(iter(scores.values())))
     width = max(F.shape[1] for F in scores.values())
     if n_rows >= _ENOUGH * width:
         return False
     danger = (
-        "Correlations of so few are mostly made by chance, and what is learned may not hold for "
-        "other rows at all"
+        "mostly due to chance, and the model may be useless on held-out rows"
         if n_rows < _FEW * width
-        else "Correlations of a batch are then higher than they are by a good part"
+        else "much higher than those of all rows"
     )
     warn(
-        f"Batches of {n_rows} rows are few for {width} components: fewer than {_ENOUGH} rows per "
-        f"component. {danger}. Raise batch_size to {_ENOUGH * width} or more, or lower "
-        "n_components."
+        f"Batches of {n_rows} rows are small for {width} components: with fewer than {_ENOUGH} "
+        f"rows per component, the correlations of a batch are {danger}. Raise batch_size to "
+        f"{_ENOUGH * width} or more, or lower n_components."
     )
     return True

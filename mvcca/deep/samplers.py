@@ -1,4 +1,4 @@
-"""Which objects make up each batch of an epoch, as arrays of positions."""
+"""Samplers, which choose the rows of each batch of an epoch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ _LAST = ("drop", "fill", "keep")
 
 
 class ShuffledBatches:
-    """Every object once an epoch, in an order of its own, in batches of one size.
+    """Batches of equal size in a new random order every epoch.
 
     Parameters
     ----------
     batch_size : int
-        Rows of a batch; all rows, if there are fewer.
+        Rows per batch; all rows if there are fewer.
     last : {"drop", "fill", "keep"}, default="drop"
-        What becomes of the objects left over at the end of an epoch: they sit it out (other ones
-        the next time), are joined by others drawn at random, or are a small batch. A loss of
-        batch covariances wants no small ones.
+        Leftover rows are skipped this epoch, padded with random rows, or form a smaller batch.
+        Losses that use covariances of a batch need large batches.
 
     Examples
     --------
@@ -37,8 +36,8 @@ class ShuffledBatches:
         self.batch_size, self.last = batch_size, last
 
     def __call__(self, n_rows: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Batches of one epoch, of positions from 0 to n_rows - 1."""
-        # Drawn here and not as batches are asked for: what is read ahead changes no state.
+        """Positions from 0 to n_rows - 1, an array per batch."""
+        # Drawn at once, not per batch: reading ahead must not change the state of rng.
         order = rng.permutation(n_rows)
         size = min(self.batch_size, n_rows)
         left_over = n_rows % size

@@ -1,7 +1,6 @@
-"""The training loop: epochs of batches, validation, the best weights, and what survives a fault.
+"""The training loop: epochs of batches, validation, best weights, checkpoints and recovery.
 
-Networks, objectives and samplers come from outside, and so does all that only some trainings do,
-as `mvcca.deep.callbacks`. Nothing here knows of estimators.
+Networks, objectives, samplers and callbacks are passed to it. It does not depend on estimators.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from torch import Tensor, nn
 
 from mvcca._warnings import warn
 from mvcca.config import block_slices
-from mvcca.deep import _trees
 from mvcca.deep._checkpoint import Checkpoint
-from mvcca.deep._host import Draws, evaluating, without_denormals
+from mvcca.deep._host import IsolatedGenerator, evaluating, without_denormals
 from mvcca.deep._rows import Rows, as_float32
+from mvcca.deep._trees import copied
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import Batch
@@ -29,53 +28,55 @@ from mvcca.views import Views
 
 __all__ = ["Trainer"]
 
-_SECONDS = 20.0  # between two writings of the checkpoint
-_SKIPPED = 5  # steps of an epoch that may come to nothing
-_RETREATS = 3  # times that an epoch may be given up
-_ROW_BYTES = 2**14  # of a row on its way through a network, about
+_SECONDS = 20.0  # between two checkpoints
+_MAX_SKIPPED = 5  # steps per epoch with a loss or gradient that is not finite
+_MAX_RETREATS = 3  # repetitions of epochs with more such steps
+_ROW_BYTES = 2**14  # approximate memory of the activations of a row
 
 Optimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 Objective = Callable[[dict[str, Tensor], Batch], Tensor]
 
 
 class Trainer:
-    """Trains one network per view with an objective of the scores of all of them.
+    """Train one network per view with an objective of the scores of all views.
 
     Parameters
     ----------
     encoders : Encoders
         The networks; trained in place.
     objective : callable ``(scores, batch) -> loss``
-        If it is a module its parameters are trained, too.
+        Loss to minimize. If it is a module, its parameters are trained, too.
     optimizer : callable
-        Makes an optimizer of a list of parameter groups, such as
+        Factory of an optimizer from a list of parameter groups, such as
         ``partial(torch.optim.RMSprop, lr=1e-3)``.
     sampler : callable ``(n_rows, rng) -> iterator of positions``
         Batches of an epoch; see `mvcca.deep.samplers`.
     callbacks : sequence of Callback, default=()
+        Called during training; see `mvcca.deep.callbacks`.
     device : torch.device or str, default="cpu"
+        Device to train on.
     seed : int, default=0
-        Of the sampler.
+        Seed of the sampler.
     torch_seed : int, optional
-        Of what networks draw from torch's global generator (dropout), which is left as it was. If
-        None they draw from that itself, if they do.
+        Seed for modules that use torch's global generator, such as dropout; its state is restored
+        afterwards. By default they use it as it is.
     mixed_precision : bool, default=False
-        Run networks in bfloat16 where torch deems it safe; the objective is not.
+        Run the networks, but not the objective, in bfloat16 wherever torch considers it safe.
     monitor : str, default="valid_loss"
-        The column of the history that decides which epoch is best, where there are validation rows:
-        the lowest "valid_loss", or the highest value of a column that a callback measures, such as
-        the "valid_total_correlation" of `mvcca.deep.callbacks.TotalCorrelation`.
+        Column of the history that decides the best epoch if there are validation rows: the lowest
+        "valid_loss", or the highest value of a column measured by a callback, such as the
+        "valid_total_correlation" of `mvcca.deep.callbacks.TotalCorrelation`.
 
     Attributes
     ----------
     epoch : int
-        Epochs so far.
+        Number of completed epochs.
     history : list of dict
-        Figures of every epoch: epoch, loss (mean over its batches), valid_loss where there are
-        validation rows, what callbacks measure, learning_rate, skipped (steps whose loss or
-        gradient was not finite, and which were not taken), seconds.
+        One per epoch: epoch, loss (mean over batches), valid_loss with validation rows, what
+        callbacks measure, learning_rate, skipped (steps omitted because loss or gradient was not
+        finite), seconds.
     best_epoch : int
-        The best by what is monitored; the last one without validation.
+        Best epoch according to `monitor`; without validation rows the last one.
     """
 
     def __init__(
@@ -101,34 +102,34 @@ class Trainer:
         self.move_to(torch.device(device))
         self.optimizer = optimizer(parameter_groups(self.modules))
         self.rng = np.random.default_rng(seed)
-        self.draws = Draws(torch_seed)
+        self.torch_generator = IsolatedGenerator(torch_seed)
         self.epoch = self.last_epoch = self.best_epoch = 0
         self.history: list[dict[str, float]] = []
         self._best: dict[str, Any] | None = None
         self._stopped = False
 
-    # ---- what callbacks may do -------------------------------------------------------------------
+    # ---- for callbacks ---------------------------------------------------------------------------
 
     def stop(self) -> None:
         """End the training after this epoch."""
         self._stopped = True
 
     def load_best(self) -> None:
-        """Go back to the weights of the best epoch, and to the optimiser's state then."""
+        """Restore the networks and the optimizer as they were after the best epoch."""
         if self._best is not None:
             self._load_weights(self._best)
 
     def learning_rates(self) -> list[float]:
-        """Of every parameter group."""
+        """Learning rate of every parameter group."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def set_learning_rates(self, rates: Sequence[float]) -> None:
-        """Of every parameter group."""
+        """Set the learning rate of every parameter group."""
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
 
     def scores(self, views: Views) -> Views:
-        """What the networks make of rows, in evaluation, as NumPy arrays."""
+        """Outputs of the networks in evaluation mode, as NumPy arrays."""
         return views.replace({n: encoded(self.encoders[n], n, X) for n, X in views.items()})
 
     # ---- the loop --------------------------------------------------------------------------------
@@ -141,63 +142,67 @@ class Trainer:
         checkpoint: Checkpoint | None = None,
         positions: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Train for some more epochs, and end with the best weights if there is validation.
+        """Train for more epochs, and restore the best weights if there are validation rows.
 
         Parameters
         ----------
         views : Views
-            Paired rows.
+            Paired training rows.
         n_epochs : int
-            At most.
+            Maximum number of epochs.
         validation : Views, optional
-            Rows to take the loss of after every epoch.
+            Paired validation rows, evaluated after every epoch.
         checkpoint : Checkpoint, optional
-            Keeps the state, every 20 seconds, when interrupted after an epoch or more, and at the
-            end. Training resumes from the state that it holds.
+            Where to resume from, and to save the state: every 20 seconds, at the end, and on
+            interruption if an epoch was completed.
         positions : pair of ndarray, optional
-            Which of the user's rows the training and the validation rows are, for `Batch.rows`;
-            all of them, in order, by default.
+            Positions of the training and the validation rows in the user's data, for `Batch.rows`;
+            by default 0, 1, 2, ....
 
         Raises
         ------
         ValueError
             If a callback needs validation rows and there are none, or if the loss is never finite.
         """
-        if validation is None:
-            _refuse_validation_of_nothing(self.callbacks)
+        for callback in self.callbacks:
+            if callback.needs_validation and validation is None:
+                raise ValueError(
+                    f"{type(callback).__name__} needs validation rows, and there are none. Pass "
+                    "X_val to fit, or set validation_fraction."
+                )
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
-        of_training, of_validation = positions or (None, None)
-        self.rows = Rows(views, self.device, of_training)
+        train_positions, valid_positions = positions or (None, None)
+        self.rows = Rows(views, self.device, train_positions)
         self.validation = None
         if validation is not None:
-            self.validation = Rows(validation, self.device, of_validation)
+            self.validation = Rows(validation, self.device, valid_positions)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
         self._call("on_train_begin")
-        kept, written = self._weights(), time.monotonic()
+        last_good, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
         retreats = 0
         try:
             with without_denormals():
                 while self.epoch < self.last_epoch and not self._stopped:
-                    with self.draws.on_loan(self.device):
-                        sound = self._train_epoch()
-                    if not sound:
+                    with self.torch_generator.active(self.device):
+                        succeeded = self._train_epoch()
+                    if not succeeded:
                         retreats += 1
-                        self._retreat(kept, retreats)
+                        self._retreat(last_good, retreats)
                         continue
-                    kept = self._weights()
+                    last_good = self._weights()
                     if checkpoint is not None:
                         snapshot = self.state_dict()
                         if time.monotonic() - written > _SECONDS:
                             checkpoint.write(snapshot)
                             written = time.monotonic()
         except BaseException:
-            # Before the end of the first epoch there is nothing to go on from.
+            # Before the end of the first epoch there is nothing to resume from.
             if checkpoint is not None and snapshot and snapshot["epoch"]:
                 checkpoint.write(snapshot)
             raise
-        if checkpoint is not None:  # what follows may be interrupted, too
+        if checkpoint is not None:  # the rest of the fit may be interrupted, too
             checkpoint.write(self.state_dict())
         if self.validation is not None:
             self.load_best()
@@ -206,7 +211,7 @@ class Trainer:
         del self.rows, self.validation
 
     def _train_epoch(self) -> bool:
-        """One pass over the rows; whether it came to anything."""
+        """Make one pass over the rows, and return whether the loss was finite."""
         start = time.perf_counter()
         self.epoch += 1
         self._train_mode(True)
@@ -216,19 +221,18 @@ class Trainer:
             total = total.to(self.device)
         taken, n_steps = total.clone(), 0
         for rows, batch in self.rows.batches(self.sampler(len(self.rows), self.rng)):
-            loss, sound = self._step(batch, rows)
-            total += torch.where(sound, loss, 0).to(total)
-            taken += sound.to(taken)
+            loss, is_finite = self._step(batch, rows)
+            total += torch.where(is_finite, loss, 0).to(total)
+            taken += is_finite.to(taken)
             n_steps += 1
             self._call("on_batch_end")
         n_taken = int(taken)
-        loss_of_epoch = float(total) / max(n_taken, 1)
-        figures: dict[str, float] = {"epoch": self.epoch, "loss": loss_of_epoch}
-        sound_epoch = n_taken > 0 and n_steps - n_taken <= _SKIPPED
-        if sound_epoch and self.validation is not None:
-            figures["valid_loss"] = self._loss_of(self.validation)
-            sound_epoch = math.isfinite(figures["valid_loss"])
-        if not sound_epoch:
+        figures: dict[str, float] = {"epoch": self.epoch, "loss": float(total) / max(n_taken, 1)}
+        succeeded = n_taken > 0 and n_steps - n_taken <= _MAX_SKIPPED
+        if succeeded and self.validation is not None:
+            figures["valid_loss"] = self._evaluate(self.validation)
+            succeeded = math.isfinite(figures["valid_loss"])
+        if not succeeded:
             self.epoch -= 1
             return False
         for callback in self.callbacks:
@@ -242,9 +246,9 @@ class Trainer:
         return True
 
     def _step(self, batch: dict[str, Tensor], rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """One step, not taken where loss or gradient is not finite; the loss, and whether it was.
+        """Take a step unless loss or gradient is not finite; return the loss and whether they are.
 
-        A GPU works on while the host goes on: there a step that is not taken is one along zero.
+        On a GPU, where a test would make the host wait, a skipped step is one with gradient 0.
         """
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed_precision):
@@ -256,21 +260,21 @@ class Trainer:
             p.grad for g in self.optimizer.param_groups for p in g["params"] if p.grad is not None
         ]
         loss = loss.detach()
-        sound = torch.isfinite(loss)
+        is_finite = torch.isfinite(loss)
         if gradients:
-            norms = torch._foreach_norm(gradients, 2)  # the one that torch is fast at
-            sound = sound & torch.isfinite(torch.stack(norms)).all()
+            norms = torch._foreach_norm(gradients, 2)  # torch's fast path
+            is_finite = is_finite & torch.isfinite(torch.stack(norms)).all()
         if self.device.type == "cpu":
-            if sound:
+            if is_finite:
                 self.optimizer.step()
-            return loss, sound
+            return loss, is_finite
         for gradient in gradients:
-            gradient.copy_(torch.where(sound, gradient, 0))
+            gradient.copy_(torch.where(is_finite, gradient, 0))
         self.optimizer.step()
-        return loss, sound
+        return loss, is_finite
 
-    def _loss_of(self, rows: Rows) -> float:
-        """The loss of all rows as one batch, in evaluation."""
+    def _evaluate(self, rows: Rows) -> float:
+        """The loss of all rows as one batch, in evaluation mode."""
         with torch.no_grad(), evaluating(*self.modules):
             batch = rows.take(np.arange(len(rows)))
             scores = {n: _in_blocks(self.encoders[n], X).float() for n, X in batch.items()}
@@ -281,28 +285,28 @@ class Trainer:
             self.best_epoch = self.epoch
             return
         quality = figures[self.monitor] * (-1 if self.monitor == "valid_loss" else 1)
-        if math.isnan(quality):  # of networks that have collapsed
+        if math.isnan(quality):  # collapsed networks
             return
         if self._best is None or quality > self._best["quality"]:
             self.best_epoch = self.epoch
             self._best = self._weights() | {"quality": quality}
 
-    def _retreat(self, kept: dict[str, Any], times: int) -> None:
-        """Back to the weights before the epoch, with half the learning rate; or give up."""
+    def _retreat(self, last_good: dict[str, Any], times: int) -> None:
+        """Restore the weights before the epoch and halve the learning rate; in the end give up."""
         rates = self.learning_rates()
-        self._load_weights(kept)
+        self._load_weights(last_good)
         self.set_learning_rates([rate / 2 for rate in rates])
-        if times < _RETREATS:
+        if times < _MAX_RETREATS:
             return
         if not self.epoch:
             raise ValueError(
-                "The loss is not finite from the first epoch on, at smaller learning rates "
-                "neither. Rescale the views (scores of a StandardScaler, say), raise reg, or "
-                "lower learning_rate."
+                "The loss is not finite from the first epoch on, even at smaller learning rates. "
+                "Rescale the views (with a StandardScaler, for example), raise reg, or lower "
+                "learning_rate."
             )
         warn(
-            f"The loss stopped being finite after epoch {self.epoch}, and at smaller learning "
-            "rates again: training ends there. Raise reg, or lower learning_rate.",
+            f"The loss is not finite after epoch {self.epoch}, even at smaller learning rates: "
+            "training stops. Raise reg, or lower learning_rate.",
             ConvergenceWarning,
         )
         self.stop()
@@ -310,7 +314,7 @@ class Trainer:
     # ---- state -----------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """All that decides how training goes on, as tensors and plain values."""
+        """State from which training resumes, as tensors and plain values."""
         return {
             **self._weights(),
             "epoch": self.epoch,
@@ -319,79 +323,70 @@ class Trainer:
             "stopped": self._stopped,
             "history": [dict(figures) for figures in self.history],
             "sampler": self.rng.bit_generator.state,
-            "draws": self.draws.states,
+            "draws": self.torch_generator.states,
             "callbacks": [[type(c).__name__, c.state_dict()] for c in self.callbacks],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state returned by `state_dict`."""
         self._load_weights(state)
         self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
         self._best, self._stopped = state["best"], state["stopped"]
         self.history = [dict(figures) for figures in state["history"]]
         self.rng.bit_generator.state = state["sampler"]
-        self.draws.states = state["draws"]
-        memories = list(state["callbacks"])
-        for callback in self.callbacks:  # of each class in order; others start afresh
-            names = [name for name, _ in memories]
+        self.torch_generator.states = state["draws"]
+        saved = list(state["callbacks"])
+        for callback in self.callbacks:  # matched by class, in order; unmatched ones start anew
+            names = [name for name, _ in saved]
             if type(callback).__name__ in names:
-                memory = memories.pop(names.index(type(callback).__name__))[1]
-                callback.load_state_dict(_trees.copied(memory))
+                callback_state = saved.pop(names.index(type(callback).__name__))[1]
+                callback.load_state_dict(copied(callback_state))
 
     def move_to(self, device: torch.device) -> None:
-        """Networks, objective and the optimiser's state to a device."""
+        """Move networks, objective and the optimizer's state to a device."""
         self.device = device
         for module in self.modules:
             module.to(device)
-        if hasattr(self, "optimizer"):  # load_state_dict moves what it loads beside parameters
+        if hasattr(self, "optimizer"):  # load_state_dict moves the state to its parameters
             self.optimizer.load_state_dict(self.optimizer.state_dict())
 
     def _weights(self) -> dict[str, Any]:
-        """A copy of networks, objective and optimiser."""
-        modules = [_trees.copied(module.state_dict()) for module in self.modules]
-        return {"modules": modules, "optimizer": _trees.copied(self.optimizer.state_dict())}
+        """A copy of the states of networks, objective and optimizer."""
+        modules = [copied(module.state_dict()) for module in self.modules]
+        return {"modules": modules, "optimizer": copied(self.optimizer.state_dict())}
 
     def _load_weights(self, state: dict[str, Any]) -> None:
-        for module, its_state in zip(self.modules, state["modules"], strict=True):
-            module.load_state_dict(its_state)
-        self.optimizer.load_state_dict(_trees.copied(state["optimizer"]))
+        for module, module_state in zip(self.modules, state["modules"], strict=True):
+            module.load_state_dict(module_state)
+        self.optimizer.load_state_dict(copied(state["optimizer"]))
 
     def _train_mode(self, training: bool) -> None:
         for module in self.modules:
             module.train(training)
 
-    def _call(self, occasion: str) -> None:
+    def _call(self, method: str) -> None:
         for callback in self.callbacks:
-            getattr(callback, occasion)(self)
-
-
-def _refuse_validation_of_nothing(callbacks: Iterable[Callback]) -> None:
-    for callback in callbacks:
-        if callback.needs_validation:
-            raise ValueError(
-                f"{type(callback).__name__} needs validation rows, and there are none. Give fit "
-                "X_val, or set validation_fraction."
-            )
+            getattr(callback, method)(self)
 
 
 def parameter_groups(modules: Sequence[nn.Module]) -> list[dict[str, Any]]:
-    """All parameters; those that a module names in `no_weight_decay`, in a group of their own."""
-    spared = {
+    """Parameter groups: all parameters, and those named in a module's `no_weight_decay`."""
+    undecayed = {
         id(module.get_parameter(name))
         for root in modules
         for module in root.modules()
         for name in getattr(module, "no_weight_decay", ())
     }
     parameters = list({id(p): p for module in modules for p in module.parameters()}.values())
-    plain: dict[str, Any] = {"params": [p for p in parameters if id(p) not in spared]}
-    if not spared:
-        return [plain]
-    others = [p for p in parameters if id(p) in spared]
-    return [plain, {"params": others, "weight_decay": 0.0}]
+    groups: list[dict[str, Any]] = [{"params": [p for p in parameters if id(p) not in undecayed]}]
+    if undecayed:
+        others = [p for p in parameters if id(p) in undecayed]
+        groups.append({"params": others, "weight_decay": 0.0})
+    return groups
 
 
 def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
-    """What a network makes of the rows of a view, in evaluation, shape (n_rows, n_scores)."""
+    """Output of a network for the rows of a view, in evaluation mode: (n_rows, n_scores)."""
     like = next(encoder.parameters(), torch.empty(0))
     parts = []
     with torch.no_grad(), evaluating(encoder), without_denormals():

@@ -1,9 +1,9 @@
 """Measures of retrieval and of correlation: pure functions from scores to a value per query.
 
 Scores are matrices (n_queries, n_gallery), larger is better; relevance is a boolean matrix of the
-same shape, dense or sparse. Every variant of a measure that the literature reports under one name
-has a name of its own here. What does not fit in memory is cut into blocks of queries by
-`mvcca.retrieval`, which calls these functions.
+same shape, dense or sparse. Variants that the literature reports under the same name have different
+names here. `mvcca.retrieval` calls these functions on blocks of queries, for scores that do not fit
+in memory.
 """
 
 from mvcca.measures.correlation import column_correlations, total_correlation

@@ -1,18 +1,20 @@
-"""What all measures ask of their input, and small operations that several of them share."""
+"""Input checks and small operations shared by the measures."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
+from scipy.sparse import issparse, sparray, spmatrix
 
 from mvcca._sparse import own_csr
 
+RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
+
 
 def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
-    """A 2-D array of finite floats; float32 stays float32."""
+    """Array of two dimensions with finite floats; float32 is kept."""
     values = np.asarray(scores)
     if values.dtype != np.float32:
         values = np.asarray(values, dtype=np.float64)
@@ -24,7 +26,7 @@ def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
 
 
 def checked_relevance(relevance: Any, shape: tuple[int, ...]) -> Any:
-    """A boolean csr_array, or a boolean ndarray, of the scores' shape."""
+    """Relevance as a boolean csr_array or ndarray of the shape of the scores."""
     if issparse(relevance):
         relevant: Any = own_csr(relevance, dtype=bool)
     else:
@@ -37,27 +39,27 @@ def checked_relevance(relevance: Any, shape: tuple[int, ...]) -> Any:
 
 
 def same_shape(shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
-    """Refuse what does not belong to the scores."""
+    """Raise ValueError unless the shapes are equal."""
     if shape != expected:
         raise ValueError(f"Expected {name} of shape {expected}, got {shape}.")
 
 
 def positive(k: int) -> int:
-    """Cut-offs count from 1."""
+    """Raise ValueError unless the cut-off is an integer of at least 1."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ValueError(f"Expected k to be an integer of at least 1, got {k!r}.")
     return int(k)
 
 
 def one_of(value: str, options: Any, name: str) -> str:
-    """Refuse an option that is not there."""
+    """Raise ValueError for an unknown option."""
     if value not in options:
         raise ValueError(f"Expected {name} to be one of {list(options)}, got {value!r}.")
     return value
 
 
 def count_true(mask: np.ndarray) -> np.ndarray:
-    """Number of True in each row; row by row, which is several times as fast as along an axis."""
+    """Number of True in each row; counting row by row is several times as fast as along an axis."""
     return np.array([np.count_nonzero(row) for row in mask], dtype=np.intp)
 
 

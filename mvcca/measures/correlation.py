@@ -10,7 +10,7 @@ from mvcca.measures.order import unit_rows
 
 
 def column_correlations(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
-    """Pearson correlation of each column of X with the same column of Y.
+    """Compute the Pearson correlation of each column of X with the same column of Y.
 
     Parameters
     ----------
@@ -36,18 +36,18 @@ def column_correlations(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
 
 def total_correlation(X: ArrayLike, Y: ArrayLike, absolute: bool = False) -> float:
-    """Sum of the correlations of projected views, Σ_i corr(X_i, Y_i), the figure of deep CCA [1]_.
+    """Sum the correlations of projected views, Σ_i corr(X_i, Y_i), the measure of deep CCA [1]_.
 
-    Project held-out rows with what was learned on training rows. Fitting CCA on the rows that are
-    measured gives an optimistic figure.
+    Project held-out rows with a fitted model. On the rows used to fit the model, the sum is
+    optimistic.
 
     Parameters
     ----------
     X, Y : array-like, shape (n_rows, n_components)
         Projected rows of two views, row i of both from the same object.
     absolute : bool, default=False
-        Add absolute values, as some code does; a correlation that changes its sign on held-out
-        rows then counts for, not against.
+        Add absolute values, as some implementations do; a correlation that changes its sign on
+        held-out rows then increases the sum.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The order of a ranked list, and rows made comparable by the cosine."""
+"""Order of ranked lists, and rows of length 1 for cosines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PARALLEL_ULPS = 8  # between entries of parallel rows: two roundings, and those
 
 
 def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
-    """Indices that sort each row by falling score, equal scores by index.
+    """Indices that sort each row by descending score, equal scores by index.
 
     Parameters
     ----------
@@ -28,19 +28,19 @@ def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     for row, out in zip(scores, order, strict=True):
         if length == len(row):
             out[:] = sort(row)
-        else:  # what is as good as the k-th best, of which there may be more than k
+        else:  # all that equal or exceed the k-th best: possibly more than k
             candidates = np.flatnonzero(row >= np.partition(row, -length)[-length])
             out[:] = candidates[sort(row[candidates])[:length]]
     return order
 
 
 def ranked(values: np.ndarray, scores: np.ndarray, k: int | None = None) -> np.ndarray:
-    """Put the values of each query's items in the order of their scores.
+    """Sort values of each query's items by descending score.
 
     Parameters
     ----------
     values : ndarray, shape (n_queries, n_gallery)
-        What is known of the items, such as their relevance.
+        Values of the items, such as their relevance.
     scores : ndarray of float, shape (n_queries, n_gallery)
         Larger is better.
     k : int or None, default=None
@@ -61,12 +61,12 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     X : ndarray of float, shape (n_rows, n_columns)
-        Finite, of any size: no square overflows or underflows.
+        Finite rows of any magnitude: no square overflows or underflows.
 
     Returns
     -------
     ndarray, shape (n_rows, n_columns)
-        In the precision of X.
+        Unit rows in the precision of X.
     """
     largest = np.abs(X).max(axis=1, keepdims=True)
     X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
@@ -77,23 +77,23 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
 def merge_parallel(U: np.ndarray) -> np.ndarray:
     """Make rows of length 1 that are equal up to rounding equal to the last bit.
 
-    Rows that are multiples of each other differ by a few units of the last place once they are
-    scaled to length 1, and so do their cosines, which then are no ties. Rows whose entries all lie
-    within such a distance become copies of the first of them; all other rows are left as they are.
+    Rows that are multiples of each other differ in the last bits once they are scaled to length 1,
+    and so do their cosines, which then are not ties. Rows whose entries all lie within such a
+    distance become copies of the first of them; all other rows are unchanged.
 
     Parameters
     ----------
     U : ndarray of float32 or float64, shape (n_rows, n_columns)
-        What `unit_rows` gives.
+        Result of `unit_rows`.
 
     Returns
     -------
     ndarray, shape (n_rows, n_columns)
-        U itself where there are no such rows.
+        U itself if there are no such rows.
     """
     width = _PARALLEL_ULPS * np.finfo(U.dtype).eps
-    # Rows that stand alone when sorted by a combination of columns have no parallel; the few left
-    # over are sorted by one column after the other.
+    # Rows far from their neighbours when sorted by a combination of columns have no parallel; the
+    # few others are sorted by one column after another.
     mixed = np.cos(np.arange(1.0, U.shape[1] + 1))
     keys = [(U @ mixed, width * U.shape[1]), *((column, width) for column in U.T)]
     rows, group = np.arange(len(U)), np.zeros(len(U), dtype=np.intp)
@@ -117,7 +117,7 @@ def merge_parallel(U: np.ndarray) -> np.ndarray:
 
 
 def _sort(values: np.ndarray) -> np.ndarray:
-    """Indices by falling value, equal values by index."""
+    """Indices by descending value, equal values by index."""
     return np.argsort(-values, kind="stable")
 
 

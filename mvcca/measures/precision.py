@@ -1,14 +1,15 @@
-"""Precision of ranked lists: average precision in all its variants, P@k and recall curves."""
+"""Precision of ranked lists: average precision and its variants, P@k and curves over recall."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca._warnings import warn
 from mvcca.measures._checks import (
+    RelevanceLike,
     checked_matrix,
     checked_relevance,
     count_true,
@@ -24,7 +25,7 @@ NoRelevant = Literal["zero", "skip", "nan"]
 
 def average_precision(
     scores: ArrayLike,
-    relevance: Any,
+    relevance: RelevanceLike,
     k: int | None = None,
     normalizer: Normalizer = "relevant",
     no_relevant: NoRelevant = "zero",
@@ -47,7 +48,7 @@ def average_precision(
     ``min``        min(K, R)       TREC and search competitions
     =============  ==============  =====================================================
 
-    Lists are ordered by falling score, equal scores by index.
+    Lists are ordered by descending score, equal scores by index.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def average_precision_of_lists(
     normalizer: Normalizer = "relevant",
     no_relevant: NoRelevant = "zero",
 ) -> np.ndarray:
-    """Average precision of lists that are ranked and cut already; see `average_precision`.
+    """Average precision of lists that are already ranked and cut; see `average_precision`.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def average_precision_of_lists(
     return values
 
 
-def precision_at_k(scores: ArrayLike, relevance: Any, k: int = 50) -> np.ndarray:
+def precision_at_k(scores: ArrayLike, relevance: RelevanceLike, k: int = 50) -> np.ndarray:
     """Share of relevant items among the first k.
 
     Averaged over classes, with `class_means` of the texts as queries, this is what zero-shot
@@ -140,7 +141,7 @@ def precision_at_k(scores: ArrayLike, relevance: Any, k: int = 50) -> np.ndarray
     relevance : array-like or sparse matrix of bool, shape (n_queries, n_gallery)
         Which items are relevant to which query.
     k : int, default=50
-        Length of the list, and the divisor, whatever the number of relevant items.
+        Length of the list and divisor, whatever the number of relevant items.
 
     Returns
     -------
@@ -175,7 +176,7 @@ def precision_at_k(scores: ArrayLike, relevance: Any, k: int = 50) -> np.ndarray
 
 
 def precision_recall_curve(
-    scores: ArrayLike, relevance: Any, recall: ArrayLike | None = None
+    scores: ArrayLike, relevance: RelevanceLike, recall: ArrayLike | None = None
 ) -> np.ndarray:
     """Interpolated precision of every query's ranked list at given levels of recall.
 

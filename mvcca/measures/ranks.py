@@ -1,4 +1,4 @@
-"""Ranks of the first relevant item, and what is said of them: R@k, MR, MRR."""
+"""Ranks of the first relevant item, and their summaries: R@k, MR, MRR."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from mvcca.measures._checks import checked_matrix, checked_relevance, count_true, one_of, positive
+from mvcca.measures._checks import (
+    RelevanceLike,
+    checked_matrix,
+    checked_relevance,
+    count_true,
+    one_of,
+    positive,
+)
 
 Ties = Literal["optimistic", "average", "pessimistic"]
 
 _TIES = {"optimistic": 0.0, "average": 0.5, "pessimistic": 1.0}
 
 
-def relevant_ranks(scores: ArrayLike, relevance: Any, ties: Ties = "average") -> np.ndarray:
+def relevant_ranks(
+    scores: ArrayLike, relevance: RelevanceLike, ties: Ties = "average"
+) -> np.ndarray:
     """Rank of each query's best relevant item.
 
     The rank of item i is 1 + #{j : S_j > S_i} + τ #{j ≠ i : S_j = S_i}, with τ = 0 (optimistic),
-    1/2 (average) or 1 (pessimistic). Under "average" a model that maps everything to one point is
-    ranked at (n + 1) / 2, as chance would; "optimistic" calls it perfect.
+    1/2 (average) or 1 (pessimistic). With "average", a model that maps everything to one point gets
+    the rank (n + 1) / 2 of chance; with "optimistic" it looks perfect.
 
     Parameters
     ----------
@@ -29,12 +38,12 @@ def relevant_ranks(scores: ArrayLike, relevance: Any, ties: Ties = "average") ->
     relevance : array-like or sparse matrix of bool, shape (n_queries, n_gallery)
         Which items are relevant to which query.
     ties : {"average", "optimistic", "pessimistic"}, default="average"
-        What items with the same score cost.
+        How equal scores count in ranks.
 
     Returns
     -------
     ndarray of float, shape (n_queries,)
-        The least rank over the relevant items; infinite for a query without any.
+        Smallest rank of a relevant item; infinite for a query without any.
 
     Raises
     ------
@@ -55,7 +64,7 @@ def recall_at_k(ranks: ArrayLike, k: int) -> float:
     Parameters
     ----------
     ranks : array-like, shape (n_queries,)
-        Ranks of the first relevant item, as `relevant_ranks` gives them; a rank of k + 1/2, which
+        Ranks of the first relevant item, as `relevant_ranks` returns them. A rank of k + 1/2, which
         averaged ties produce, is a miss, and so is an infinite one.
     k : int
         Length of the list.

@@ -1,4 +1,4 @@
-"""Average precision where labels of two vocabularies are only more or less alike."""
+"""Average precision weighted by label similarity, for label vocabularies that differ."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def weighted_average_precision(
 ) -> np.ndarray:
     """Weighted average precision for views whose label vocabularies differ, eq. (8) of [1]_.
 
-    Every retrieved item is a hit to the degree h_j in which its labels resemble the query's:
+    Every retrieved item is a hit of weight h_j, the similarity of its labels and the query's:
 
         AP = (1 / N) Σ_{j ≤ N} h_j P(j),
 
-    with N = min(K, n_gallery) retrieved items. The paper's P(j) has two readings: every item
-    counts whole, P(j) = 1, and AP is the mean of h ("binary"); or P(j) = (1/j) Σ_{i ≤ j} h_i
-    ("weighted").
+    with N = min(K, n_gallery) retrieved items. The paper's P(j) can be read in two ways: P(j) = 1,
+    so that AP is the mean of h ("binary"), or P(j) = (1/j) Σ_{i ≤ j} h_i ("weighted").
 
     Parameters
     ----------
@@ -38,12 +37,12 @@ def weighted_average_precision(
     k : int or None, default=50
         Cut-off K; None takes the whole gallery.
     precision : {"binary", "weighted"}, default="binary"
-        How P(j) is read.
+        Definition of P(j).
 
     Returns
     -------
     ndarray, shape (n_queries,)
-        1 where all retrieved items share a label with the query.
+        Values; 1 if all retrieved items share a label with the query.
 
     Raises
     ------

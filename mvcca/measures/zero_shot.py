@@ -1,4 +1,4 @@
-"""Queries that stand for a class: the mean of what is known of it."""
+"""Queries that represent a class: the mean embedding of its rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mvcca.measures._checks import checked_matrix
 
 
 def class_means(embeddings: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Mean embedding of each class, to query with a class instead of a row.
+    """Compute the mean embedding of each class, to query with a class instead of a row.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """`accumulate` and `fold`: one pass over the rows of views, block by block.
 
-A single block in memory is passed to the function as it is. Other blocks are read ahead by one
-thread per view, and copied to the device that `mvcca.config` names, or processed by the workers of
+Blocks that are not in memory are read ahead by one thread per view, and copied to the device that `mvcca.config` names, or processed by the workers of
 a Dask cluster. Checkpoints and the progress bar follow `mvcca.config` as well.
 """
 
@@ -104,8 +103,6 @@ def accumulate(
         If the workers of the cluster have too little memory.
     """
     blocks = list(row_blocks(views, at_least, row_bytes))
-    if len(blocks) == 1 and on_device and not views.is_lazy and _is_silent():
-        return start + of(views, *along)  # type: ignore[operator]
     rows = max(block.stop - block.start for block in blocks)
     block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
     tasks = RowTasks(views, along)
@@ -164,12 +161,6 @@ def watched(values: Iterator[S], views: Views, slices: list[slice]) -> Iterator[
         for rows, value in zip(slices, values, strict=True):
             yield value
             bar.update(rows.stop - rows.start)
-
-
-def _is_silent() -> bool:
-    """Whether `mvcca.config` asks for no checkpoint, device or progress bar."""
-    config = get_config()
-    return config.checkpoint is None and config.device is None and not config.progress
 
 
 def _bytes_of(statistic: Any) -> int:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
+from mvcca import _lapack
 from mvcca.linalg import extreme_eigenvalues
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
@@ -243,7 +244,7 @@ def principal_components(
     mean, centred, lengths = _centred(X, weights)
     scale = _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
     centred *= scale
-    left, sizes, right = linalg.svd(centred, full_matrices=False, check_finite=False)
+    left, sizes, right = _lapack.svd(centred)
     real = sizes > _cut(X) * sizes[0]
     matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
     variances = _variances(lengths, len(X), weights)
@@ -279,7 +280,7 @@ def _span_of(
         if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge):
             span = Span(mean, centred, normal, factor, variances)  # four times as fast as QR
             return span, span.turned(factor)
-    basis, triangle = linalg.qr(centred.T, mode="economic", check_finite=False)
+    basis, triangle = _lapack.qr(centred.T)
     # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
     turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(pivoted))

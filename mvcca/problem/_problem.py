@@ -115,18 +115,23 @@ class Problem:
         ValueError
             If a view never varies, or overflows.
         """
-        variances = self._variances()
-        whiteners = self._whiteners(variances)
+        between, within = self._blocks()
+        of_rows = self.counts is not None
+        variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}
+        whiteners = self._whiteners(within, variances)
         self.rows.check(whiteners, self.rank_expected)
+        is_joint = self.is_joint
+        if is_joint is None:
+            is_joint = self.counts is not None and bool(np.ptp(self.counts) == 0)
         found = canonical_directions(
-            self._between(),
+            between,
             whiteners,
             n_components,
             self.rows.eps,
             self.ranks_between,
-            is_joint=self._is_joint(),
+            is_joint=is_joint,
         )
-        if self.counts is not None:
+        if of_rows:
             self._warn_of_certain_correlation(found.ranks)
         eigenvalues = found.values if self.with_diagonal else 1 + found.values
         means = {name: self.means[name] for name in whiteners}
@@ -134,42 +139,30 @@ class Problem:
             found.values, eigenvalues, found.weights, means, variances, found.bound, found.ranks
         ).lifted(self.rows.bases)
 
-    def _within(self) -> Mapping[str, np.ndarray]:
-        if not isinstance(self.within, np.ndarray):
-            return self.within
-        return {name: self.within[c, c] for name, c in self._columns().items()}
+    def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
+        """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
+        columns = column_slices({name: len(mean) for name, mean in self.means.items()})
+        between, within = self.between, self.within
+        if isinstance(between, np.ndarray):
+            pairs = list(combinations(columns, 2))
+            if self.with_diagonal or not pairs:
+                pairs += [(name, name) for name in columns]
+            between = {(p, q): between[columns[p], columns[q]] for p, q in pairs}
+        if isinstance(within, np.ndarray):
+            within = {name: within[own, own] for name, own in columns.items()}
+        return between, within
 
-    def _between(self) -> Blocks:
-        """A_pq of every pair of views, p before q; A_pp of a single view."""
-        if not isinstance(self.between, np.ndarray):
-            return self.between
-        columns = self._columns()
-        names = list(columns)
-        pairs = list(combinations(names, 2))
-        if self.with_diagonal or not pairs:
-            pairs += [(name, name) for name in names]
-        return {(p, q): self.between[columns[p], columns[q]] for p, q in pairs}
-
-    def _columns(self) -> dict[str, slice]:
-        return column_slices({name: len(mean) for name, mean in self.means.items()})
-
-    def _is_joint(self) -> bool:
-        if self.is_joint is not None:
-            return self.is_joint
-        return self.counts is not None and bool((self.counts == self.counts[0, 0]).all())
-
-    def _variances(self) -> dict[str, np.ndarray]:
-        """Diagonals of the constraints, over the features as they were given."""
-        of_rows = self.counts is not None
-        return {n: self.rows.basis(n).variances(B, of_rows) for n, B in self._within().items()}
-
-    def _whiteners(self, variances: Mapping[str, np.ndarray]) -> dict[str, Whitener]:
+    def _whiteners(
+        self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
+    ) -> dict[str, Whitener]:
         """Factors of every constraint with its ridge."""
-        within = self._within()
-        ridged = {name: self._ridged(name, B, variances[name]) for name, B in within.items()}
-        for name, B in ridged.items():
+        whiteners = {}
+        for name, B in within.items():
+            if reg := self.rows.reg[name]:
+                share = 1 - reg if isinstance(reg, Shrinkage) else 1
+                B = self.rows.basis(name).ridged(B, reg * variances[name].mean(), share)
             check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
-        whiteners = {name: Whitener.of(B) for name, B in ridged.items()}
+            whiteners[name] = Whitener.of(B)
         if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
             return whiteners
         # Shrunk covariances say how views and directions compare; the factor they have in common
@@ -179,12 +172,6 @@ class Problem:
             n: replace(white, scale=white.scale / np.sqrt(largest))
             for n, white in whiteners.items()
         }
-
-    def _ridged(self, name: str, B: np.ndarray, variances: np.ndarray) -> np.ndarray:
-        if not (reg := self.rows.reg[name]):
-            return B
-        share = 1 - reg if isinstance(reg, Shrinkage) else 1
-        return self.rows.basis(name).ridged(B, reg * variances.mean(), share)
 
     def _warn_of_certain_correlation(self, ranks: Mapping[str, int]) -> None:
         reg, counts = self.rows.reg, self.counts

@@ -217,8 +217,11 @@ class Rows:
 
 def takes_float32_products(views: Views) -> bool:
     """Whether all rows are dense and in float32, so that float32 products are a saving."""
-    blocks = [block for _, block in views.items()]
-    return not any(_is_sparse(block) or precision(block) == np.float64 for block in blocks)
+    for _, block in views.items():
+        is_sparse = block.is_sparse if isinstance(block, RowSource) else issparse(block)
+        if is_sparse or precision(block) == np.float64:
+            return False
+    return True
 
 
 def least_precision(views: Views) -> np.dtype:
@@ -237,10 +240,6 @@ def check_variance(name: str, variances: np.ndarray) -> None:
             f"view {name!r} has no variance: all its rows are the same in double precision. "
             "Drop the view, or rescale it if its values are extremely small."
         )
-
-
-def _is_sparse(block: object) -> bool:
-    return block.is_sparse if isinstance(block, RowSource) else issparse(block)
 
 
 def _decomposable(views: Views) -> frozenset[str]:

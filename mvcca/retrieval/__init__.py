@@ -1,7 +1,7 @@
-"""Cross-modal retrieval: ranking, its measures over all pairs of views, and an index to search.
+"""Cross-modal retrieval: exact ranking, evaluation between views, and a search index.
 
-Everything here works on projected rows, whatever projected them, in blocks that fit the cache or
-the memory: no similarity matrix is ever held. The measures themselves are `mvcca.measures`.
+Functions take projected rows from any source and work on blocks that fit in cache or memory: no
+matrix of all scores is ever held. The formulas of the measures are in `mvcca.measures`.
 """
 
 from mvcca.retrieval.collection import joint_scores

@@ -1,7 +1,7 @@
-"""The loop of exact search: the k best so far of every row, while scores come tile by tile.
+"""Compiled loop of exact search: merge a tile of scores into the k best scores of every row.
 
-The plain twin is `mvcca.measures.descending_order` over whole rows. Importing this module loads
-numba, so it is imported inside the functions that need it.
+`mvcca.measures.descending_order` over whole rows computes the same. Importing this module loads
+numba, so it is imported inside the function that needs it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _WAITING = 64  # candidates of a row that are merged at once
 
 @jit
 def merge_tile(tile, first, scores, items):
-    """Keep the best k of scores[r] (falling) and tile[r] for every row r, equals by lowest index.
+    """Keep the best k of scores[r] (descending) and tile[r] for every row r, equals by index.
 
-    Column c of the tile is item first + c; tiles come in the order of their items.
+    Column c of the tile is item first + c; tiles follow the order of their items.
     """
     k = scores.shape[1]
     new_scores = np.empty(_WAITING, scores.dtype)
@@ -51,7 +51,7 @@ def _count_above(chunk, threshold):
 
 @jit
 def _insert(scores, items, n, score, item):
-    """Put an item into the falling scores[:n], after its equals."""
+    """Insert an item into the descending scores[:n], after its equals."""
     while n > 0 and scores[n - 1] < score:
         scores[n], items[n] = scores[n - 1], items[n - 1]
         n -= 1
@@ -60,7 +60,7 @@ def _insert(scores, items, n, score, item):
 
 @jit
 def _merge(scores, items, new_scores, new_items, n_new):
-    """The best of two falling lists in place of the first, whose items come first among equals."""
+    """Merge the best of two descending lists into the first, which precedes among equals."""
     n_old = scores.shape[0]
     while n_new > 0:  # from the end, where the worst of both belongs
         place = n_old + n_new - 1

@@ -1,7 +1,7 @@
 """Projected rows of several views, with the object that each row shows and its labels.
 
-The containers a user may pass (paired, partly paired and unpaired views, several rows per object)
-become one thing here: per view a matrix, an object per row and, if given, a label set per row.
+Paired, partly paired and unpaired views, with one or several rows per object, are all read into a
+`Collection`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,22 @@ from mvcca._containers import check_same_rows, row_labels
 from mvcca.labels import LabelTable, encode_label_sets
 from mvcca.measures import unit_rows
 from mvcca.retrieval.similarity import checked_rows
+from mvcca.typing import ViewsLike
 from mvcca.views import Views, as_views
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Projected rows by view.
+    """Projected rows by view; rows of two views with the same object are paired."""
 
-    Attributes
-    ----------
-    rows : dict of str to ndarray, shape (n_rows, n_components)
-        The projected rows of each view.
-    objects : dict of str to ndarray of int, shape (n_rows,)
-        The object that each row shows; rows of two views with the same object are paired.
-    label_sets : LabelTable or None
-        Distinct label sets.
-    codes : dict of str to ndarray of int, shape (n_rows,)
-        The label set of each row; empty without labels.
-    """
-
-    rows: dict[str, np.ndarray]
-    objects: dict[str, np.ndarray]
-    label_sets: LabelTable | None
-    codes: dict[str, np.ndarray]
+    rows: dict[str, np.ndarray]  # (n_rows, n_components)
+    objects: dict[str, np.ndarray]  # (n_rows,), int
+    label_sets: LabelTable | None  # distinct ones
+    codes: dict[str, np.ndarray]  # (n_rows,), row of `label_sets`; empty without labels
 
     @classmethod
     def of(cls, scores: Any, labels: Any = None) -> Collection:
-        """Take the containers and labels that `mvcca.retrieval.evaluate_retrieval` takes."""
+        """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them."""
         per_view = isinstance(labels, Mapping) and not issparse(labels)
         objects = None if per_view else _grouped_rows(scores)
         if objects is None:
@@ -80,17 +69,17 @@ class Collection:
         return np.asarray(total), self.objects[first][places[first]], codes
 
 
-def joint_scores(scores: Any, names: Sequence[str], normalize: bool = False) -> np.ndarray:
-    """Sum of an object's projections from several views: one query out of, say, image and text.
+def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:
+    """Sum the projections of each object from several views, for joint queries.
 
     Parameters
     ----------
     scores : Views, mapping or list
-        Projected rows of each view; objects that are not seen in all `names` are left out.
+        Projected rows of each view. Objects that are not seen in all `names` are left out.
     names : sequence of str
         The views to join.
     normalize : bool, default=False
-        Scale each view's rows to length 1 first, so that all views weigh the same.
+        Scale each view's rows to length 1 first, so that all views have the same weight.
 
     Returns
     -------
@@ -112,7 +101,7 @@ def joint_scores(scores: Any, names: Sequence[str], normalize: bool = False) -> 
 
 
 def _check_rows_of_labels(labels: Any, views: Views) -> None:
-    """Refuse labels whose index says that they are those of other objects."""
+    """Raise ValueError if the index of labels contradicts that of the views."""
     if not isinstance(labels, Mapping) or issparse(labels):
         check_same_rows("the labels", row_labels(labels), "the views", views.ids)
         return
@@ -122,7 +111,7 @@ def _check_rows_of_labels(labels: Any, views: Views) -> None:
 
 
 def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:
-    """Objects of the rows of a mapping whose heights are multiples of the least one."""
+    """Object of each row in a mapping of matrices whose heights are multiples of the smallest."""
     if not isinstance(scores, Mapping) or issparse(scores) or isinstance(scores, Views):
         return None
     heights = {name: _height(block) for name, block in scores.items()}

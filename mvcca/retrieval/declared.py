@@ -1,7 +1,6 @@
-"""How the rows that an estimator projects are ranked: the similarity that its class declares.
+"""The similarity that an estimator declares for ranking, in `retrieval_ranking`.
 
-This is the only place that reads the declaration. Evaluation, index, scorers, plots and the command
-line ask here.
+Evaluation, index, scorers, plots and the command line all read the declaration here.
 """
 
 from __future__ import annotations
@@ -13,44 +12,30 @@ from sklearn.pipeline import Pipeline
 
 from mvcca.retrieval.similarity import Similarity, checked_similarity
 
-_USUAL = ("transform", "cosine")
+_DEFAULT = ("transform", "cosine")
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The similarity by which a fitted estimator ranks a gallery.
+    """Similarity by which a fitted estimator ranks a gallery."""
 
-    Attributes
-    ----------
-    estimator : estimator
-        An estimator, a pipeline or a finished search.
-    method : str
-        The method of the last step whose rows are compared.
-    similarity : {"cosine", "euclidean", "inner"}
-        How two of these rows are compared.
-    """
-
-    estimator: Any
-    method: str
+    estimator: Any  # an estimator, a pipeline or a finished search
+    method: str  # of the last step, whose rows are compared
     similarity: Similarity
 
     @classmethod
     def of(cls, estimator: Any, similarity: Similarity | None = None) -> Ranking:
         """Read ``retrieval_ranking`` of the estimator, or of the last step of a pipeline.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Without a declaration, it is the cosine of the rows that ``transform`` gives.
-        similarity : {"cosine", "euclidean", "inner"}, optional
-            Compares the rows of ``transform`` instead, whatever is declared.
+        Without a declaration it is the cosine of the rows of ``transform``. A `similarity` compares
+        these rows, whatever is declared.
         """
         if similarity is not None:
             return cls(estimator, "transform", checked_similarity(similarity))
-        return cls(estimator, *getattr(_steps(estimator)[-1], "retrieval_ranking", _USUAL))
+        return cls(estimator, *getattr(_steps(estimator)[-1], "retrieval_ranking", _DEFAULT))
 
     def project(self, *rows: Any) -> Any:
-        """Rows to be compared, in the container that `transform` takes and gives."""
+        """Rows to compare, in the container that `transform` returns."""
         if self.method == "transform":
             return self.estimator.transform(*rows)
         (X,) = rows
@@ -66,7 +51,7 @@ class Ranking:
 
 
 def _steps(estimator: Any) -> list[Any]:
-    """The fitted steps of nested pipelines and searches, first to last."""
+    """Fitted steps of nested pipelines and searches, in order."""
     if hasattr(estimator, "best_estimator_"):
         return _steps(estimator.best_estimator_)
     if not isinstance(estimator, Pipeline):

@@ -35,15 +35,15 @@ def evaluate_retrieval(
     no_relevant: NoRelevant = "zero",
     estimator: Any = None,
 ) -> RetrievalTable:
-    """Measure retrieval from every view to every other one.
+    """Evaluate retrieval from every view to every other one.
 
     =====================  ===================================================================
     name                   measure
     =====================  ===================================================================
-    ``map``, ``map@K``     mean average precision, of the whole list or cut off at K. A variant
-                           names the divisor: ``:relevant``, ``:cutoff``, ``:hits`` or ``:min``
-                           as in `mvcca.measures.average_precision`. ``map`` divides by
-                           ``relevant`` and ``map@K`` by ``min``, unless told otherwise.
+    ``map``, ``map@K``     mean average precision of the whole list, or of the first K. A variant
+                           names the divisor: ``:relevant`` (default of ``map``), ``:cutoff``,
+                           ``:hits`` or ``:min`` (default of ``map@K``), as in
+                           `mvcca.measures.average_precision`.
     ``p@K``                mean precision of the first K
     ``r@K``                share of queries with a relevant item in the first K
     ``mr``, ``mean_rank``  median and mean rank of the first relevant item
@@ -52,44 +52,44 @@ def evaluate_retrieval(
 
     Ranks take a variant for ties, ``:average`` (default), ``:optimistic`` or ``:pessimistic``.
 
-    Two things can make an item relevant. By *pairs* it shows the query's object; by *labels* it
-    shares at least one label with the query. ``map`` and ``p`` go by labels where there are any,
-    and by pairs otherwise; ``r``, ``mr``, ``mean_rank`` and ``mrr`` go by pairs where the two
-    views share objects, and by labels otherwise. The table's notes say what was used. By pairs,
-    only objects seen in both views are queries; the gallery is always all rows of the target.
+    An item is relevant by *pairs* if it shows the query's object, and by *labels* if it shares at
+    least one label with the query. ``map`` and ``p`` use labels if there are any, and pairs
+    otherwise; ``r``, ``mr``, ``mean_rank`` and ``mrr`` use pairs if the two views share objects,
+    and labels otherwise. The notes of the table say which was used. By pairs, only objects seen in
+    both views are queries; the gallery is always all rows of the target.
 
     Parameters
     ----------
     scores : Views, mapping or list of matrices, each of shape (n_rows, n_components)
-        Projected rows, as `transform` gives them. In a mapping whose heights differ, but are
-        multiples of the least, consecutive rows show one object (five captions of an image).
-        With an `estimator`, views for it to project.
+        Projected rows, as `transform` returns them, or with an `estimator` the views to project.
+        In a mapping whose numbers of rows differ, but are multiples of the smallest, consecutive
+        rows show one object (five captions of an image).
     labels : array-like or mapping of str to array-like, optional
-        Classes, label sets or indicators: one per object; or by view name, one per row. With
-        labels by view name, rows of a plain mapping or list are not taken to be paired.
+        Classes, label sets or indicators: one per object, or in a mapping by view name one per
+        row. With such a mapping, rows of a plain mapping or list are not paired.
     measures : str or sequence of str
-        Names from the table above.
+        Names of measures, from the table above.
     similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity used for ranking. By default the one that the `estimator` declares, and cosine
         without an estimator.
     relevance : {"pairs", "labels"}, optional
-        One relevance for all measures.
+        Relevance for all measures.
     directions : {"cross", "within", "all"} or iterable of (query, target), default="cross"
-        Between different views, within each view, or both; or the directions themselves, where a
-        query of several names is their joint query, the sum of their projections.
+        Between different views, within each view, or both; or the directions themselves. A query
+        of several view names is a joint query, the sum of their projections.
     exclude_self : bool, default=True
-        Within a view, keep the query itself out of its ranked list. False gives it rank 1, which
-        some published figures do.
+        Within a view, leave the query itself out of its ranked list. False gives it rank 1, as
+        in some published figures.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Average precision of a query without any relevant item.
     estimator : fitted estimator, optional
-        Projects `scores` and says how its rows are ranked: by its ``retrieval_ranking``, or by the
-        cosine of its scores if it has none. A `similarity` compares the rows of its ``transform``.
+        Projects `scores`, and declares the similarity for ranking as its ``retrieval_ranking``,
+        by default the cosine. A `similarity` compares the rows of its ``transform`` instead.
 
     Returns
     -------
     RetrievalTable
-        A row of measures per direction.
+        Measures, one row per direction.
 
     Raises
     ------
@@ -139,16 +139,16 @@ def recall_curve(
     ties: Ties = "average",
     estimator: Any = None,
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Recall at 1, ..., k in every direction, to plot.
+    """Compute recall at 1, ..., k in every direction, to plot.
 
     Parameters
     ----------
     scores, labels, similarity, relevance, directions, exclude_self, estimator
         As in `evaluate_retrieval`.
     k : int, default=50
-        Longest list.
+        Length of the longest list.
     ties : {"average", "optimistic", "pessimistic"}, default="average"
-        What items with the same score cost.
+        How equal scores count in ranks.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def recall_curve(
 
 
 def _ranked(scores: Any, similarity: Similarity | None, estimator: Any) -> tuple[Any, Similarity]:
-    """Rows to compare, and how."""
+    """Rows to compare, and their similarity."""
     if estimator is None:
         return scores, similarity or "cosine"
     ranking = Ranking.of(estimator, similarity)
@@ -208,7 +208,7 @@ def _directions(
 
 
 def _notes(used: dict[str, dict[Measure, RelevanceBy]], similarity: str) -> list[str]:
-    """What the measures mean, those that mean the same in one line."""
+    """Meaning of the measures, one line for those with the same meaning."""
     meanings: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for measure in next(iter(used.values())):
         titles: dict[RelevanceBy, list[str]] = {}

@@ -29,29 +29,14 @@ class Gallery:
 
     The cosine with a zero row is 0. Rows that are multiples of each other have equal cosines with
     every query.
-
-    Attributes
-    ----------
-    similarity : {"cosine", "euclidean", "inner"}
-        Similarity used for ranking.
-    rows : ChunkedRows
-        Prepared rows; a chunk is padded with rows that do not count, see `padded`.
-    origin : ndarray, shape (n_components,), or None
-        Point from which distances are measured.
-    n_at_origin : int
-        Number of rows when the origin was last checked.
-    largest_norm : float
-        Norm of the longest prepared row.
-    device : device array without rows, or None
-        Device that the rows came from, and that searches them.
     """
 
     similarity: Similarity
-    rows: ChunkedRows = field(default_factory=ChunkedRows)
-    origin: np.ndarray | None = None
-    n_at_origin: int = 0
-    largest_norm: float = 0.0
-    device: Any = None
+    rows: ChunkedRows = field(default_factory=ChunkedRows)  # prepared; chunks are padded
+    origin: np.ndarray | None = None  # (n_components,), from which distances are measured
+    n_at_origin: int = 0  # rows when the origin was last checked
+    largest_norm: float = 0.0  # of the prepared rows
+    device: Any = None  # array without rows on the device that the rows came from, or None
 
     @classmethod
     def of(cls, rows: Any, similarity: Similarity = "cosine") -> Gallery:

@@ -30,7 +30,7 @@ SearchView = Callable[[str, Gallery, np.ndarray, int], tuple[np.ndarray, np.ndar
 
 
 class RetrievalIndex:
-    """Gallery of one or several views that answers queries of any view the estimator knows.
+    """Search index: a gallery of one or several views, for queries of any view of an estimator.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class RetrievalIndex:
         Similarity of the rows of `transform`. The cosine with a zero row is 0. By default the
         similarity that the estimator declares (``retrieval_ranking``), and cosine if it has none.
     backend : str, default="exact"
-        "exact", or "faiss" for approximate search in a graph, or "faiss:" and the description of
+        "exact", "faiss" for approximate search in a graph, or "faiss:" and the description of
         another faiss index, such as "faiss:IVF256,Flat".
 
     Raises
@@ -48,7 +48,7 @@ class RetrievalIndex:
     ValueError
         If the similarity or the backend is unknown.
     ImportError
-        If faiss is asked for and not installed.
+        If the backend is faiss and it is not installed.
 
     Examples
     --------
@@ -83,25 +83,25 @@ class RetrievalIndex:
         self._using_faiss = Lock()  # faiss cannot be searched while rows are added
 
     def add(self, views: ViewsLike, ids: ArrayLike | None = None) -> Self:
-        """Project objects and add them to the gallery, in all the views they are seen in.
+        """Project objects and add them to the gallery, in every view in which they are seen.
 
         Parameters
         ----------
         views : Views, mapping or list
             Objects, as for the estimator's `transform`.
         ids : array-like, shape (n_objects,), optional
-            What `search` answers with; by default running numbers. An object may be added view by
-            view, under the same id.
+            Ids that `search` returns; by default consecutive numbers. The views of an object may be
+            added one after another, under the same id.
 
         Returns
         -------
         RetrievalIndex
-            The index itself.
+            This index.
 
         Raises
         ------
         ValueError
-            If there is not one id per object, an id is in a view already, or a projection is not
+            If there is not one id per object, a view already holds an id, or a projection is not
             finite.
         """
         _check_container(views)
@@ -131,12 +131,12 @@ class RetrievalIndex:
         Parameters
         ----------
         queries : Views, mapping or list, of n_queries rows per view
-            Queries of one view, or of several: those are joined by summing their projections.
+            Queries of one view, or joint queries of several, whose projections are summed.
         target : str, optional
-            The view to search. By default all of them; an object then counts once, with its best
-            view.
+            The view to search. By default all views are searched, and an object counts once, with
+            its best view.
         k : int, default=10
-            How many to find.
+            Number of objects to find per query.
         normalize : bool, default=False
             Scale each view's projected query to length 1 before summing.
 
@@ -145,7 +145,7 @@ class RetrievalIndex:
         scores : ndarray, shape (n_queries, k)
             Descending; "euclidean" gives negative distances.
         ids : ndarray, shape (n_queries, k)
-            The objects; of equal scores the one added first comes first.
+            Ids of the objects; of equal scores the one added first precedes.
 
         Raises
         ------
@@ -216,7 +216,7 @@ def _check_container(X: Any) -> None:
 
 
 def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
-    """Blocks of objects of X, which was opened as `views`, in the container that X is."""
+    """Blocks of the objects of X, which was opened as `views`, in the same container as X."""
     row_bytes = max(8 * width for width in views.widths.values())
     blocks = list(block_slices(len(views), row_bytes, at_least=CHUNK_ROWS))
     if len(blocks) < 2:
@@ -231,7 +231,7 @@ def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
 def _best(
     contents: Contents, target: str | None, rows: np.ndarray, k: int, search_view: SearchView
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and ids of the k best objects; one that is found in several views counts once."""
+    """Scores and ids of the k best objects; one found in several views counts once."""
     found = []
     for name in contents.searched(target)[0]:
         view = contents.views[name]
@@ -248,7 +248,7 @@ def _best(
 
 
 def _first_of_each(objects: np.ndarray, k: int) -> np.ndarray:
-    """Positions of the first k different objects in each row."""
+    """Positions of the first k distinct objects in each row."""
     order = np.argsort(objects, axis=1, kind="stable")
     ordered = np.take_along_axis(objects, order, axis=1)
     repeated = np.zeros(objects.shape, dtype=bool)

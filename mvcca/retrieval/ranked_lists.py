@@ -19,18 +19,8 @@ from mvcca.retrieval.search import n_ranked, row_blocks, search, tile_rows
 class RankedLists:
     """The gallery ranked for every query, with the relevance of its rows.
 
-    Ranks and hits are kept, for the other measures that need them.
-
-    Parameters
-    ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : Gallery
-        Rows to rank.
-    relevance : Relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        By default that of `by_pairs`.
-    exclude_self : bool, default=False
-        Whether queries are the gallery's rows, each left out of its own list.
+    Relevance is by pairs by default. With `exclude_self` queries are the gallery's rows, and each
+    is left out of its own list. Ranks and hits are kept for other measures that need them.
     """
 
     def __init__(

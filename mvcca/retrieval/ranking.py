@@ -1,7 +1,4 @@
-"""Ranking a gallery of projected rows: the k best, ranks of what is relevant, average precision.
-
-Relevance is described in `mvcca.retrieval.relevance`.
-"""
+"""Rank a gallery of projected rows: the k best, ranks of relevant rows, average precision."""
 
 from __future__ import annotations
 
@@ -32,14 +29,14 @@ def top_k(
     queries : array-like, shape (n_queries, n_components)
         Projected rows.
     gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to search; their precision is the precision of the scores. A gallery on a
-        device (a torch tensor, a CuPy array) is searched there.
+        Projected rows to search; scores have their precision. A gallery on a device (a torch
+        tensor, a CuPy array) is searched there.
     k : int
-        How many to find.
+        Number of rows to find per query.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking. The cosine with a zero row is 0.
     exclude_self : bool, default=False
-        Queries are the gallery's rows, and none finds itself.
+        Queries are the gallery's rows; leave each out of its own list.
 
     Returns
     -------
@@ -68,7 +65,7 @@ def ranks(
     ties: Ties = "average",
     exclude_self: bool = False,
 ) -> np.ndarray:
-    """Rank of each query's best relevant gallery row; see `mvcca.measures.relevant_ranks`.
+    """Compute the rank of each query's best relevant row; see `mvcca.measures.relevant_ranks`.
 
     Parameters
     ----------
@@ -77,14 +74,14 @@ def ranks(
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
     relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
-        dense or sparse; the default is `by_pairs`.
+        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
+        gallery row is relevant to each query.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking.
     ties : {"average", "optimistic", "pessimistic"}, default="average"
-        What items with the same score cost.
+        How equal scores count in ranks.
     exclude_self : bool, default=False
-        Queries are the gallery's rows, and none finds itself.
+        Queries are the gallery's rows; leave each out of its own list.
 
     Returns
     -------
@@ -111,7 +108,7 @@ def average_precision(
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
 ) -> np.ndarray:
-    """Average precision of every query; see `mvcca.measures.average_precision`.
+    """Compute the average precision of every query; see `mvcca.measures.average_precision`.
 
     Parameters
     ----------
@@ -120,18 +117,18 @@ def average_precision(
     gallery : array-like, shape (n_gallery, n_components)
         Projected rows to rank.
     relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        What `by_pairs` or `by_labels` gives, or whether each gallery row is relevant to each query,
-        dense or sparse; the default is `by_pairs`.
+        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
+        gallery row is relevant to each query.
     k : int or None, default=None
-        Cut-off; None ranks the whole gallery.
+        Cut-off; None takes the whole gallery.
     normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
-        What the sum of precisions is divided by.
+        Divisor of the sum of precisions.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Value of a query without a relevant row.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking.
     exclude_self : bool, default=False
-        Queries are the gallery's rows, and none finds itself.
+        Queries are the gallery's rows; leave each out of its own list.
 
     Returns
     -------
@@ -151,9 +148,9 @@ def average_precision(
 def score_blocks(
     queries: MatrixLike, gallery: MatrixLike, similarity: Similarity = "cosine"
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Scores of the whole gallery for one block of queries after the other.
+    """Iterate over blocks of queries and their scores of the whole gallery.
 
-    For measures that `ranks`, `average_precision` and `top_k` do not cover.
+    Use it for measures that `ranks`, `average_precision` and `top_k` do not cover.
 
     Parameters
     ----------
@@ -167,9 +164,9 @@ def score_blocks(
     Returns
     -------
     iterator of (slice, ndarray)
-        The queries of a block, and their scores (n_rows, n_gallery): larger is better. For
-        "euclidean" qᵀg - ‖g‖²/2, up to a shift of the origin, which orders each query's gallery as
-        -‖q - g‖ does.
+        Queries of a block, and their scores (n_rows, n_gallery): larger is better. For "euclidean"
+        scores are qᵀg - ‖g‖²/2 up to a shift of the origin, which order the gallery of each query
+        as -‖q - g‖ does.
 
     Raises
     ------

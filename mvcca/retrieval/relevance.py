@@ -1,7 +1,7 @@
-"""What is relevant to what: items of the same object, or items that share a label.
+"""Relevance of gallery rows to queries: by pairs, by labels, or as a matrix.
 
-A relevance answers for a block of queries at a time, so that no matrix of all queries by the whole
-gallery is held.
+It is computed for one block of queries at a time: no matrix of all queries by the whole gallery is
+held.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, issparse
 
 from mvcca._containers import few, reject_masks
 from mvcca.labels import LabelTable, encode_label_sets, label_names
+from mvcca.typing import LabelsLike
 
 RelevanceBy = Literal["pairs", "labels"]
 
@@ -20,7 +21,7 @@ _FEW_LABELS = 256
 
 
 class Relevance(Protocol):
-    """Which gallery rows are relevant to a query."""
+    """Relevance of gallery rows to queries."""
 
     shape: tuple[int, int]  # (n_queries, n_gallery)
 
@@ -28,17 +29,11 @@ class Relevance(Protocol):
         """Boolean matrix (n, n_gallery), dense or sparse, for a block of n queries."""
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Relevance of items (n, k) of each of n queries, and how many are relevant in all (n,)."""
+        """Relevance of the items (n, k) of n queries; number of relevant gallery rows (n,)."""
 
 
 class SameObject:
-    """Items of the query's object are relevant.
-
-    Parameters
-    ----------
-    query_objects, gallery_objects : array of int, shapes (n_queries,) and (n_gallery,)
-        The object that each row shows.
-    """
+    """Items of the query's object are relevant; each row shows one object, an int."""
 
     def __init__(self, query_objects: np.ndarray, gallery_objects: np.ndarray) -> None:
         self._queries, self._gallery = query_objects, gallery_objects
@@ -49,33 +44,24 @@ class SameObject:
         self._shown = csr_array((ones, (gallery_objects, columns)), (n_objects, len(columns)))
 
     def of(self, queries: slice) -> csr_array:
-        """Rows of the object that each query shows."""
+        """Gallery rows that show each query's object."""
         return csr_array(self._shown[self._queries[queries]])
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether items show the query's object, and how many gallery rows do."""
+        """Relevance of items, and each query's number of relevant gallery rows."""
         objects = self._queries[queries]
         return objects[:, None] == self._gallery[items], np.diff(self._shown.indptr)[objects]
 
     def is_self_only(self) -> bool:
-        """Whether no object has several gallery rows, so that nothing is left without the query."""
+        """Whether every object has at most one gallery row, which can only be the query itself."""
         return bool((np.diff(self._shown.indptr) <= 1).all())
 
 
 class SharedLabel:
     """Items that share at least one label with the query are relevant.
 
-    Parameters
-    ----------
-    table : LabelTable
-        Distinct label sets; an empty one is relevant to nothing.
-    query_codes, gallery_codes : array of int, shapes (n_queries,) and (n_gallery,)
-        The label set of each row.
-
-    Raises
-    ------
-    ValueError
-        If queries and gallery have labels, but none in common.
+    `table` holds the distinct label sets, codes the row of the table for each query and item. An
+    empty label set is relevant to nothing.
     """
 
     def __init__(
@@ -84,18 +70,20 @@ class SharedLabel:
         _check_shared(label_names(table, query_codes), label_names(table, gallery_codes))
         vectors = table.vectors
         # BLAS is fastest for few labels; it takes floats, which hold these counts exactly.
-        few = vectors.shape[1] <= _FEW_LABELS
-        self._vectors = vectors.toarray().astype(np.float32) if few else vectors.astype(np.int32)
+        if vectors.shape[1] <= _FEW_LABELS:
+            self._vectors = vectors.toarray().astype(np.float32)
+        else:
+            self._vectors = vectors.astype(np.int32)
         self._queries, self._gallery = query_codes, gallery_codes
         self._copies = np.bincount(gallery_codes, minlength=vectors.shape[0]).astype(np.float64)
         self.shape = (len(query_codes), len(gallery_codes))
 
     def of(self, queries: slice) -> np.ndarray:
-        """Whether query and item share a label, for the whole gallery."""
+        """Whether each query shares a label with each gallery row."""
         return self._shares(queries)[:, self._gallery]
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether items share a label with the query, and how many gallery rows do."""
+        """Relevance of items, and each query's number of relevant gallery rows."""
         shares = self._shares(queries)
         hits = np.take_along_axis(shares, self._gallery[items], axis=1)
         return hits, (shares.astype(np.float64) @ self._copies).astype(np.intp)
@@ -107,26 +95,13 @@ class SharedLabel:
 
 
 class GivenRelevance:
-    """Relevance as a matrix.
-
-    Parameters
-    ----------
-    matrix : array-like or sparse matrix of bool or 0/1, shape (n_queries, n_gallery)
-        Whether a gallery row is relevant to a query.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is masked, is not two-dimensional, or holds anything but 0 and 1.
-    """
+    """Relevance as a matrix of bool or 0/1, dense or sparse, shape (n_queries, n_gallery)."""
 
     def __init__(self, matrix: Any) -> None:
         reject_masks(matrix)
         values = csr_array(matrix) if issparse(matrix) else np.asarray(matrix)
-        if (
-            values.ndim != 2
-            or not np.isin(values.data if issparse(values) else values, (0, 1)).all()
-        ):
+        entries = values.data if issparse(values) else values
+        if values.ndim != 2 or not np.isin(entries, (0, 1)).all():
             raise ValueError(
                 "Expected relevance from by_pairs or by_labels, or a boolean matrix of shape "
                 f"(n_queries, n_gallery), got {values.dtype} of shape {values.shape}."
@@ -139,14 +114,14 @@ class GivenRelevance:
         return self._matrix[queries]
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Relevance of items of each query, and how many gallery rows are relevant to it."""
+        """Relevance of items, and each query's number of relevant gallery rows."""
         rows = self.of(queries)
         rows = rows.toarray() if issparse(rows) else rows
         return np.take_along_axis(rows, items, axis=1), rows.sum(axis=1)
 
 
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
-    """Relevance of paired rows: gallery row i to query i, and to nothing else.
+    """Relevance of paired rows: gallery row i is relevant to query i alone.
 
     If n_gallery = g n_queries, rows g i, ..., g i + g - 1 are relevant to query i (five captions of
     an image); if n_queries = h n_gallery, query i belongs to row ⌊i / h⌋.
@@ -154,12 +129,12 @@ def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
     Parameters
     ----------
     n_queries, n_gallery : int
-        One a multiple of the other.
+        Numbers of rows, one a multiple of the other.
 
     Returns
     -------
     relevance
-        For `ranks` and `average_precision`.
+        Pass it to `ranks` or `average_precision`.
 
     Raises
     ------
@@ -178,18 +153,18 @@ def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
     )
 
 
-def by_labels(query_labels: Any, gallery_labels: Any) -> SharedLabel:
-    """Relevance of labelled rows: those that share at least one label with the query.
+def by_labels(query_labels: LabelsLike, gallery_labels: LabelsLike) -> SharedLabel:
+    """Relevance of labelled rows: gallery rows that share at least one label with the query.
 
     Parameters
     ----------
     query_labels, gallery_labels : class vectors, indicator matrices or lists of label sets
-        Both of the same kind. Rows with an empty label set are relevant to nothing.
+        Labels of both, of the same kind. Rows without labels are relevant to nothing.
 
     Returns
     -------
     relevance
-        For `ranks` and `average_precision`.
+        Pass it to `ranks` or `average_precision`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The result of an evaluation: one row per direction, printed with what each number means."""
+"""Table of an evaluation: one row per direction, printed with the meaning of each measure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Direction:
     n_queries : int
         Rows of the query view.
     n_paired : int
-        Those among them whose object is seen in the target view too; only they are queries where
-        relevance is by pairs.
+        Rows whose object is seen in the target view, too. With relevance by pairs only these are
+        queries.
     n_gallery : int
         Rows of the target view.
     values : dict of str to float
-        The measures, by the names they were asked for.
+        Values by the names of the measures.
     """
 
     query: str
@@ -48,7 +48,7 @@ class RetrievalTable:
     rows : tuple of Direction
         One per direction, in the order they were evaluated.
     notes : tuple of str
-        What the measures stand for: divisor, ties and relevance.
+        Meaning of the measures: divisor, ties and relevance.
     """
 
     rows: tuple[Direction, ...]

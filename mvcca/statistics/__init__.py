@@ -5,10 +5,9 @@ files are one line: ``reduce(add, map(Statistic.of, blocks))``. `mvcca.passes` g
 and `mvcca.problem` solves for the weights.
 """
 
-from mvcca.statistics._columns import column_slices
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
-from mvcca.statistics._moments import Moments
+from mvcca.statistics._moments import Moments, column_slices
 from mvcca.statistics._sparse_rows import moved, shift_of, shifted
 
 __all__ = [

@@ -20,7 +20,7 @@ from mvcca.config import get_config
 from mvcca.labels import LabelTable
 from mvcca.passes import fold
 from mvcca.similarity import LabelGram
-from mvcca.statistics._columns import column_slices
+from mvcca.statistics._moments import column_slices
 from mvcca.statistics._rows_by_code import add_rows, deviate, grouping
 from mvcca.statistics._sums_on_cluster import ClusterSums
 from mvcca.statistics._sums_on_device import DeviceSums

@@ -15,7 +15,7 @@ from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.passes import accumulate, in_precision, row_bytes_of
 from mvcca.similarity import LabelFeatures
-from mvcca.statistics._columns import column_slices
+from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
 _LEAST_ROWS = 256  # of a block: each adds (m, D) sums, which costs as much as many rows' products

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate as accumulated
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
+from mvcca._backend import is_device_array
+from mvcca.config import block_size, get_config
 from mvcca.passes import accumulate, in_precision, uses_device
-from mvcca.statistics._columns import column_slices
 from mvcca.statistics._scatter import add_product, pair_scatter, paired_scatter
 from mvcca.statistics._sparse_rows import shifted
 from mvcca.views import Views, take_rows
@@ -74,6 +77,8 @@ class Moments:
             Precision of products. float32 halves the time for dense float32 rows, and suffices for
             well-conditioned views.
         """
+        if _is_one_block(views):
+            return _moments_of_block(views, weights, dtype)
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
         if uses_device(views):
             least *= _DEVICE_BLOCKS
@@ -181,6 +186,22 @@ class Moments:
             for q, in_q in enumerate(self._columns):
                 covariance[in_p, in_q] /= freedom[p, q]
         return covariance
+
+
+def column_slices(widths: dict[str, int]) -> dict[str, slice]:
+    """The columns of each view in a matrix of all views side by side."""
+    edges = pairwise(accumulated(widths.values(), initial=0))
+    return {name: slice(*edge) for name, edge in zip(widths, edges, strict=True)}
+
+
+def _is_one_block(views: Views) -> bool:
+    """Whether views are one block of arrays in host memory, without checkpoint or progress bar."""
+    config = get_config()
+    return (
+        not (views.is_lazy or config.device or config.checkpoint or config.progress)
+        and len(views) <= block_size(8 * views.shape[1])
+        and not any(is_device_array(block) for _, block in views.items())
+    )
 
 
 def _least_rows(widths: dict[str, int]) -> int:

@@ -1,0 +1,95 @@
+"""Deep estimators whose networks are multilayer perceptrons, or modules given by the user."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Generator, nn
+
+from mvcca.deep._constructor import estimator
+from mvcca.deep._estimator import DeepEstimator
+from mvcca.deep._identity import identity
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.layers import linear
+from mvcca.kernel._parameters import by_view
+from mvcca.views import Views
+
+
+@estimator
+class NetworkEstimator(DeepEstimator):
+    """Deep estimator with a network of the user's choice for each view.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(800, 800)
+        Widths of the hidden layers, for all views or by view. Each hidden layer is linear → batch
+        norm → ReLU; the output is batch-normalized too. Without hidden layers the network is
+        linear.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores). `fit` trains copies. They replace the networks of
+        `hidden_layer_sizes`, which must then be left at its default.
+    """
+
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (800, 800)
+    encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None
+
+    _network_parameters: ClassVar[tuple[str, ...]] = ("hidden_layer_sizes",)  # not for encoders
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **DeepEstimator._parameter_constraints,
+        "hidden_layer_sizes": ["array-like", Mapping],
+        "encoders": ["array-like", Mapping, None],
+    }
+
+    def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
+        """The last linear layer of a default network."""
+        return linear(n_in, n_out, generator)
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        if self.encoders is not None:
+            return self._copied_encoders(self.encoders, views.names)
+        hidden, n_scores = by_view(self, "hidden_layer_sizes", views.names), self._n_scores(views)
+        last = partial(self._last_layer, generator=generator)
+        return Encoders(
+            {
+                n: mlp(width, _sizes(n, hidden[n]), n_scores, last=last, generator=generator)
+                for n, width in views.widths.items()
+            }
+        )
+
+    def _copied_encoders(self, encoders: Any, names: tuple[str, ...]) -> Encoders:
+        """Copies of the user's networks, so that another fit starts from the same weights."""
+        defaults = inspect.signature(type(self)).parameters
+        for name in self._network_parameters:
+            value = getattr(self, name)
+            if identity(value) != identity(defaults[name].default):
+                raise ValueError(
+                    f"{name}={value!r} is for the default networks of {type(self).__name__}, but "
+                    f"encoders are given. Leave out {name}, or encoders."
+                )
+        if not isinstance(encoders, Mapping):
+            if len(encoders) != len(names):
+                raise ValueError(f"Expected {len(names)} encoders, got {len(encoders)}.")
+            encoders = dict(zip(names, encoders, strict=True))
+        if set(encoders) != set(names):
+            raise ValueError(f"encoders names the views {list(encoders)}, expected {list(names)}.")
+        for name, encoder in encoders.items():
+            if not isinstance(encoder, nn.Module):
+                raise TypeError(
+                    f"The encoder of view {name!r} must be a torch.nn.Module, got {encoder!r}."
+                )
+        return Encoders({name: deepcopy(encoders[name]) for name in names})
+
+
+def _sizes(name: str, sizes: Any) -> tuple[int, ...]:
+    sizes = tuple(sizes)
+    if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+        raise ValueError(
+            f"hidden_layer_sizes must be numbers of units, got {sizes} for view {name!r}."
+        )
+    return tuple(int(size) for size in sizes)

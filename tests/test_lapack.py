@@ -1,0 +1,132 @@
+"""Long LAPACK calls give SciPy's results, and Ctrl-C does not wait for them (row 28)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from mvcca import _lapack
+
+N = _lapack._LONG + 20
+
+
+@pytest.fixture(scope="module")
+def symmetric():
+    A = np.random.default_rng(0).standard_normal((N, N))
+    return A + A.T
+
+
+@pytest.mark.parametrize("k", [1, 7, N, N + 5])
+def test_top_eigenpairs_are_those_of_scipy(symmetric, k):
+    values, vectors = _lapack.top_eigenpairs(symmetric, k)
+    expected, directions = linalg.eigh(symmetric, subset_by_index=[max(0, N - k), N - 1])
+    np.testing.assert_allclose(values, expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(np.abs((vectors * directions).sum(axis=0)), 1, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(N, N), (N + 30, N), (N, N + 30)])
+def test_decompositions_of_large_matrices_multiply_to_the_matrix(shape):
+    A = np.random.default_rng(1).standard_normal(shape)
+    U, s, Vt = _lapack.svd(A)
+    assert U.shape[1] == len(s) == len(Vt) == min(shape)
+    np.testing.assert_allclose(U * s @ Vt, A, atol=1e-11)
+    Q, R = _lapack.qr(A)
+    assert Q.shape[1] == len(R) == min(shape)
+    np.testing.assert_allclose(Q @ R, A, atol=1e-11)
+
+
+def test_a_matrix_with_nan_is_refused(symmetric):
+    A = symmetric.copy()
+    A[3, 4] = np.nan
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        _lapack.top_eigenpairs(A, 2)
+
+
+def test_errors_of_a_call_are_raised_where_it_was_asked_for():
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        _lapack.interruptible(np.linalg.cholesky, -np.eye(3))
+
+
+def test_other_threads_call_directly():
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(_lapack.interruptible(threading.current_thread))
+    )
+    thread.start()
+    thread.join()
+    assert found == [thread]
+
+
+def test_the_gil_is_free_during_a_call(symmetric, monkeypatch):
+    """Other threads go on: Python code runs between the beginning and the end of the routine."""
+    A = np.kron(np.eye(3), symmetric)
+    n_turns, ended = 0, threading.Event()
+
+    def turn():
+        nonlocal n_turns
+        while not ended.is_set():
+            n_turns += 1
+            time.sleep(0.001)
+
+    call = _lapack._routine("dsyevr")
+    inside = []
+
+    def counted(*arguments):
+        before = n_turns
+        call(*arguments)
+        inside.append(n_turns - before)
+
+    monkeypatch.setattr(_lapack, "_routine", lambda _: counted)
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        _lapack.top_eigenpairs(A, 3)
+    finally:
+        ended.set()
+        thread.join()
+    assert inside[-1] > 5
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+from mvcca import MVCCA, _lapack
+
+solve = _lapack._syevr
+
+def slowly(A, first):  # the signal comes in the middle of the call
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started.append(time.monotonic())
+    found = solve(A, first)
+    time.sleep(max(0, started[0] + 4 - time.monotonic()))
+    return found
+
+started = []
+_lapack._syevr = slowly
+rng = np.random.default_rng(0)
+shared = rng.standard_normal((900, 5))
+X = [shared @ rng.standard_normal((5, 400)) + rng.standard_normal((900, 400)) for _ in range(3)]
+model = MVCCA(2, reg=0.1)
+before = dict(vars(model))
+try:
+    model.fit(X)
+except KeyboardInterrupt:
+    print(time.monotonic() - started[0] - 0.3, vars(model) == before)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_ends_a_fit_in_the_middle_of_a_decomposition():
+    found = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True
+    )
+    seconds, unchanged = found.stdout.split()
+    assert float(seconds) < 2
+    assert unchanged == "True"
