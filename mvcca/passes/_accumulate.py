@@ -1,7 +1,8 @@
 """`accumulate` and `fold`: one pass over the rows of views, block by block.
 
-Blocks that are not in memory are read ahead by one thread per view, and copied to the device that `mvcca.config` names, or processed by the workers of
-a Dask cluster. Checkpoints and the progress bar follow `mvcca.config` as well.
+Blocks that are not in memory are read ahead by one thread per view, and copied to the device that
+`mvcca.config` names, or processed by the workers of a Dask cluster. `mvcca.config` also decides on
+checkpoints and the progress bar.
 """
 
 from __future__ import annotations
