@@ -1,4 +1,4 @@
-"""How the benchmarks measure: in turns, so that a ratio holds when the machine's speed drifts."""
+"""Timing in alternating runs, so that ratios are valid even if the speed of the machine drifts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Timing:
 
 
 def in_turns(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, Timing]:
-    """Run every function once per round; medians are to be compared, not single runs."""
+    """Run every function once per round; compare medians, not single runs."""
     timings = {name: Timing() for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
@@ -49,7 +49,7 @@ def ratio(ours: Timing, theirs: Timing) -> str:
 
 @contextmanager
 def peak_memory() -> Iterator[dict[str, float]]:
-    """Megabytes by which the process grew at most while the block ran (Linux)."""
+    """Maximum growth of the process in megabytes while the block runs (Linux)."""
     result = {"MB": 0.0}
     start, done = _resident(), threading.Event()
 
@@ -67,7 +67,7 @@ def peak_memory() -> Iterator[dict[str, float]]:
 
 
 def machine(threads: int) -> str:
-    """One line on where the figures come from."""
+    """Describe the machine in one line."""
     load = os.getloadavg()[0]
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), {threads} BLAS threads, load {load:.1f}, "

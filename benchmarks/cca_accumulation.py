@@ -1,8 +1,8 @@
 """CCA at n = 60,000, d = (2048, 300), k = 128, float32, against its floor.
 
-The floor is what any covariance route has to do: one product of the data with itself (a general
-matrix product, in row blocks as large as ours), one Cholesky factorisation per view, and one
-singular value decomposition of the whitened cross-covariance.
+The floor consists of the operations that any covariance-based method needs: one general matrix
+product of the data with itself, in the same row blocks, one Cholesky factorization per view, and
+one singular value decomposition of the whitened cross-covariance.
 
     python benchmarks/cca_accumulation.py [--threads 2] [--repeats 3]
 """
@@ -33,7 +33,7 @@ def data() -> Views:
 
 def floor(views: Views, symmetric: bool):
     X = np.concatenate([block for _, block in views.items()], axis=1)
-    other = X if symmetric else X.copy()  # NumPy saves half of a product of a buffer with itself
+    other = X if symmetric else X.copy()  # NumPy exploits symmetry
     d = WIDTHS[0]
 
     def run() -> None:

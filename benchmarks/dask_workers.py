@@ -1,13 +1,13 @@
-"""Two Dask workers of one thread each against one: CCA of files and of Dask arrays, out of memory.
+"""Throughput of two single-threaded Dask workers relative to one: CCA of files and Dask arrays.
 
     python benchmarks/dask_workers.py [--rows 400000] [--rounds 15] [--monitored]
 
-Goal: 1.8 times the throughput of one worker, and memory of a worker by the block, not by the rows.
-Each worker is kept on a core of its own, and one worker is measured on each core in turn: of cores
-that are shared with other machines, one worker gets the faster and two get both. Beside it stands
-what plain processes gain: that only multiply, and that read, centre and multiply. Scheduler and
-client take from two cores what on a cluster they do not, most of it to watch the workers: Dask's
-profiler and its ticks are off, unless `--monitored`.
+Goals: 1.8 times the throughput of one worker, and a memory of workers that depends on the block
+size, not on the number of rows. Each worker is pinned to a core, and a single worker is measured on
+each core in turn, because the speed of shared cores differs. For comparison, the script measures
+plain processes that only multiply, and that read, center and multiply. Scheduler and client share
+the two cores, unlike on a cluster. Most of their time monitors workers, so Dask's profiler and
+ticks are off unless `--monitored` is given.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def compared(label: str, runs: dict[str, Callable[[], object]], options: argparse.Namespace) -> str:
-    """Rows a second of one, on either core in the mean, and of two, over all rounds."""
+    """Rows per second of one worker, averaged over both cores, and of two, over all rounds."""
     timings = in_turns(runs, options.rounds)
     rates = {name: options.rows / np.mean(timings[name].wall) for name in runs}
     one, two = (rates["one here"] + rates["one there"]) / 2, rates["two"]
@@ -116,7 +116,7 @@ def sources(folder: Path) -> dict[str, dict[str, object]]:
 
 
 def workers(cores: list[int]) -> Client:
-    """A client of a cluster of a worker on each core, which has imported all that a fit needs."""
+    """Client of a cluster with one worker per core, after importing everything that a fit needs."""
     cluster = LocalCluster(
         n_workers=len(cores), threads_per_worker=1, dashboard_address=":0",
         silence_logs=logging.ERROR,
@@ -129,7 +129,7 @@ def workers(cores: list[int]) -> Client:
 
 
 def processes(cores: list[int]) -> ProcessPoolExecutor:
-    """A process on each core, which do what there is to do as they come to it."""
+    """One process per core, taking tasks from a common queue."""
     context = get_context("spawn")
     free = context.SimpleQueue()
     for core in cores:
@@ -142,7 +142,7 @@ def stay_on_next(cores: SimpleQueue[int]) -> None:
 
 
 def stay_on(core: int) -> None:
-    """Keep all threads of this process on a core (Linux)."""
+    """Pin all threads of this process to a core (Linux)."""
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), {core})
 
@@ -153,14 +153,14 @@ def fit_on(client: Client, views: dict[str, object]) -> None:
 
 
 def multiply(_: int) -> None:
-    """The products of a lane of rows, of numbers that are there."""
+    """Multiply a lane of rows that are in memory."""
     X = np.ones((CHUNK_ROWS, sum(WIDTHS.values())), dtype=np.float32)
     for _ in range(LANE_ROWS // CHUNK_ROWS):
         X.T @ X
 
 
 def read_and_multiply(folder: Path, start: int) -> None:
-    """The least that must be done with a lane of blocks."""
+    """Read, center and multiply a lane of blocks, the minimum work of a fit."""
     views = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in WIDTHS]
     stop = min(start + LANE_ROWS, len(views[0]))
     for row in range(start, stop, CHUNK_ROWS):
@@ -170,7 +170,7 @@ def read_and_multiply(folder: Path, start: int) -> None:
 
 
 def peak(client: Client) -> float:
-    """Most megabytes that a worker ever had (Linux)."""
+    """Peak memory of a worker in megabytes (Linux)."""
     return max(client.run(_high_water).values()) / 1e3
 
 

@@ -3,13 +3,12 @@
     python benchmarks/deep_mnist.py --methods dcca ds-dcca --epochs 30 [--device auto] [--every 5]
     python benchmarks/deep_mnist.py --floor [--rounds 5]
 
-The first prints a row per method, as RESULTS.md keeps it, with the published figure (100 epochs)
-beside it; with --every also the figures of the epochs on the way, from a linear CCA fitted to what
-the networks make of all training images then. The weights are those of the best epoch on the
-10,000 validation images by the method's default `monitor`. The second
-times an epoch of DCCA beside a bare torch loop that takes the same steps, and beside cca-zoo's DCCA
-where `python benchmarks/peers --install` has installed it.
-Needs mnist.npz in the folder that MVCCA_DATA names.
+The first command prints a row per method for RESULTS.md, with the published result (100 epochs);
+--every adds results of intermediate epochs, from linear CCA of the networks' outputs for all
+training images. The weights are those of the best epoch on the 10,000 validation images according
+to the default `monitor` of the method. The second command compares the time of an epoch of DCCA
+with a plain torch loop that takes the same steps, and with cca-zoo's DCCA if installed by `python
+benchmarks/peers --install`. Needs mnist.npz in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from mvcca.measures import total_correlation
 PEERS = Path(__file__).with_name("peers")
 sys.path.append(str(PEERS))
 
-# With the settings that were chosen for MNIST in Friedlander and Wolf (2022), supplement, or, where
-# those fall short here, those of our own measurements.
+# Settings for MNIST from the supplement of Friedlander and Wolf (2022), or from our measurements if
+# those do not reach the published results.
 METHODS = {
     "dcca": (DCCA, {"reg": 1e-4}, "46.76"),
     "dccae": (DCCAE, {"reg": 1e-4, "reconstruction": 1e-3}, "46.75"),
@@ -56,7 +55,7 @@ def correlation(scores):
 
 
 class OnTheWay(Callback):
-    """Total test correlation every few epochs."""
+    """Record the total test correlation every few epochs."""
 
     def __init__(self, every, test, n_components):
         self.every, self.test, self.n_components = every, test, n_components
@@ -75,7 +74,7 @@ class OnTheWay(Callback):
 def estimator(method, options):
     cls, settings, _ = METHODS[method]
     settings = dict(settings)
-    if "warm_up" in settings:  # as large a part as 50 of 100
+    if "warm_up" in settings:  # the same share as 50 of 100
         settings["warm_up"] = options.warm_up or options.epochs // 2
     return cls(
         options.components,
@@ -135,7 +134,7 @@ def bare_epoch(views, n_components, device):
 
 @contextmanager
 def peer_epochs(views, n_epochs) -> Iterator[Callable[[], float] | None]:
-    """An epoch of cca-zoo's DCCA, which gives its CPU seconds; None where it is not installed."""
+    """CPU seconds of an epoch of cca-zoo's DCCA, as a function; None if not installed."""
     from environments import interpreter
 
     python = interpreter("cca-zoo")

@@ -1,13 +1,13 @@
-"""Deep methods with validation rows and without: label mAP of test rows on three data sets.
+"""Deep methods with and without validation rows: label mAP of test rows on three data sets.
 
     MVCCA_DATA=../shared/data python benchmarks/deep_validation.py [--seeds 2] [--methods ...]
 
-Prints one table, as RESULTS.md keeps it: a row per data set and method, with the mean average
-precision of cosine ranking over both directions, averaged over seeds, of a training without
-validation rows and of trainings that set 10 % of the rows aside and keep the best epoch by loss or
-by correlation (the parameter `monitor`), and the epochs that were kept. On digits the seed also
-draws the split. On captions an item is relevant if its image and the query's have an object in
-common. Wikipedia and captions need wikipedia.npz and coco_val2017_captions.npz in MVCCA_DATA.
+Prints a table for RESULTS.md with a row per data set and method: mean average precision of cosine
+ranking, averaged over both directions and seeds, without validation rows, and with 10 % of the rows
+held out to choose the best epoch by loss or by correlation (the parameter `monitor`), and the
+chosen epochs. On digits the seed also determines the split. On captions an item is relevant if its
+image and that of the query have a common object. Wikipedia and captions need wikipedia.npz and
+coco_val2017_captions.npz in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ DATA = {  # rows, components, epochs
 
 
 def measure(method: str, n_components: int, way: str, data: Split, epochs: int, seed: int) -> Any:
-    """Mean average precision of both directions, and the epoch that was kept."""
+    """Mean average precision over both directions, and the chosen epoch."""
     train, test, labels = data
     cls, settings = METHODS[method]
     if cls is DSDCCA:
@@ -99,7 +99,7 @@ def measure(method: str, n_components: int, way: str, data: Split, epochs: int, 
         **WAYS[way],
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of batches that are small for 20 components
+        warnings.simplefilter("ignore")  # small batches for 20 components
         model.fit(train)
     table = evaluate_retrieval(model.transform(test), labels, measures="map")
     return np.mean([row.values["map"] for row in table]), model.best_epoch_

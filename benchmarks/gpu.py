@@ -1,16 +1,16 @@
-"""Fits and searches on one GPU, with rows there and with rows that are copied there as needed.
+"""Fits and searches on one GPU, with rows on the GPU and with rows streamed from host memory.
 
     MVCCA_DATA=../shared/data python benchmarks/gpu.py [--library torch] [--rows 10000000]
 
 Claims, warm, in float32 with TF32 off:
 
-- MVMLCCA of the size of MS-COCO (82,783 rows of width 2048 and 300, real labels, 18,956 distinct
-  sets), rows on the device: under 1 s;
+- MVMLCCA with the size of MS-COCO (82,783 rows of 2048 and 300 features, real labels, 18,956
+  distinct sets), rows on the device: under 1 s;
 - the top 50 of 40,504 queries in 40,504 rows of width 128, both on the device: under 0.5 s;
 - CCA of 10 million rows of width 128 + 128 in host memory, copied to the device block by block: at
-  least 70 % of the speed at which the library copies the same blocks and does nothing else.
+  least 70 % of the speed at which the library only copies the same blocks.
 
-Where there is no GPU it says so and is done.
+Without a GPU, the script prints so and exits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BLOCK_BYTES = 64 * 2**20
 
 
 def median_seconds(function, repeats):
-    """Of warm runs. What is timed brings its result home, and so waits for the device."""
+    """Median of warm runs, including the copy of the result to the host."""
     function()
     seconds = []
     for _ in range(repeats):

@@ -2,11 +2,11 @@
 
     python benchmarks/index_updates.py [--rows 1000000] [--columns 128] [--added 1000] [--adds 200]
 
-Claims: `RetrievalIndex.add` of 1,000 rows to 1,000,000 x 128 takes less than 20 ms on average and
-the first search after it no longer than any other; memory stays below 1.5 times the gallery, the
-caller's own rows not counted. The floor is a copy of the added rows; the peer is one concatenation
-of the gallery, which an index of one array needs for every add. Eight threads then search
-while one adds.
+Claims: `RetrievalIndex.add` of 1,000 rows to 1,000,000 x 128 takes less than 20 ms on average, the
+first search afterwards is as fast as any other, and memory stays below 1.5 times the gallery,
+without the caller's rows. The floor is a copy of the added rows; the alternative is a concatenation
+of the gallery, which an index of a single array needs for every addition. Finally, eight threads
+search while one adds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT_MS, LIMIT_MEMORY, SEARCHERS = 20.0, 1.5, 8
 
 
 class Projected:
-    """Rows are projected already, so that only the index is measured."""
+    """Model of rows that are already projected, so that only the index is measured."""
 
     def transform(self, X):
         return X

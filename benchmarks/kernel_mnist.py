@@ -2,10 +2,10 @@
 
     python benchmarks/kernel_mnist.py [--methods fourier nystroem] [--ranks 500 1000 2000 6000]
 
-Prints the total correlation of 50 components on the 10,000 test images, as RESULTS.md keeps it.
-Gaussian kernels, as wide as the median distance; the ridge is the best of a grid on the 10,000
-validation images. Moments of the features are added up once and solved for every ridge: "fit" is
-adding up and one solve. Needs mnist.npz in the folder that MVCCA_DATA names.
+Prints the total correlation of 50 components on the 10,000 test images for RESULTS.md. The width of
+the Gaussian kernels is the median distance; the ridge is the best of a grid on the 10,000
+validation images. Moments of the features are computed once and solved for every ridge: "fit" is
+the time of the moments and one solve. Needs mnist.npz in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def correlation(model, views):
 
 
 def with_ridge(model, reg):
-    """The model with another ridge, from the moments that its `partial_fit` has kept."""
+    """The model with another ridge, from the moments stored by its `partial_fit`."""
     other = copy.copy(model).set_params(reg=reg)
     other._solve_features(
         model.feature_maps_, model._statistic, dict.fromkeys(model.view_names_, reg)

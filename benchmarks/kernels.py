@@ -1,4 +1,4 @@
-"""Why each compiled kernel exists: its time against the plain NumPy that does the same.
+"""Time of each compiled kernel compared with equivalent NumPy code.
 
 python benchmarks/kernels.py [--repeats 5]
 """
@@ -13,14 +13,14 @@ from _measure import in_turns, machine, ratio
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from mvcca._kernels import (
+from mvcca._compiled_loops import (
     add_rows_by_code,
     fill_by_difference,
     inner_products_to_exponents,
     pack_label_sets,
 )
 
-ROWS, COLUMNS, LABELS = 1024, 18_956, 80  # a strip of G on the labels of MS-COCO
+ROWS, COLUMNS, LABELS = 1024, 18_956, 80  # a strip of G for the labels of MS-COCO
 
 
 def label_sets():

@@ -1,13 +1,13 @@
-"""MVMLCCA and MLCCA on the labels of MS-COCO 2014, against their floor and against pairs of rows.
+"""MVMLCCA and MLCCA on the labels of MS-COCO 2014, compared with floors and pairs of rows.
 
-The labels are real (82,783 rows, 80 categories, 18,956 distinct sets); features of width 2048 and
-300 in float32 are planted. Printed in one run:
+The labels are real (82,783 rows, 80 categories, 18,956 distinct sets); the 2048 and 300 float32
+features are synthetic. One run measures
 
-- the label-weighted covariance against its floor, the bare matrix products that the grouped,
-  symmetric computation cannot do without: U² D / 2 + U D² multiply-adds;
-- against the best vectorised computation over pairs of rows we know (one product per tile of
+- the label-weighted covariance and its floor, the matrix products of the grouped, symmetric
+  computation: U² D / 2 + U D² multiply-adds;
+- the best vectorized computation over pairs of rows that we know (one product per tile of
   distances, exp in place, products with both views), on a subset and extrapolated by n²;
-- whole fits and by how much they grew the process.
+- whole fits, and the growth of the process.
 
     MVCCA_DATA=../shared/data python benchmarks/label_covariance.py [--threads 2] [--repeats 3]
 """
@@ -45,7 +45,7 @@ def planted_views(indicators: np.ndarray, seed: int = 0) -> Views:
 
 
 def products_only(n_distinct: int, width: int) -> Callable[[], None]:
-    """The products of the grouped computation alone, into buffers that are there already."""
+    """Only the matrix products of the grouped computation, into existing buffers."""
     rng = np.random.default_rng(0)
     S = rng.random((n_distinct, width), dtype=np.float32)
     G = rng.random((TILE, n_distinct), dtype=np.float32)
@@ -144,7 +144,7 @@ def main() -> None:
 
 
 def weighted_products(views: Views) -> Callable[[], None]:
-    """What the row-weighted covariances of MLCCA add: each view times itself, in row blocks."""
+    """Additional products of MLCCA's row-weighted covariances: each view with itself."""
     blocks = [(block, block.copy()) for _, block in views.items()]
 
     def run() -> None:

@@ -1,10 +1,10 @@
-"""Nonparametric CCA of 50,000 MNIST halves: neighbours among principal components.
+"""Nonparametric CCA of 50,000 MNIST halves, with nearest neighbors in principal components.
 
     python benchmarks/ncca_mnist.py [--components 50] [--neighbors 20] [--bandwidths 0.5]
 
-Prints the total correlation on the 10,000 validation and the 10,000 test images, as RESULTS.md
-keeps it. Each view is reduced to the principal components that hold 80 % of its variance. Needs
-mnist.npz in the folder that MVCCA_DATA names.
+Prints the total correlation on the 10,000 validation and the 10,000 test images for RESULTS.md.
+Each view is reduced to the principal components that explain 80 % of its variance. Needs mnist.npz
+in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations

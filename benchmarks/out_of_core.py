@@ -3,8 +3,8 @@
     python benchmarks/out_of_core.py [--rows 1 3 10] [--folder DIR] [--threads 2]
 
 Writes two float32 files of 256 and 128 columns (1.5 GB per million rows), fits CCA on them in a
-process of its own, and deletes them. The floors: symmetric products of as many in-memory blocks of
-the same 384 columns side by side, and reading the files without the page cache. Linux.
+separate process, and deletes them. The floors are symmetric products of as many in-memory blocks of
+384 columns, and reading the files without the page cache. Linux only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK = 40_000
 
 
 def write(folder: Path, n_rows: int) -> None:
-    """Files with ten directions in common, chunk by chunk."""
+    """Write files with ten common directions, in chunks."""
     rng = np.random.default_rng(0)
     mixing = {name: rng.standard_normal((10, d), dtype=np.float32) for name, d in WIDTHS.items()}
     noise = rng.standard_normal((BLOCK, max(WIDTHS.values())), dtype=np.float32)
@@ -48,7 +48,7 @@ def write(folder: Path, n_rows: int) -> None:
 
 
 def fit(folder: Path) -> None:
-    """What the process of its own does: seconds, and the most memory that it held."""
+    """Fit in the separate process; returns seconds and peak memory."""
     from mvcca import CCA, open_matrix
 
     views = {name: open_matrix(folder / f"{name}.npy") for name in WIDTHS}
@@ -60,7 +60,7 @@ def fit(folder: Path) -> None:
 
 
 def seconds_of_products(n_rows: int) -> float:
-    """For the symmetric products of in-memory blocks, extrapolated from up to 1.2 million rows."""
+    """Time of symmetric products of in-memory blocks, extrapolated from up to 1.2 million rows."""
     block = np.random.default_rng(0).standard_normal((BLOCK, 384), dtype=np.float32)
     n_blocks = min(30, n_rows // BLOCK)
     block.T @ block
@@ -71,8 +71,8 @@ def seconds_of_products(n_rows: int) -> float:
 
 
 def seconds_of_reading(folder: Path, n_rows: int) -> float:
-    """For reading the files past the page cache, extrapolated from up to 3 GB."""
-    buffer = mmap.mmap(-1, 2**24)  # page-aligned, as O_DIRECT wants it
+    """Time to read the files without the page cache, extrapolated from up to 3 GB."""
+    buffer = mmap.mmap(-1, 2**24)  # page-aligned, as O_DIRECT requires
     done, start = 0, time.perf_counter()
     for name in WIDTHS:
         file = os.open(folder / f"{name}.npy", os.O_RDONLY | os.O_DIRECT)

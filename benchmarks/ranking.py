@@ -1,10 +1,10 @@
-"""Exact top 50 of the MS-COCO validation set's size, beside faiss's exact search and a bare GEMM.
+"""Exact top 50 at the size of the MS-COCO validation set, compared with faiss and a plain GEMM.
 
     python benchmarks/ranking.py [--threads 1] [--repeats 3] [--rows 40504] [--columns 128] [-k 50]
 
-Claim: `mvcca.retrieval.top_k` takes at most 1.5 times what `faiss.IndexFlatIP` takes, in wall and
-in CPU time. The floor is the product of all queries with the gallery, tile by tile, and nothing
-else. The three alternate, so that whatever else the machine does hits all of them.
+Claim: `mvcca.retrieval.top_k` takes at most 1.5 times as long as `faiss.IndexFlatIP`, in wall and
+in CPU time. The floor is the product of all queries with the gallery, tile by tile. The three
+alternate, so that other load affects all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT = 1.5
 
 
 def product_only(queries, gallery):
-    """Every tile of the similarity matrix, forgotten at once."""
+    """Compute and discard every tile of the similarity matrix."""
 
     def multiply(rows):
         columns = search.TILE_COLUMNS

@@ -1,8 +1,8 @@
 """The linear methods on real data: mean average precision and recall between all views.
 
-Methods that learn from labels alone are fitted twice, the second time with the rows of one view
-(and their labels) shuffled: without pairs to rely on the figures stay the same, and the table says
-by how much they moved.
+Methods that learn only from labels are fitted twice, the second time with the rows of one view and
+their labels shuffled. Since these methods do not use pairs, the results should not change; the
+table gives the largest change.
 
     MVCCA_DATA=../shared/data python benchmarks/real_data.py [wikipedia scene captions]
 """
@@ -29,7 +29,7 @@ from mvcca.datasets import fetch_coco_captions, fetch_scene, fetch_wikipedia
 
 @dataclass
 class Case:
-    """Training and test views with labels, prepared, and the sizes and measures that fit them."""
+    """Preprocessed training and test views with labels, and suitable sizes and measures."""
 
     train: Views
     train_labels: Any
@@ -80,7 +80,7 @@ def methods(case: Case) -> dict[str, Any]:
         'MVMLCCA within="label"': MVMLCCA(k, reg=max(reg, 1e-2)),
         'MVMLCCA within="sample"': MVMLCCA(k, within="sample", reg=reg),
     }
-    if len(case.train.names) > 2:  # CCA takes two
+    if len(case.train.names) > 2:  # CCA accepts two
         listed["CCA of the first two"] = listed.pop("CCA")
     return listed
 

@@ -1,11 +1,11 @@
-"""What labels add to CCA: digits and MNIST cut into views, and captions with many label sets.
+"""Effect of labels on CCA: digits and MNIST split into views, and captions with many label sets.
 
     python benchmarks/supervised_halves.py [digits] [mnist] [captions]
 
-Prints one table per data set, in the form in which RESULTS.md keeps them: mean average precision
-of cosine ranking, where an item is relevant if it shows the query's digit (a caption, if its image
-and the query's have an object in common), and R@10, where only the query's own counterpart is.
-MNIST and captions need mnist.npz and coco_val2017_captions.npz in the folder that MVCCA_DATA names.
+Prints one table per data set for RESULTS.md: mean average precision of cosine ranking, where an
+item is relevant if it shows the same digit as the query (a caption, if both images have a common
+object), and R@10, where only the counterpart of the query is relevant. MNIST and captions need
+mnist.npz and coco_val2017_captions.npz in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def settings(model):
 
 
 def digits():
-    """Four tables in one: parts of the image, and labels to learn from; judged by the digit."""
+    """Four experiments: parts of the image × training labels; evaluated by digit."""
     problems = [(p, y) for p in ("halves", "quadrants") for y in ("digit", "segments")]
     print("| method | settings | " + " | ".join(f"{p}, {y}" for p, y in problems) + " |")
     print("|---|---|" + "---|" * len(problems))

@@ -2,11 +2,10 @@
 
     MVCCA_DATA=../shared/data python benchmarks/wikipedia.py [--features sift deep] [--methods ...]
 
-Images by SIFT words or deep features (128 each), articles by 10 LDA topics; 2,173 training and 693
-test pairs in 10 classes. The parameters of every method are the best of its grid by 5-fold
-cross-validation of the training rows (mean of both directions); the test rows are looked at once.
-The published figures are of 4,096 deep features, 3,000 word counts and 462 test pairs: they say how
-methods compare, not what to expect here.
+Images are represented by 128 SIFT words or deep features, articles by 10 LDA topics; 2,173 training
+and 693 test pairs in 10 classes. Parameters are selected from a grid by 5-fold cross-validation on
+the training rows (mean of both directions); test rows are used once. The published figures are for
+4,096 deep features, 3,000 word counts and 462 test pairs: only the order of methods is comparable.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from mvcca.datasets import fetch_wikipedia
 
 
 class PropagatedJRL(JRL):
-    """JRL ranked by the similarity of its paper, over labels propagated from training rows."""
+    """JRL with its published similarity, on labels propagated from training rows."""
 
     def transform(self, X, y=None):
         return self.propagate(X)
@@ -51,7 +50,7 @@ class PropagatedJRL(JRL):
 
 @dataclass
 class Method:
-    """An estimator, the grid its parameters are chosen from, and how its scores are compared."""
+    """An estimator, its parameter grid, and the similarity of its scores."""
 
     model: Any
     grid: dict[str, list[Any]] = field(default_factory=dict)
@@ -102,7 +101,7 @@ def measure(name: str, features: str, data: Any, jobs: int) -> None:
     )
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of components that the 10 topics cannot give
+        warnings.simplefilter("ignore")  # more components than 10 topics allow
         search.fit(data.train.views, data.train.labels)
     seconds = time.perf_counter() - start
     table = evaluate_retrieval(

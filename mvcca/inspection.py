@@ -1,8 +1,7 @@
-"""What a fitted model found: loadings, correlations and explained variance on given rows.
+"""Inspect fitted models: loadings, correlations, explained variance and a permutation test.
 
-Everything here asks the model only to project rows, so that pipelines and searches can be inspected
-too, and the rows may be training rows or held-out ones. Pictures of it are in `mvcca.plotting`,
-measures of retrieval in `mvcca.measures`.
+These functions only need a model's `transform`, so they also work with pipelines and searches, on
+training or held-out rows. Plots are in `mvcca.plotting`, retrieval measures in `mvcca.measures`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = [
     "variable_correlations",
 ]
 
-_ROUNDING = 32 * np.finfo(float).eps  # a deviation this small against its mean is rounding
+_ROUNDING = 32 * np.finfo(float).eps  # relative deviation from the mean of a constant column
 
 
 def component_correlations(
@@ -36,28 +35,28 @@ def component_correlations(
 ) -> dict[tuple[str, str], np.ndarray]:
     """Correlation of each component between every pair of views, on given rows.
 
-    On the training rows of a CCA without ridge these are its canonical correlations; on held-out
-    rows they say how much of that was chance.
+    On the training rows of CCA without ridge these are the canonical correlations; on held-out rows
+    they show how much of the correlation is due to chance.
 
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views, at least two of them.
     y : matrix, optional
-        The second view, if the estimator was fitted on two lone matrices.
+        The second view, if the estimator was fitted on two matrices.
 
     Returns
     -------
     dict of (str, str) to ndarray, shape (n_components,)
-        For every pair of views with at least two objects in common, over these objects; 0 where a
+        For every pair of views with at least two common objects, over these objects; 0 if a
         component is constant.
 
     Raises
     ------
     ValueError
-        If no two views have two objects in common.
+        If no two views have two common objects.
 
     Examples
     --------
@@ -84,12 +83,12 @@ def pairwise_correlations(scores: Any) -> dict[tuple[str, str], np.ndarray]:
     Returns
     -------
     dict of (str, str) to ndarray, shape (n_components,)
-        As `component_correlations` gives it for an estimator.
+        As for `component_correlations`.
 
     Raises
     ------
     ValueError
-        If no two views have two objects in common.
+        If no two views have two common objects.
     """
     scores = as_views(scores).in_memory()
     correlations = {}
@@ -100,8 +99,8 @@ def pairwise_correlations(scores: Any) -> dict[tuple[str, str], np.ndarray]:
     if not correlations:
         raise ValueError(
             "Correlations need objects that are seen in two views, got "
-            f"{sorted(set(scores.pattern.tolist()))}. Compare unpaired views by retrieval "
-            "(mvcca.evaluate_retrieval)."
+            f"{sorted(set(scores.pattern.tolist()))}. Use mvcca.evaluate_retrieval for unpaired "
+            "views."
         )
     return correlations
 
@@ -116,29 +115,29 @@ def loadings(
 
         corr(x_pj, z_qi),
 
-    over the objects seen in both views. With q = p, the default, these are loadings; with another
-    q, cross-loadings [1]_.
+    over the objects seen in both views. With q = p, the default, these are loadings; with q ≠ p,
+    cross-loadings [1]_.
 
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
     X : Views, mapping, list of matrices, or matrix
-        Rows of the fitted views. Sparse ones stay sparse.
+        Rows of the fitted views. Sparse views stay sparse.
     y : matrix, optional
-        The second view, if the estimator was fitted on two lone matrices.
+        The second view, if the estimator was fitted on two matrices.
     variates : str, optional
-        The view q whose variates all variables are correlated with. By default each view's own.
+        The view q whose variates are used for all views; by default each view's own.
 
     Returns
     -------
     dict of str to ndarray, shape (n_features, n_components)
-        By view name; 0 for a variable or a component that is constant.
+        By view name; 0 for constant variables and components.
 
     Raises
     ------
     ValueError
-        If `variates` is no view of X, or shares no two objects with some view.
+        If `variates` is not a view of X, or has fewer than two objects in common with a view.
 
     References
     ----------
@@ -160,17 +159,17 @@ def variable_correlations(
     scores : Views, mapping or list of matrices of shape (n_rows, n_components)
         The same rows, projected.
     variates : str, optional
-        The view whose scores all variables are correlated with. By default each view's own.
+        The view whose scores are used for all views; by default each view's own.
 
     Returns
     -------
     dict of str to ndarray, shape (n_features, n_components)
-        By view name; 0 for a variable or a component that is constant.
+        By view name; 0 for constant variables and components.
 
     Raises
     ------
     ValueError
-        If `variates` is no view of X, or shares no two objects with some view.
+        If `variates` is not a view of X, or has fewer than two objects in common with a view.
     """
     found = _correlated(as_views(X).in_memory(), as_views(scores).in_memory(), variates)
     return {name: correlations for name, (correlations, _) in found.items()}
@@ -179,26 +178,26 @@ def variable_correlations(
 def explained_variance(
     estimator: Any, X: Any, y: Any = None, *, variates: str | None = None
 ) -> dict[str, np.ndarray]:
-    """Share of each view's standardised variance that each component explains.
+    """Fraction of each view's standardized variance explained by each component.
 
-    The mean squared loading over the d_p variables of view p that vary,
+    This is the mean squared loading over the d_p non-constant variables of view p,
 
         1 / d_p Σ_j corr(x_pj, z_qi)².
 
-    With the variates of the view itself (q = p, the default) this is the variance extracted; with
-    those of another view it is the redundancy of view p given view q [1]_: how much of p a linear
-    regression on component i of q explains.
+    With the view's own variates (q = p, the default) this is the variance extracted; with those of
+    another view it is the redundancy of view p given view q [1]_, the variance of p explained by a
+    linear regression on component i of q.
 
     Parameters
     ----------
     estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
+        Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
     X : Views, mapping, list of matrices, or matrix
         Rows of the fitted views.
     y : matrix, optional
-        The second view, if the estimator was fitted on two lone matrices.
+        The second view, if the estimator was fitted on two matrices.
     variates : str, optional
-        The view q whose variates explain. By default each view's own.
+        The view q of the explaining variates; by default each view's own.
 
     Returns
     -------
@@ -208,7 +207,7 @@ def explained_variance(
     Raises
     ------
     ValueError
-        As `loadings` does.
+        As for `loadings`.
 
     References
     ----------
@@ -224,27 +223,27 @@ def explained_variance(
 def permutation_test(
     X: Any, y: Any = None, *, n_permutations: int = 999, random_state: Any = None
 ) -> Bunch:
-    """How many canonical correlations of two views are more than chance.
+    """Test which canonical correlations of two views are significant, by permutation.
 
     Permuting the rows of one view breaks the pairing and nothing else. Component i is tested after
-    the components before it are taken out: the canonical variates i, i + 1, ... of one view are
+    removing the components before it: the canonical variates i, i + 1, ... of one view are
     permuted against those of the other, and the largest correlation is compared,
 
         p_i = max_{j ≤ i} (1 + #{permutations with ρ*_j ≥ ρ_j}) / (1 + n_permutations),
 
-    the stepwise test of [1]_. Comparing ρ_i with the i-th correlation of permuted *rows* instead
-    counts chance as signal, since the strong components are spread over all others.
+    the stepwise test of [1]_. Comparing ρ_i with the i-th correlation of permuted *rows* would be
+    too liberal, since permutation spreads the strong components over all others.
 
     Parameters
     ----------
     X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-        Two paired views, or the first of them. Sparse views become dense.
+        Two paired views, or the first of them. Sparse views are converted to dense.
     y : matrix, optional
-        The second view, if X is a lone matrix.
+        The second view, if X is a single matrix.
     n_permutations : int, default=999
-        Number of permutations; no p-value is below 1 / (1 + n_permutations).
+        Number of permutations; the smallest possible p-value is 1 / (1 + n_permutations).
     random_state : int, RandomState or None, default=None
-        Seed of the permutations.
+        Seed for the permutations.
 
     Returns
     -------
@@ -252,13 +251,13 @@ def permutation_test(
         correlations : ndarray, shape (k,)
             All canonical correlations, without ridge; k is the smaller rank of the two views.
         p_values : ndarray, shape (k,)
-            Never falling; those below 0.05 belong to the components that are more than chance.
+            Non-decreasing; components with p-values below 0.05 are significant.
 
     Raises
     ------
     ValueError
-        If there are not two paired views, or not more objects than independent features: then the
-        correlations are 1 whatever the pairing is.
+        If there are not two paired views, or no more objects than independent features, in which
+        case the correlations are 1 for any pairing.
     TypeError
         If X is an estimator.
 
@@ -278,25 +277,25 @@ def permutation_test(
     """
     if hasattr(X, "fit"):
         raise TypeError(
-            "The permutation test takes rows and no model: permutation_test(X, Y) or "
+            "The permutation test takes rows, not a model: permutation_test(X, Y) or "
             f"permutation_test(views). Got {type(X).__name__} as the first view."
         )
     if y is None and not holds_views(X):
         raise ValueError(
-            "The permutation test takes two paired views, got one matrix. Pass the second one as "
-            "y, or both as Views."
+            "The permutation test takes two paired views, got one matrix. Pass the second matrix "
+            "as y, or both as Views."
         )
     views = _views_of(X, y)
     if len(views.names) != 2 or not views.is_paired:
         raise ValueError(
             f"The permutation test takes two paired views, got {views}, seen as "
-            f"{sorted(set(views.pattern.tolist()))}. Take a pair with views.select."
+            f"{sorted(set(views.pattern.tolist()))}. Select two views with views.select."
         )
     bases = [_orthonormal_basis(name, block) for name, block in views.items()]
     widths = [basis.shape[1] for basis in bases]
     if len(views) <= sum(widths) + 1:
         raise ValueError(
-            f"{len(views)} objects against {sum(widths)} independent features: correlations are 1 "
+            f"With {len(views)} objects and {sum(widths)} independent features, correlations are 1 "
             "by construction. Reduce the views first, for example by PCA."
         )
     left, correlations, right = linalg.svd(bases[0].T @ bases[1])
@@ -312,30 +311,30 @@ def permutation_test(
 
 
 def _views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
-    """Rows in any accepted container as Views; a list is named as it was in fit."""
+    """Convert rows to in-memory Views; `names` are those of the views of a list."""
     if not holds_views(X):
         return Views({"X": X} if y is None else {"X": X, "y": _as_matrix(y)}).in_memory()
     if y is not None:
-        raise ValueError("y is the second of two lone matrices, but X holds views. Leave y out.")
+        raise ValueError("X is a container of views, so y, the second matrix, must be omitted.")
     return as_views(X, names).in_memory()
 
 
 def _as_matrix(y: Any) -> Any:
-    """A second matrix, or a vector as its only column, with the row labels it has."""
+    """A matrix, or a vector as a single column, with its row labels."""
     if np.ndim(y) != 1 or issparse(y):
         return y
     return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
 
 
 def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
-    """Rows as views, and their scores."""
+    """Rows as Views, and their scores."""
     views = _views_of(X, y, getattr(estimator, "view_names_", None))
     scores = estimator.transform(views)
     return views, scores.replace({name: np.asarray(Z) for name, Z in scores.items()})
 
 
 def _shared_rows(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows of view p, and which of view q, show objects seen in both."""
+    """Masks of the rows of view p and of view q whose objects are seen in both."""
     of_p, of_q = (views.seen[:, views.names.index(name)] for name in (p, q))
     return of_q[of_p], of_p[of_q]
 
@@ -343,22 +342,24 @@ def _shared_rows(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
 def _correlated(
     views: Views, scores: Views, variates: str | None
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Correlations of every view's variables with scores, and which of the variables vary."""
+    """Correlations of every view's variables with scores, and a mask of non-constant variables."""
     if variates is not None and variates not in scores:
-        raise ValueError(f"variates={variates!r} is no view of X; they are {list(scores.names)}.")
+        raise ValueError(
+            f"variates={variates!r} is not a view of X; the views are {list(scores.names)}."
+        )
     found = {}
     for name, block in views.items():
         source = name if variates is None else variates
         of_block, of_scores = _shared_rows(views, name, source)
         if of_block.sum() < 2:
-            raise ValueError(f"Views {name!r} and {source!r} share fewer than two objects.")
+            raise ValueError(f"Views {name!r} and {source!r} have fewer than two common objects.")
         rows = block if of_block.all() else Views({name: block})[of_block][name]
         found[name] = _column_correlations(rows, scores[source][of_scores])
     return found
 
 
 def _column_correlations(X: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Correlations (d, k) of the columns of X with those of Z, and which columns of X vary."""
+    """Correlations (d, k) of the columns of X and Z, and a mask of non-constant columns of X."""
     X = X if issparse(X) else np.asarray(X)
     mean = np.asarray(X.mean(axis=0, dtype=float)).ravel()
     Z = Z - Z.mean(axis=0, dtype=float)
@@ -375,7 +376,7 @@ def _column_correlations(X: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _about_mean(X: Any, mean: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(X - mean)ᵀ Z and the squares Σ (X - mean)² of a block of rows."""
+    """(X - mean)ᵀ Z and Σ (X - mean)² of a block of rows."""
     if not issparse(X):
         centred = X - mean
         return centred.T @ Z, np.einsum("ij,ij->j", centred, centred)
@@ -395,7 +396,7 @@ def _orthonormal_basis(name: str, X: Any) -> np.ndarray:
     lengths = np.linalg.norm(centred, axis=0)
     constant = lengths <= _ROUNDING * np.linalg.norm(X, axis=0)
     if constant.all():
-        raise ValueError(f"View {name!r} has no variance: all its rows are the same.")
+        raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
     centred = centred[:, ~constant] / lengths[~constant]
     left, values, _ = linalg.svd(centred, full_matrices=False)
     return left[:, values > max(X.shape) * np.finfo(float).eps * values[0]]

@@ -1,8 +1,7 @@
-"""What a user may pass as labels, turned into distinct label vectors and a code per row.
+"""Encode labels as a table of distinct label vectors and one code per row.
 
-A class vector, an indicator matrix, a list of label sets and real label vectors all become the same
-two things: a table of *distinct* label vectors, and for every row its line in that table. What two
-label vectors have in common is `mvcca.similarity`'s business.
+Class vectors, indicator matrices, lists of label sets and real label vectors all have this form.
+Similarities between label vectors are in `mvcca.similarity`.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ class LabelTable:
     Attributes
     ----------
     vectors : csr_array of 0/1 or ndarray of float, shape (n_distinct, n_labels)
-        One line per distinct label vector; sparse for classes, sets and indicators.
+        One row per distinct label vector; sparse for classes, sets and indicators.
     vocabulary : ndarray or None, shape (n_labels,)
-        What the columns mean, if labels are classes, sets, or a DataFrame with column names;
-        sorted.
+        Sorted names of the columns, if labels are classes, sets, or a DataFrame with column
+        names.
     """
 
     vectors: Any
@@ -52,37 +51,36 @@ class LabelTable:
         return self.vectors.toarray().astype(float) if self.is_binary else self.vectors
 
     def merge(self, other: LabelTable) -> tuple[LabelTable, np.ndarray]:
-        """Both tables as one, and the line of it that each line of self, then other, became."""
-        mine, theirs, vocabulary = _common_columns(self, other)
-        if not issparse(mine):
-            vectors, codes = _distinct_rows(np.concatenate([mine, theirs]))
-        else:
-            vectors, codes = _distinct_rows(csr_array(sparse_vstack([mine, theirs], format="csr")))
+        """Merge two tables; also return the code of each row of self, then of other."""
+        a, b, vocabulary = _common_columns(self, other)
+        stacked = csr_array(sparse_vstack([a, b])) if issparse(a) else np.concatenate([a, b])
+        vectors, codes = _distinct_rows(stacked)
         return LabelTable(vectors, vocabulary), codes
 
 
 def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
-    """Turn labels in any accepted form into a table of distinct label vectors and codes.
+    """Encode labels in any accepted form.
 
     Parameters
     ----------
     y : array-like, sparse matrix or list of label sets
         A class vector (n,), an indicator matrix (n, n_labels), real label vectors (n, n_dims), or
         n collections of label names. One real number per row is a label vector of length one.
-        Columns of a DataFrame are known by name, those of an array by position.
+        Columns of a DataFrame are identified by name, those of an array by position.
 
     Returns
     -------
     table : LabelTable
-        The distinct label vectors, in the order of their first row.
+        The distinct label vectors, in the order of their first occurrence.
     codes : ndarray of int, shape (n,)
-        The line of the table for every row.
+        For every row of `y`, its row in the table.
 
     Raises
     ------
     ValueError
-        If labels hold NaN or infinity, are masked, are neither one- nor two-dimensional, are lists
-        of numbers that could be label sets as well as label vectors, or have a column name twice.
+        If labels contain NaN or infinity, are masked, are neither one- nor two-dimensional, are
+        lists of numbers that could be label sets or label vectors, or have duplicate column
+        names.
     """
     reject_masks(y)
     if issparse(y):
@@ -112,7 +110,7 @@ def encode_labels(y: Any) -> tuple[LabelTable, np.ndarray]:
 
 
 def indicator_matrices(*labels: Any) -> list[csr_array]:
-    """Encode several sets of labels as 0/1 matrices over the same columns.
+    """Encode several containers of labels as 0/1 matrices with the same columns.
 
     Parameters
     ----------
@@ -122,19 +120,19 @@ def indicator_matrices(*labels: Any) -> list[csr_array]:
     Returns
     -------
     list of csr_array, each of shape (n_rows, n_labels)
-        Row i of a matrix marks the labels of row i.
+        Indicator matrices.
 
     Raises
     ------
     ValueError
-        If labels are real-valued vectors, which have no label in common or apart.
+        If labels are real-valued vectors.
     """
     table, codes = encode_label_sets(*labels)
     return [csr_array(table.vectors[lines]) for lines in codes]
 
 
 def encode_label_sets(*labels: Any) -> tuple[LabelTable, list[np.ndarray]]:
-    """Distinct label sets over several containers of labels, and the codes of each; as above."""
+    """Common table of distinct label sets of several containers, and the codes of each."""
     table, codes = in_one_table([encode_labels(y) for y in labels])
     if not table.is_binary:
         raise ValueError(
@@ -145,7 +143,7 @@ def encode_label_sets(*labels: Any) -> tuple[LabelTable, list[np.ndarray]]:
 
 
 def label_names(table: LabelTable, codes: np.ndarray) -> list[Any]:
-    """Names of the labels that some of the coded rows carry; positions if they have no names."""
+    """Names of the labels that occur in the coded rows; positions if labels have no names."""
     present = np.zeros(len(table), dtype=bool)
     present[codes] = True
     columns = np.unique(table.vectors[present].indices).tolist()
@@ -157,38 +155,38 @@ def label_names(table: LabelTable, codes: np.ndarray) -> list[Any]:
 def in_one_table(
     encoded: Sequence[tuple[LabelTable, np.ndarray]],
 ) -> tuple[LabelTable, list[np.ndarray]]:
-    """Several encoded labels over one common table, and the codes of each in it."""
+    """Merge encoded labels into one table, and return the codes of each in it."""
     (table, first), *rest = encoded
     codes = [first]
-    for mine, own in rest:
+    for other, other_codes in rest:
         size = len(table)
-        table, lines = table.merge(mine)
-        codes = [lines[:size][code] for code in codes] + [lines[size:][own]]
+        table, lines = table.merge(other)
+        codes = [lines[:size][code] for code in codes] + [lines[size:][other_codes]]
     return table, codes
 
 
 def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np.ndarray:
-    """Turn label sets into the sum of their labels' word vectors.
+    """Encode label sets as the sums of their labels' word vectors.
 
-    Views with different vocabularies ("tabby" here, "cat" there) become comparable when their
-    labels are words with vectors: a row is labelled by z = Σ v(label) over its labels [1]_.
+    Word vectors make views with different vocabularies comparable ("tabby" in one, "cat" in the
+    other): a row's label vector is z = Σ v(label) over its labels [1]_.
 
     Parameters
     ----------
     labels : iterable of label sets, or of single labels
-        The labels of each row, as names.
+        Names of the labels of each row.
     vectors : mapping of name to array-like, shape (n_dims,)
-        The word vector of every name, such as GloVe's.
+        The word vector of every name, such as GloVe vectors.
 
     Returns
     -------
     ndarray, shape (n_rows, n_dims)
-        Real label vectors to pass as ``y``; a row without labels is zero.
+        Real label vectors to pass as ``y``; zero for rows without labels.
 
     Raises
     ------
     KeyError
-        If a label has no vector; all missing names are listed.
+        If a label has no vector; the message lists all such labels.
 
     References
     ----------
@@ -205,7 +203,7 @@ def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np
     n_dims = len(np.asarray(next(iter(vectors.values()))))
     total = np.zeros((len(sets), n_dims))
     for row, names in zip(total, sets, strict=True):
-        for name in sorted(names, key=str):  # a fixed order, so that sums repeat to the last bit
+        for name in sorted(names, key=str):  # a fixed order makes sums reproducible
             row += np.asarray(vectors[name], dtype=float)
     return total
 
@@ -217,7 +215,7 @@ def _as_set(labels: Any) -> frozenset[Any]:
 
 
 def _label_sets(y: Any) -> list[frozenset[Any]] | None:
-    """The label set of every row, if labels came as collections; else None."""
+    """The label set of every row if labels are collections, else None."""
     if not isinstance(y, list | tuple):
         y = np.asarray(y)  # a Series, say
         if y.dtype != object or y.ndim != 1:
@@ -234,8 +232,8 @@ def _label_sets(y: Any) -> list[frozenset[Any]] | None:
         return [_as_set(row) for row in rows]
     if all(isinstance(name, int | np.integer) for name in names) and not names <= {0, 1}:
         raise ValueError(
-            "Lists of whole numbers, all equally long, may be label sets or label vectors. Pass a "
-            "list of sets, or a NumPy array."
+            "Lists of integers of equal length are ambiguous: they may be label sets or label "
+            "vectors. Pass a list of sets, or a NumPy array."
         )
     return None
 
@@ -259,25 +257,25 @@ def _as_vocabulary(names: Sequence[Any]) -> np.ndarray:
 
 
 def _by_name(name: Any) -> tuple[str, Any]:
-    """Sorting key of names that may be of several types."""
+    """Sort key for names of mixed types."""
     return type(name).__name__, name
 
 
 def _names_of_columns(y: Any) -> np.ndarray | None:
-    """Column names of a DataFrame of labels; None for others, and for default names."""
+    """Column names of a DataFrame of labels; None without names or with default names."""
     names = column_labels(y)
     if names is None or are_positions(names):
         return None
     if names == tuple(f"column_{number}" for number in range(len(names))):  # polars by default
         return None
     if len(set(names)) < len(names):
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
-        raise ValueError(f"Several columns of y have the same name: {few(twice)}.")
+        duplicates = sorted({str(name) for name in names if names.count(name) > 1})
+        raise ValueError(f"Several columns of y have the same name: {few(duplicates)}.")
     return _as_vocabulary(names)
 
 
 def _resolve_objects(values: np.ndarray) -> np.ndarray:
-    """An object array as numbers where all of it is numbers, as names otherwise."""
+    """Convert an object array to numbers if it contains only numbers, else to strings."""
     for value in values.flat:
         if _is_missing(value) and not isinstance(value, float):
             raise ValueError(
@@ -291,7 +289,7 @@ def _resolve_objects(values: np.ndarray) -> np.ndarray:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or the NA of pandas."""
+    """Whether a value is None, NaN or pandas' NA."""
     return value is None or type(value).__name__ == "NAType" or value != value
 
 
@@ -302,7 +300,7 @@ def _encode_classes(values: np.ndarray) -> tuple[LabelTable, np.ndarray]:
         _require_finite(values)
         if not np.all(values == np.round(values)):  # a continuous target
             return _encode_matrix(values[:, None].astype(float))
-        if np.all(np.abs(values) < 2**63):  # 1.0 in one view is the class 1 of another
+        if np.all(np.abs(values) < 2**63):  # 1.0 in one view equals class 1 in another
             values = values.astype(np.int64)
     vocabulary, codes = np.unique(values, return_inverse=True)
     vectors = csr_array(eye_array(len(vocabulary), dtype=np.uint8, format="csr"))
@@ -336,11 +334,11 @@ def _require_finite(values: np.ndarray) -> None:
 
 
 def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
-    """Distinct rows of a canonical CSR indicator or a dense array, and each row's number."""
+    """Distinct rows of a canonical CSR indicator or a dense array, and each row's code."""
     if issparse(matrix):
-        ends, bytes_each = matrix.indptr, matrix.indices.itemsize
+        ends, item_bytes = matrix.indptr, matrix.indices.itemsize
         buffer = matrix.indices.tobytes()
-        keys = [buffer[start * bytes_each : end * bytes_each] for start, end in pairwise(ends)]
+        keys = [buffer[start * item_bytes : end * item_bytes] for start, end in pairwise(ends)]
     else:
         keys = [row.tobytes() for row in matrix + 0.0]  # + 0.0 makes -0.0 equal to 0.0
     seen: dict[bytes, int] = {}
@@ -351,31 +349,31 @@ def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
 
 
 def _common_columns(a: LabelTable, b: LabelTable) -> tuple[Any, Any, np.ndarray | None]:
-    """The vectors of two tables over the same columns."""
+    """The vectors of two tables with the same columns."""
     if (a.vocabulary is None) != (b.vocabulary is None):
         named = a.vocabulary if b.vocabulary is None else b.vocabulary
         assert named is not None
         raise ValueError(
-            "Labels of the same kind are expected everywhere: classes or label sets, indicator "
-            "matrices, or real label vectors; with column names everywhere or nowhere. Got two "
-            f"kinds: labels with names ({few(named)}), and columns without."
+            "All labels must be of the same kind: classes or label sets, indicator matrices, or "
+            "real label vectors, and all or none with column names. Got labels with names "
+            f"({few(named)}) and columns without names."
         )
     if a.vocabulary is None or b.vocabulary is None:
         if a.vectors.shape[1] != b.vectors.shape[1]:
             raise ValueError(
-                f"Label vectors must have the same length everywhere, got {a.vectors.shape[1]} and "
-                f"{b.vectors.shape[1]}. For vocabularies that differ between views, pass word "
-                "vectors (mvcca.labels.label_vectors)."
+                f"All label vectors must have the same length, got {a.vectors.shape[1]} and "
+                f"{b.vectors.shape[1]}. If vocabularies differ between views, pass word vectors "
+                "(mvcca.labels.label_vectors)."
             )
         if a.is_binary and b.is_binary:
             return a.vectors, b.vectors, None
-        return a.dense(), b.dense(), None  # label vectors that happen to be 0 and 1 are real too
+        return a.dense(), b.dense(), None  # real label vectors may consist of 0 and 1
     if not (a.is_binary and b.is_binary):
         if not np.array_equal(a.vocabulary, b.vocabulary):
-            apart = sorted({*a.vocabulary} ^ {*b.vocabulary}, key=_by_name)
+            different = sorted({*a.vocabulary} ^ {*b.vocabulary}, key=_by_name)
             raise ValueError(
-                "Real label vectors must have the same columns everywhere; columns on one side "
-                f"only: {few(apart)}."
+                "All real label vectors must have the same columns; columns on one side only: "
+                f"{few(different)}."
             )
         return a.dense(), b.dense(), a.vocabulary
     names = sorted({*a.vocabulary, *b.vocabulary}, key=_by_name)

@@ -2,7 +2,7 @@
 
 Each within-view matrix B_p is whitened on its own (equilibrated, then Cholesky, or a rank-revealing
 eigendecomposition where that fails); then one SVD for two views, one symmetric eigenproblem for any
-other number. How signs are fixed stands here too. Nothing here knows of rows, labels or estimators.
+other number. Signs are fixed here, too. Nothing here knows of rows, labels or estimators.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mvcca import _lapack
 __all__ = [
     "DigitsLost",
     "Directions",
+    "Scaling",
     "Whitener",
     "canonical_directions",
     "extreme_eigenvalues",
@@ -124,6 +125,38 @@ class Whitener:
         return weights
 
 
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The `Whitener` of a diagonal matrix, in O(d)."""
+
+    scale: np.ndarray  # (d,), 1 / √B_jj, and 0 for columns without variance
+    condition = 1.0
+
+    @classmethod
+    def of(cls, diagonal: np.ndarray) -> Scaling:
+        """Whiten a matrix given by its diagonal."""
+        varies = diagonal > 0
+        return cls(np.divide(1, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=varies))
+
+    @property
+    def rank(self) -> int:
+        """Number of columns with variance."""
+        return int(np.count_nonzero(self.scale))
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (rank, m)."""
+        if (self.scale == 1).all():
+            return C
+        varies = self.scale > 0
+        return C * self.scale[:, None] if varies.all() else C[varies] * self.scale[varies, None]
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        weights = np.zeros((len(self.scale), U.shape[1]))
+        weights[self.scale > 0] = U
+        return self.scale[:, None] * weights
+
+
 def _condition(B: np.ndarray, factor: np.ndarray) -> float:
     """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
     largest, smallest = extreme_eigenvalues(B, factor)
@@ -168,7 +201,7 @@ class Directions:
 
 def canonical_directions(
     between: Mapping[tuple[str, str], Any],
-    whiteners: Mapping[str, Whitener],
+    whiteners: Mapping[str, Whitener | Scaling],
     n_components: int,
     precision: float = np.finfo(float).eps,
     ranks_between: Mapping[str, int] | None = None,
@@ -192,7 +225,7 @@ def canonical_directions(
     n_components : int
         How many components are wanted.
     precision : float
-        Unit roundoff of what A was computed from: smaller values are not told from zero.
+        Unit roundoff of the numbers that A was computed from; values below it count as zero.
     ranks_between : mapping of str to int, optional
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank:
         whitening can enlarge the rounding beyond them until it passes for a small ρ.
@@ -229,7 +262,7 @@ def canonical_directions(
     return Directions(values[:kept], weights, bound, ranks)
 
 
-def _whitened(A: Any, left: Whitener, right: Whitener) -> Any:
+def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> Any:
     """W_1ᵀ A W_2; a linear operator if A is one."""
     if not isinstance(A, LinearOperator):
         return right.project(left.project(A).T).T
@@ -290,7 +323,7 @@ def with_fixed_signs(
     weights : mapping of str to ndarray, shape (n_features, k)
         One map per view.
     variances : mapping of str to ndarray, shape (n_features,)
-        Of the features that the weights apply to.
+        Variances of the features that the weights apply to.
     """
     stacked = np.concatenate([w * np.sqrt(variances[name])[:, None] for name, w in weights.items()])
     largest = np.abs(stacked).argmax(axis=0)

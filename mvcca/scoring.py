@@ -16,6 +16,7 @@ from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, checked_similarity
+from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.validation import is_per_view
 from mvcca.views import Views, as_views, holds_views
 
@@ -95,7 +96,12 @@ class RetrievalScorer:
     relevance: RelevanceBy | None
     similarity: Similarity | None
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+    def __call__(
+        self,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: LabelsLike | MatrixLike | None = None,
+    ) -> float:
         """Project X and evaluate retrieval.
 
         Parameters

@@ -1,8 +1,6 @@
-"""Checks of one matrix, of labels and of weights: what every door of the package asks of its input.
+"""Validation of matrices, labels and sample weights passed by the user.
 
-Each names what was expected, what came and what to do. Rows that are not in memory are checked as
-they are read, by `mvcca._checked_rows`; how views are opened, and given back in the container that
-they came in, is `mvcca.base`.
+Rows that are not in memory are validated as they are read, by `mvcca._checked_rows`.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ FLOATS = [np.float64, np.float32]
 
 
 def reject_strings(block: Any) -> None:
-    """Refuse strings, which NumPy would turn into numbers where they look like some."""
+    """Reject strings, which NumPy would silently convert to numbers if possible."""
     if issparse(block):
         return
     values = np.asarray(block)
@@ -55,16 +53,16 @@ def reject_strings(block: Any) -> None:
 
 
 def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
-    """A matrix as CSR or dense floats, with scikit-learn's checks; errors say where and what to do.
+    """Convert a matrix to CSR or dense floats, with scikit-learn's checks and detailed errors.
 
     Parameters
     ----------
     block : array-like, sparse matrix or DataFrame
-        What a user passed.
+        The user's input.
     estimator : estimator
         Named in errors.
     **options
-        As `sklearn.utils.check_array` takes them.
+        Passed to `sklearn.utils.check_array`.
     """
     if type(block) is not np.ndarray or block.dtype.kind not in "fiub":
         reject_masks(block)
@@ -77,7 +75,7 @@ def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
 
 
 def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
-    """An error about NaN or infinity, with where they are and what to do; other errors as is."""
+    """Add positions and advice to an error about NaN or infinity; return other errors unchanged."""
     if not re.search("contains (NaN|infinity)", str(error)):
         return error
     checked = check_array(block, **(options | {"ensure_all_finite": False}))
@@ -102,14 +100,14 @@ def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
     n_empty = int(np.sum(np.bincount(rows[missing]) == checked.shape[1]))
     if n_empty and checked.shape[1] > 1:
         message += (
-            f"{n_empty} row{'s are' if n_empty > 1 else ' is'} NaN throughout: leave objects that "
-            "a view does not show out of it, with mvcca.Views(blocks, index=...). "
+            f"{n_empty} row{'s contain' if n_empty > 1 else ' contains'} only NaN: omit objects "
+            "that are not seen in a view, with mvcca.Views(blocks, index=...). "
         )
     return ValueError(message + "Fill in missing values with mvcca.PerView(SimpleImputer()).")
 
 
 def _columns_in_words(block: Any, columns: np.ndarray) -> str:
-    """Columns by name if the container has names, else by position."""
+    """Names of columns if the container has names, else their positions."""
     names = column_labels(block)
     if names is None or are_positions(names):
         return few(int(column) for column in columns).replace("'", "")
@@ -117,7 +115,7 @@ def _columns_in_words(block: Any, columns: np.ndarray) -> str:
 
 
 def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1) -> Any:
-    """A device block as floats, where it is, with scikit-learn's checks of an array."""
+    """Validate a device block as scikit-learn validates arrays, and convert it to floats."""
     xp = namespace(block)
     if block.ndim != 2:
         raise ValueError(
@@ -137,11 +135,11 @@ def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1)
                 f"Found array with {size} {what}(s) (shape={tuple(block.shape)}) while a minimum "
                 f"of {least} is required by {estimator}."
             )
-    if hasattr(block, "detach"):  # torch keeps no record of how a model came about
+    if hasattr(block, "detach"):  # gradients through a fit are not supported
         block = block.detach()
     if block.dtype not in (xp.float32, xp.float64):
         block = xp.astype(block, xp.float64)
-    # What is not finite makes the sum so; to look at every number is for the rare rest.
+    # The sum is finite if all values are; check values only if it is not.
     if not xp.isfinite(xp.sum(block)) and not xp.all(xp.isfinite(block)):
         if xp.any(xp.isnan(block)):
             raise ValueError("Input contains NaN.")
@@ -150,9 +148,9 @@ def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1)
 
 
 def is_finite(block: Any) -> bool:
-    """Whether a large dense block of floats is seen to be finite, by all threads at once.
+    """Check in parallel that a large dense block of floats is finite.
 
-    Of others, and where it is not, False: `check_array` looks again, and says what is wrong.
+    False for other blocks, and if it is not finite: `check_array` then finds what is wrong.
     """
     if not isinstance(block, np.ndarray) or block.dtype not in FLOATS or block.ndim != 2:
         return False
@@ -164,13 +162,13 @@ def is_finite(block: Any) -> bool:
 
 
 def of_view(name: str, error: ValueError | TypeError) -> ValueError | TypeError:
-    """The error again, saying which view it is about."""
+    """Prefix an error with the name of the view."""
     kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(f"View {name!r}: {error}")
 
 
 def read_small(views: Views) -> Views:
-    """Views, those in memory that are no larger than a block or than their own covariance."""
+    """Read views that are no larger than a block or than their covariance into memory."""
     blocks = {}
     for name, block in views.items():
         n_rows, n_features = block.shape
@@ -180,7 +178,7 @@ def read_small(views: Views) -> Views:
 
 
 def read_labels(y: Any) -> Any:
-    """Labels, those in memory that came as a Dask array, in a file or on a device."""
+    """Read labels given as a Dask array, a file or a device array into host memory."""
     if isinstance(y, Mapping) and not issparse(y):
         return {name: read_labels(part) for name, part in y.items()}
     if isinstance(y, list | tuple) and any(hasattr(part, "shape") for part in y):
@@ -194,7 +192,7 @@ def read_labels(y: Any) -> Any:
 
 
 def column_names(block: Any) -> tuple[str, ...] | None:
-    """Names of a DataFrame's columns, where all of them are strings."""
+    """Names of a DataFrame's columns if all of them are strings, else None."""
     columns = getattr(block, "columns", None)
     if columns is None or not all(isinstance(column, str) for column in columns):
         return None
@@ -202,7 +200,7 @@ def column_names(block: Any) -> tuple[str, ...] | None:
 
 
 def check_column_names(name: str, fitted: tuple[str | int, ...] | None, block: Any) -> None:
-    """Refuse a DataFrame or file whose columns are not those of the one fitted, in their order."""
+    """Raise if a DataFrame or file does not have the fitted columns in the same order."""
     found = column_labels(block)
     if fitted is None or found is None or fitted == found:
         return
@@ -214,7 +212,7 @@ def check_column_names(name: str, fitted: tuple[str | int, ...] | None, block: A
             j for j, pair in enumerate(zip(fitted, found, strict=True)) if len({*pair}) > 1
         )
         what = (
-            f"got the same names in another order: column {column} is {found[column]!r} instead of "
+            f"got the same names in a different order: column {column} is {found[column]!r}, not "
             f"{fitted[column]!r}. Reorder them, for example by frame[names]."
         )
     else:
@@ -227,7 +225,7 @@ def check_column_names(name: str, fitted: tuple[str | int, ...] | None, block: A
 
 
 def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
-    """Names in an array that is integer only if all of them are."""
+    """Names as an array of integers if all of them are integers, else of objects."""
     if all(isinstance(name, int) for name in names):
         return np.array(names, dtype=int)
     array = np.empty(len(names), dtype=object)
@@ -236,7 +234,7 @@ def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
 
 
 def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
-    """Checked weights, one per object; in a first batch every view's must add up to more than 1."""
+    """Validate sample weights; in a first batch their sum must exceed 1 in every view."""
     if sample_weight is None:
         return None
     reject_masks(sample_weight)
@@ -249,14 +247,14 @@ def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndar
         total = weights[views.objects(name)].sum()
         if not total > 1:
             raise ValueError(
-                f"sample_weight says how often each object counts: those seen in view {name!r} "
-                f"must add up to more than 1, got {total:g}. Multiply weights of mean 1 / n by n."
+                f"sample_weight counts occurrences of objects: the weights of view {name!r} must "
+                f"sum to more than 1, got {total:g}. Multiply weights that sum to 1 by n."
             )
     return weights
 
 
 def is_per_view(X: Any, y: Any) -> bool:
-    """Whether the labels of views X came view by view rather than one (or one set) per object."""
+    """Whether y holds the labels of every view rather than one label (or set) per object."""
     if isinstance(y, Mapping) and not issparse(y):
         return True
     blocks = X if isinstance(X, list | tuple) else [block for _, block in X.items()]
@@ -274,14 +272,14 @@ def _height(block: Any) -> int:
 
 
 def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
-    """The labels of the rows of every view, in the form in which they came."""
+    """The labels of the rows of every view, in their original form."""
     if y is None:
         return dict.fromkeys(views.names)
     if not per_view:
         check_consistent_length(views, y)
         check_same_rows("y", row_labels(y), "the views", views.ids)
-        everything = views.is_paired
-        return {n: y if everything else _safe_indexing(y, views.objects(n)) for n in views.names}
+        paired = views.is_paired
+        return {n: y if paired else _safe_indexing(y, views.objects(n)) for n in views.names}
     labels = dict(y) if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
     if set(labels) != set(views.names):
         raise ValueError(f"Expected labels of the views {list(views.names)}, got {list(labels)}.")
@@ -300,16 +298,16 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
 
 
 def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    """Distinct label vectors over all views, and the code of every row of every view."""
+    """Distinct label vectors of all views, and the code of every row of every view."""
     if not per_view:
-        shared, of_objects = encode_labels(y)
-        if len(of_objects) != len(views):
+        table, codes = encode_labels(y)
+        if len(codes) != len(views):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
-                f"{[len(views), len(of_objects)]}. One label (or label set) per object is expected."
+                f"{[len(views), len(codes)]}. One label (or label set) per object is expected."
             )
         check_same_rows("y", row_labels(y), "the views", views.ids)
-        return shared, {name: of_objects[views.objects(name)] for name in views.names}
+        return table, {name: codes[views.objects(name)] for name in views.names}
     labels = labels_by_view(views, y, per_view)
     encoded = []
     for name in views.names:
@@ -317,14 +315,14 @@ def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict
             encoded.append(encode_labels(labels[name]))
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
-    table, of_each = in_one_table(encoded)
-    return table, dict(zip(views.names, of_each, strict=True))
+    table, codes_by_view = in_one_table(encoded)
+    return table, dict(zip(views.names, codes_by_view, strict=True))
 
 
 def used_lines(
     table: LabelTable, codes: Mapping[str, np.ndarray]
 ) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    """The lines of a table that some row refers to, and the codes of the rows in these."""
+    """Drop rows of a table that no code refers to, and renumber the codes."""
     used, moved = np.unique(np.concatenate(list(codes.values())), return_inverse=True)
     if len(used) == len(table):
         return table, dict(codes)

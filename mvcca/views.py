@@ -1,9 +1,8 @@
-"""The container every estimator takes: feature matrices of several views, indexed by object.
+"""`Views`, the container of several feature matrices, indexed by object.
 
-`Views` speaks NumPy's row protocol (`shape`, `len`, `views[rows]`), which is all that the
-splitters, searches and pipelines of scikit-learn ask of their input. What lives here is the pairing
-of rows and the containers a user may pass instead; whether the numbers are usable is checked where
-they are used.
+`Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), which scikit-learn's
+splitters, searches and pipelines need. This module pairs rows and converts other containers;
+values are validated where they are used.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ class Views:
     blocks : mapping of str to matrix, or sequence of matrices
         One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features).
         A sequence gets the names ``view0``, ``view1``, ... Memory-mapped, HDF5, zarr and Dask
-        arrays, and what `mvcca.open_matrix` opens, stay where they are and are read in blocks.
-        Torch tensors and CuPy arrays stay on their device and are computed with there.
+        arrays, and the sources that `mvcca.open_matrix` returns, are read in blocks. Torch tensors
+        and CuPy arrays stay on their device.
     index : array of int, shape (n_objects, n_views), optional
-        ``index[i, v]`` is the row of object i in view v, or -1 where i is not seen in v. Without
-        it row i of every matrix is object i, and pandas DataFrames whose row labels say otherwise
-        are refused; `Views.aligned` pairs them by label.
+        ``index[i, v]`` is the row of object i in view v, or -1 if i is not seen in v. By default
+        row i of every matrix is object i, and pandas DataFrames with contradicting row labels
+        raise an error; `Views.aligned` pairs rows by label.
 
     Attributes
     ----------
     names : tuple of str
-        The views, in order.
+        Names of the views.
     widths : dict of str to int
         Number of features of each view.
     seen : ndarray of bool, shape (n_objects, n_views)
@@ -58,16 +57,16 @@ class Views:
         The views each object is seen in, such as ``"image+text"``: pass it to a stratified
         splitter so that every fold holds every view.
     ids : ndarray or None, shape (n_objects,)
-        Row labels of the objects, from the index of pandas DataFrames. Labels, weights and further
-        views that have an index are checked against them.
+        Row labels of the objects, from the index of pandas DataFrames. The index of labels, weights
+        and added views is checked against them.
     shape : tuple of int
         (number of objects, total number of features).
 
     Raises
     ------
     ValueError
-        If paired views differ in their number of rows or in their row labels, or the index does
-        not fit the blocks.
+        If paired views differ in their number of rows or in their row labels, or `index` does not
+        match the blocks.
 
     Examples
     --------
@@ -79,7 +78,7 @@ class Views:
     (2, 2)
     """
 
-    __iter__ = None  # over objects or over views? ask for views.names or views[rows]
+    __iter__ = None  # ambiguous: use views.names or views[rows]
 
     def __init__(self, blocks: Mapping[str, Any] | Sequence[Any], index: Any = None) -> None:
         self._blocks = _named_blocks(blocks)
@@ -93,8 +92,8 @@ class Views:
             )
         else:
             index = _checked_index(index, heights)
-            self._seen, self._ids = index >= 0, None  # the index pairs rows, whatever their labels
-            # From here on row k of a block is the k-th object seen in that view.
+            self._seen, self._ids = index >= 0, None  # rows are paired by index, not by label
+            # Now row k of a block is the k-th object seen in that view.
             self._blocks = {
                 name: take_rows(block, rows[rows >= 0])
                 for (name, block), rows in zip(self._blocks.items(), index.T, strict=True)
@@ -102,7 +101,7 @@ class Views:
 
     @classmethod
     def unpaired(cls, blocks: Mapping[str, Any] | Sequence[Any]) -> Views:
-        """Views of which no two show the same object: rows stacked, view after view."""
+        """Views without common objects: the rows of the views are stacked."""
         named = _named_blocks(blocks)
         heights = np.array([block.shape[0] for block in named.values()])
         seen = np.repeat(np.eye(len(named), dtype=bool), heights, axis=0)
@@ -110,28 +109,28 @@ class Views:
 
     @classmethod
     def aligned(cls, blocks: Mapping[str, Any] | Sequence[Any], on: str | None = None) -> Views:
-        """Views of DataFrames whose rows are paired by label instead of by position.
+        """Pair the rows of DataFrames by label instead of by position.
 
         Parameters
         ----------
         blocks : mapping of str to DataFrame, or sequence of DataFrames
-            One DataFrame per view, in which every object has at most one row.
+            One DataFrame per view, with at most one row per object.
         on : str, optional
-            Column that identifies the objects; it is left out of the features. By default the
-            index of pandas DataFrames. polars DataFrames have no index and need `on`.
+            Column that identifies the objects, which is excluded from the features. By default the
+            index of pandas DataFrames; polars DataFrames need `on`.
 
         Returns
         -------
         Views
-            The objects of all DataFrames, in the order in which their labels first occur, which is
-            ``views.ids``: bring labels in that order with ``y.loc[views.ids]``. An object that some
-            DataFrame lacks is not seen in that view; ``views[views.seen.all(axis=1)]`` are those
-            that none lacks.
+            The objects of all DataFrames, in order of first occurrence. ``views.ids`` are their
+            labels: ``y.loc[views.ids]`` brings labels into the same order. An object that is
+            missing from a DataFrame is not seen in that view; ``views[views.seen.all(axis=1)]``
+            selects the complete objects.
 
         Raises
         ------
         ValueError
-            If a view has no row labels, a row without one, or two rows with the same one.
+            If a view has no row labels, missing labels or duplicate labels.
 
         Examples
         --------
@@ -151,25 +150,25 @@ class Views:
             if labels is None:
                 raise ValueError(
                     f"View {name!r} has no row labels to align by: expected a pandas DataFrame "
-                    "whose index identifies the objects and misses none, got "
-                    f"{type(block).__name__}. Name a column that identifies them, with on=."
+                    f"with an index without missing labels, got {type(block).__name__}. Use on= "
+                    "to name a column that identifies the objects."
                 )
             rows[name] = {label: row for row, label in enumerate(labels)}
             if len(rows[name]) < len(labels):
-                twice = next(x for row, x in enumerate(labels) if rows[name][x] != row)
+                duplicate = next(x for row, x in enumerate(labels) if rows[name][x] != row)
                 raise ValueError(
-                    f"View {name!r} has several rows with the label {str(twice)!r}; aligning needs "
-                    "one row per object and view. Pair rows with Views(blocks, index)."
+                    f"View {name!r} has several rows with the label {str(duplicate)!r}; alignment "
+                    "needs one row per object and view. Pair rows with Views(blocks, index)."
                 )
-        ids = list(dict.fromkeys(label for own in rows.values() for label in own))
+        ids = list(dict.fromkeys(label for row_of in rows.values() for label in row_of))
         index = np.array(
-            [[own.get(label, -1) for own in rows.values()] for label in ids], dtype=int
+            [[row_of.get(label, -1) for row_of in rows.values()] for label in ids], dtype=int
         )
         return cls(named, index.reshape(len(ids), len(rows))).with_ids(ids)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Views]) -> Views:
-        """The objects of several `Views` with the same names, one after the other."""
+        """Concatenate the objects of several `Views` with the same names."""
         names = parts[0].names
         for part in parts:
             if part.names != names:
@@ -185,7 +184,7 @@ class Views:
         return views
 
     def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
-        """The same objects with other row labels, one per object, or without any."""
+        """The same objects with other row labels, or without row labels."""
         if ids is not None:
             ids = _label_array(ids)
             if len(ids) != len(self):
@@ -194,7 +193,7 @@ class Views:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The views, in order."""
+        """Names of the views."""
         return tuple(self._blocks)
 
     @property
@@ -204,17 +203,17 @@ class Views:
 
     @property
     def seen(self) -> np.ndarray:
-        """Whether an object is seen in a view, (n_objects, n_views)."""
+        """Whether each object is seen in each view, (n_objects, n_views)."""
         return self._seen
 
     @property
     def ids(self) -> np.ndarray | None:
-        """Row labels of the objects, (n_objects,); None if the views have none."""
+        """Row labels of the objects, (n_objects,), or None."""
         return self._ids
 
     @property
     def pattern(self) -> np.ndarray:
-        """The views each object is seen in, such as ``"image+text"``."""
+        """The views that each object is seen in, such as ``"image+text"``."""
         kinds, which = np.unique(self._seen, axis=0, return_inverse=True)
         labels = ["+".join(np.array(self.names)[kind]) for kind in kinds]
         return np.array(labels, dtype=str)[which.reshape(-1)]
@@ -231,7 +230,7 @@ class Views:
         return name in self._blocks
 
     def __getitem__(self, key: Any) -> Any:
-        """The matrix of a view by its name, or the `Views` of some objects by their positions."""
+        """The matrix of a view, by name, or the `Views` of some objects, by position."""
         if isinstance(key, str):
             if key not in self._blocks:
                 raise KeyError(f"no view named {key!r}; the views are {list(self.names)}")
@@ -239,11 +238,11 @@ class Views:
         if isinstance(key, tuple):  # scikit-learn indexes rows with (rows, ...)
             if len(key) != 2 or key[1] is not Ellipsis:
                 raise TypeError(
-                    "Views are indexed by a view's name or by objects (a slice, a mask or "
-                    "positions); take columns with views[name][:, columns]."
+                    "Views are indexed by the name of a view or by objects (a slice, a mask or "
+                    "positions). Select columns with views[name][:, columns]."
                 )
             key = key[0]
-        # A slice of a NumPy block copies nothing, and one of a file is read in one go.
+        # Slices of NumPy blocks are not copied, and slices of files are read at once.
         rows = key if isinstance(key, slice) else np.arange(len(self))[key].reshape(-1)
         seen = self._seen[rows]
         if self.is_paired:
@@ -258,7 +257,7 @@ class Views:
 
     @cached_property
     def _informative_ids(self) -> np.ndarray | None:
-        """Row labels other than the default 0, ..., n - 1: those are positions, and change."""
+        """Row labels, unless they are the default 0, ..., n - 1, which depend on the selection."""
         return None if self._ids is None or are_positions(self._ids) else self._ids
 
     @cached_property
@@ -268,32 +267,32 @@ class Views:
 
     @cached_property
     def _positions(self) -> np.ndarray:
-        """The row of every object in each view, where it is seen there, (n_objects, n_views)."""
+        """Row of every object in each view in which it is seen, (n_objects, n_views)."""
         return np.cumsum(self._seen, axis=0) - 1
 
     @property
     def is_lazy(self) -> bool:
-        """Whether some view is not in memory but read from where it is when asked for."""
+        """Whether some view is not in memory but read on demand."""
         return any(isinstance(block, RowSource) for block in self._blocks.values())
 
     def in_memory(self) -> Views:
-        """The same objects, all of their rows read."""
+        """The same objects with all views read into memory."""
         if not self.is_lazy:
             return self
         blocks = {name: in_memory(block) for name, block in self.items()}
         return Views._of(blocks, self._seen, self._ids)
 
     def objects(self, name: str) -> np.ndarray:
-        """Positions of the objects that the rows of ``views[name]`` belong to."""
+        """Positions of the objects of the rows of ``views[name]``."""
         self[name]
         return np.flatnonzero(self._seen[:, self.names.index(name)])
 
     def ids_of(self, name: str) -> np.ndarray | None:
-        """Row labels of ``views[name]``; None if the objects have none."""
+        """Row labels of ``views[name]``, or None."""
         return None if self._ids is None else self._ids[self.objects(name)]
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Pairs of a view's name and its matrix."""
+        """Pairs of the name and the matrix of each view."""
         return iter(self._blocks.items())
 
     def select(self, names: Sequence[str]) -> Views:
@@ -303,7 +302,7 @@ class Views:
         return Views._of(blocks, seen, self._ids)
 
     def replace(self, blocks: Mapping[str, Any]) -> Views:
-        """The same objects with other matrices: one row for each row of ``views[name]``."""
+        """The same objects with other matrices of the same heights."""
         for name, block in blocks.items():
             if block.shape[0] != self[name].shape[0]:
                 raise ValueError(
@@ -313,14 +312,14 @@ class Views:
         return Views._of(_named_blocks(dict(blocks)), self.select(list(blocks)).seen, self._ids)
 
     def add(self, name: str, block: Any) -> Views:
-        """The same objects with one more view, in which all of them are seen."""
+        """Add a view in which all objects are seen."""
         if name in self:
-            raise ValueError(f"There is a view named {name!r} already; choose another name.")
+            raise ValueError(f"A view named {name!r} exists already; choose another name.")
         added = _named_blocks({name: block})
         if added[name].shape[0] != len(self):
             raise ValueError(
-                f"View {name!r} has {added[name].shape[0]} rows for {len(self)} objects; an added "
-                "view shows every object."
+                f"View {name!r} has {added[name].shape[0]} rows for {len(self)} objects; all "
+                "objects must be seen in an added view."
             )
         check_same_rows(f"view {name!r}", row_labels(block), "the objects", self._ids)
         seen = np.column_stack([self._seen, np.ones(len(self), dtype=bool)])
@@ -328,7 +327,7 @@ class Views:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
-            "Views hold several matrices and are not one array. Take one with views[name], or "
+            "Views contain several matrices and are not one array. Select one with views[name], or "
             "join them with mvcca.JoinViews."
         )
 
@@ -338,12 +337,12 @@ class Views:
 
 
 def in_memory(block: Any) -> Any:
-    """A matrix with all of its rows read."""
+    """Read a matrix into memory."""
     return canonical(block.read(0, block.shape[0])) if isinstance(block, RowSource) else block
 
 
 def take_rows(block: Any, rows: Any) -> Any:
-    """Rows of a matrix of any kind that a view may be, by a slice or an array of positions."""
+    """Select rows of a view's matrix by a slice or an array of positions."""
     if is_device_array(block):
         return rows_of(block, rows)
     return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
@@ -357,26 +356,26 @@ def holds_views(X: Any) -> bool:
         return False
     if isinstance(X, Mapping):
         return True
-    # A list of rows is one matrix; a list of matrices is a list of views.
+    # A list of matrices is a list of views; a list of rows is one matrix.
     return isinstance(X, list | tuple) and len(X) > 0 and any(_n_dims(item) == 2 for item in X)
 
 
 def as_views(X: Any, names: Sequence[str] | None = None, *, unpaired: bool = False) -> Views:
-    """`Views` of any container of views; those of a list are `names`, in order, where given."""
+    """Convert a container of views to `Views`; `names` are those of the views of a list."""
     if isinstance(X, Views):
         return X
     if names is not None and isinstance(X, list | tuple):
         if len(X) != len(names):
             raise ValueError(
-                f"Expected a list of {len(names)} views {list(names)}, got {len(X)}. Pass a "
-                "mapping by name to give only some of them."
+                f"Expected a list of {len(names)} views {list(names)}, got {len(X)}. To pass only "
+                "some of them, use a mapping by name."
             )
         X = dict(zip(names, X, strict=True))
     return Views.unpaired(X) if unpaired else Views(X)
 
 
 def in_same_container(X: Any, views: Views, blocks: Mapping[str, Any]) -> Any:
-    """Matrices by name in the container that X, which was opened as `views`, came in."""
+    """Matrices by name, in a container of the type of X; `views` is X as `Views`."""
     if isinstance(X, Views):
         return views.replace(blocks)
     if isinstance(X, Mapping):
@@ -429,18 +428,18 @@ def _as_block(name: str, block: Any) -> Any:
 
 
 def _different_heights(blocks: Mapping[str, Any]) -> str:
-    """Why matrices cannot be paired, and what to do."""
+    """Error message for paired matrices of different heights."""
     found = ", ".join(f"{name}: {block.shape[0]}" for name, block in blocks.items())
     message = f"Paired views must have the same number of rows, got {found}. "
     longest = max(max(block.shape) for block in blocks.values())
     if all(longest in block.shape for block in blocks.values()):
-        turned = [name for name, block in blocks.items() if block.shape[0] != longest]
-        return message + f"Rows are objects, so transpose {few(turned)}: they are columns there."
+        transposed = [name for name, block in blocks.items() if block.shape[0] != longest]
+        return message + f"Objects are rows, but likely columns in {few(transposed)}: transpose."
     return message + "Use Views.unpaired if no object is seen in two views."
 
 
 def _stacked_ids(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Row labels one after the other; default ones would repeat, and say nothing."""
+    """Concatenated row labels; None if some are missing or default, which would repeat."""
     known = [ids for ids in parts if ids is not None]
     if len(known) < len(parts) or any(are_positions(ids) for ids in known):
         return None
@@ -449,7 +448,7 @@ def _stacked_ids(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 
 def _label_array(labels: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Labels in an array of one dimension, even if they are tuples."""
+    """Labels in a one-dimensional array, even if they are tuples."""
     if hasattr(labels, "dtype"):
         return np.asarray(labels)
     if {type(label) for label in labels} in ({int}, {np.int64}, {np.datetime64}):
@@ -460,7 +459,7 @@ def _label_array(labels: Sequence[Any] | np.ndarray) -> np.ndarray:
 
 
 def _without_column(name: str, block: Any, column: str) -> tuple[list[Any], Any]:
-    """Labels of rows in a column of a DataFrame, and the rest of it."""
+    """Row labels in a column of a DataFrame, and the DataFrame without that column."""
     if column not in getattr(block, "columns", ()):
         raise ValueError(f"View {name!r} has no column {column!r} that identifies the objects.")
     labels = block[column].to_list()
@@ -470,7 +469,7 @@ def _without_column(name: str, block: Any, column: str) -> tuple[list[Any], Any]
 
 
 def _as_slice(rows: np.ndarray) -> Any:
-    """Rows that follow each other as a slice, others as they are."""
+    """Convert consecutive positions to a slice."""
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
@@ -497,7 +496,7 @@ def _checked_index(index: Any, heights: dict[str, int]) -> np.ndarray:
     for (name, height), rows in zip(heights.items(), index.T, strict=True):
         if rows.size and (rows.max() >= height or rows.min() < -1):
             raise ValueError(
-                f"index names rows {rows.min()} to {rows.max()} of view {name!r}, which has rows "
-                f"0 to {height - 1}; -1 stands for an object not seen in the view."
+                f"index refers to rows {rows.min()} to {rows.max()} of view {name!r}, which has "
+                f"rows 0 to {height - 1}; use -1 for objects not seen in the view."
             )
     return index

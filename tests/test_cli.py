@@ -23,11 +23,11 @@ from scipy.io import savemat
 import mvcca
 from mvcca import CCA, Views, datasets, evaluate_retrieval
 from mvcca.cli import main
-from mvcca.cli.case import Case, split
+from mvcca.cli.comparison.case import Case, split
+from mvcca.cli.comparison.run import Settings, run_case
+from mvcca.cli.console import Progress
 from mvcca.cli.labels import Labels
 from mvcca.cli.methods import GROUPS, METHODS
-from mvcca.cli.progress import Progress
-from mvcca.cli.run import Settings, run_case
 
 N = 120
 CLASSES = np.arange(N) % 4
@@ -214,7 +214,7 @@ def test_of_several_ridges_each_method_takes_the_best_on_part_of_the_training_ro
     case = Case("", views[:60], views[60:], {}, None, None)
     regs = (1e-8, 10.0)
     settings = Settings(("cca",), {"n_components": 2}, regs, ("mrr",), None, seed=0)
-    (outcome,) = run_case(case, settings, Progress())
+    (outcome,) = run_case(case, settings, Progress().update)
 
     fit, held_out = split(case.train, 0.2, seed=0)
 
@@ -255,7 +255,7 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
     case = Case("", views[train], views[test], {"y": labels[train]}, labels[train], labels[test])
     options = {"n_components": 5, "random_state": 0, "n_neighbors": 20, "n_epochs": 3}
     settings = Settings(("jrl", "cmolrs"), options, (), ("map@50", "r@10"), None, 0)
-    jrl, cmolrs = run_case(case, settings, Progress())
+    jrl, cmolrs = run_case(case, settings, Progress().update)
     for outcome, rows, name in (
         (jrl, jrl.estimator.propagate(case.test), "inner (propagate)"),
         (cmolrs, cmolrs.estimator.transform(case.test), "inner"),
@@ -407,7 +407,7 @@ def test_unpaired_views_of_different_heights_skip_the_methods_that_need_pairs(ca
         labels="image=y_image.npy",
     )
     assert code == 0
-    assert f"{56 + 96} unpaired objects to train on, {14 + 24} held out" in out
+    assert f"{56 + 96} unpaired training objects, {14 + 24} held out" in out
     for method in ("CCA", "MVCCA"):
         assert re.search(rf"^{method} +skipped: needs objects seen in two views", out, re.M)
     assert figures(out)["MLCCA"][:3] == ["1.000"] * 3
@@ -423,7 +423,7 @@ def test_shuffling_one_view_with_its_labels_changes_nothing_for_methods_without_
         views = Views.unpaired({"image": image, "text": text[rows]})
         labels = Labels.of(CLASSES, CLASSES[rows])
         case = Case("", views, views, {"labels": labels}, labels, labels)
-        (outcome,) = run_case(case, settings, Progress())
+        (outcome,) = run_case(case, settings, Progress().update)
         values.append(outcome.retrieval.mean()["map"])
     assert values[0] == pytest.approx(values[1], abs=1e-12)
 
@@ -502,17 +502,17 @@ BROKEN = {
         lambda: np.savez("two.npz", a=np.ones(3), b=np.ones(3)),
         "name one, as in two.npz:KEY",
     ),
-    "two.npz:c": (lambda: np.savez("two.npz", a=np.ones(3)), "no array 'c'; it holds ['a']"),
+    "two.npz:c": (lambda: np.savez("two.npz", a=np.ones(3)), "no array 'c'; it contains ['a']"),
     "flat.npy": (lambda: np.save("flat.npy", np.ones(N)), "expected a matrix"),
     "words.npy": (lambda: np.save("words.npy", np.full((N, 2), "a")), "expected real numbers"),
     "complex.npy": (lambda: np.save("complex.npy", np.ones((N, 2)) * 1j), "expected real numbers"),
     "nan.npy": (
         lambda: np.save("nan.npy", np.where(np.eye(N, 3, -4), np.nan, 1)),
-        "holds NaN or infinity, first in row 5, column 1",
+        "contains NaN or infinity, first in row 5, column 1",
     ),
     "nan.npz": (
         lambda: sparse.save_npz("nan.npz", sparse.csr_array(np.where(np.eye(N, 3), np.inf, 0))),
-        "holds NaN or infinity",
+        "contains NaN or infinity",
     ),
     "no rows.npy": (lambda: np.save("no rows.npy", np.ones((0, 3))), "is empty"),
     "no rows.csv": (lambda: Path("no rows.csv").touch(), "it is empty"),
@@ -589,7 +589,7 @@ def test_labels_of_two_kinds_are_refused_with_both_files(capsys):
     np.save("vectors.npy", np.random.default_rng(0).standard_normal((N, 3)))
     code, _, err = compare(capsys, "--labels", "text=vectors.npy", labels="image=y.npy")
     assert code == 1
-    assert "y.npy, vectors.npy: Labels of the same kind are expected" in err
+    assert "y.npy, vectors.npy: All labels must be of the same kind" in err
 
 
 def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
@@ -602,26 +602,26 @@ def test_no_method_that_can_run_is_an_error_with_all_reasons(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--labels", "image=y.npy"], "--labels is one FILE, or one NAME=FILE for each"),
+        (["--labels", "image=y.npy"], "--labels takes one FILE, or one NAME=FILE for each"),
         (["--methods", "cca,svm"], "unknown method 'svm'"),
         (["--measures", "map@50,f1"], "Unknown measure 'f1'"),
         (["--measures", "r"], "'r' needs a cut-off"),
         (["--n-components", "0"], "at least 1, got '0'"),
-        (["--n-components", "2.5"], "expected a whole number"),
+        (["--n-components", "2.5"], "expected an integer"),
         (["--reg", "-1"], "expected"),
         (["--sigma", "0"], "expected a number above 0"),
         (["--sigma", "nan"], "expected a number"),
-        (["--test-size", "1.5"], "expected a share below 1"),
-        (["--methods", "cca", "--sigma", "2"], "--sigma is a parameter of none of cca"),
+        (["--test-size", "1.5"], "expected a fraction below 1"),
+        (["--methods", "cca", "--sigma", "2"], "--sigma is not a parameter of cca"),
         (
             ["--methods", "cluster-cca", "--label-similarity", "exp"],
-            "--label-similarity is a parameter",
+            "--label-similarity is not a parameter",
         ),
-        (["--methods", "cca", "--epochs", "2"], "--epochs is a parameter of none of cca"),
-        (["--methods", "cca", "--hidden", "8"], "--hidden is a parameter of none of cca"),
-        (["--methods", "cca", "--device", "cpu"], "--device is a parameter of none of cca"),
+        (["--methods", "cca", "--epochs", "2"], "--epochs is not a parameter of cca"),
+        (["--methods", "cca", "--hidden", "8"], "--hidden is not a parameter of cca"),
+        (["--methods", "cca", "--device", "cpu"], "--device is not a parameter of cca"),
         (["--hidden", "8,x"], "at least 1, got 'x'"),
-        (["--validation-fraction", "1"], "expected a share below 1"),
+        (["--validation-fraction", "1"], "expected a fraction below 1"),
         (["--methods", "cca", "--deep"], "not allowed with argument --methods"),
         (["--view", "image=more.npy"], "--view names 'image' twice"),
         (["--view", "more.npy"], "expected NAME=FILE, got 'more.npy'"),
@@ -641,8 +641,11 @@ def test_a_wrong_argument_is_a_usage_error(capsys, arguments, message):
         ([], "COMMAND"),
         (["demo", "--data", "imagenet"], "invalid choice: 'imagenet'"),
         (["demo", "--labels", "animals"], "--labels must be one of digit, segments"),
-        (["demo", "--data", "scene", "--parts", "halves"], "--parts is no choice of --data scene"),
-        (["demo", "--data-home", "here"], "--data-home is no choice of --data digits"),
+        (
+            ["demo", "--data", "scene", "--parts", "halves"],
+            "--parts is not available with --data scene",
+        ),
+        (["demo", "--data-home", "here"], "--data-home is not available with --data digits"),
         (["compare", "--view", "image=image.npy"], "--view must be given at least twice"),
         (
             ["compare", "--view", "a=a.npy", "--view", "b=b.npy", "--labels", "a=y.npy"],
@@ -692,7 +695,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly():
 def test_progress_is_shown_on_a_terminal_and_wiped_off(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Progress() as progress:
-        progress.say("fitting")
+        progress.update("fitting")
     _, err = capsys.readouterr()
     assert "fitting" in err
     assert err.endswith("\r\x1b[K")
@@ -821,7 +824,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one_and_no_rest(capsys, 
 def test_a_report_in_no_folder_is_refused_before_the_work(capsys):
     code, out, err = compare(capsys, "--report", "absent/out.html")
     assert (code, out) == (1, "")
-    assert err == "mvcca: error: absent/out.html: its folder absent does not exist\n"
+    assert err == "mvcca: error: absent/out.html: its directory absent does not exist\n"
 
 
 @pytest.mark.parametrize("command", ["compare", "demo"])
@@ -835,21 +838,19 @@ def test_without_matplotlib_the_report_has_no_pictures_and_says_so(capsys, monke
     assert code == 0
     assert "CCA" in figures(out)
     assert err == (
-        "mvcca: out.html has no pictures, which need matplotlib: pip install 'mvcca[plot]'\n"
+        "mvcca: out.html has no figures, which need matplotlib: pip install 'mvcca[plot]'\n"
     )
     html = Path("out.html").read_text(encoding="utf-8")
     assert "<table" in html
     assert "<img" not in html
-    assert "no pictures, which need matplotlib" in html
+    assert "no figures, which need matplotlib" in html
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out", "out.html.gz"])
 def test_a_report_is_a_page_by_its_ending_or_is_refused_before_the_work(capsys, name):
     code, out, err = compare(capsys, "--methods", "cca", "--report", name)
     assert (code, out) == (1, "")
-    assert (
-        err == f"mvcca: error: {name}: expected a report to go to a file ending in .html or .htm\n"
-    )
+    assert err == f"mvcca: error: {name}: expected a report file ending in .html or .htm\n"
     assert not Path(name).exists()
 
 
@@ -867,7 +868,7 @@ def test_large_views_are_named_in_bytes_before_the_work(capsys, monkeypatch):
     monkeypatch.setattr("mvcca.cli.compare._LARGE_BYTES", 10_000)
     code, _, err = compare(capsys, "--methods", "cca", "--n-components", "2")
     assert code == 0
-    assert err.startswith("mvcca: comparing keeps all rows in memory: 0.0 GB of views")
+    assert err.startswith("mvcca: comparing loads all rows into memory: 0.0 GB of views")
     monkeypatch.setattr("mvcca.cli.compare._LARGE_BYTES", 12_000)  # 2 views of 120 x 6 x 8 bytes
     assert compare(capsys, "--methods", "cca", "--n-components", "2")[2] == ""
 

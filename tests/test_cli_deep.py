@@ -20,9 +20,9 @@ torch = pytest.importorskip("torch")
 import mvcca  # noqa: E402
 from mvcca import Views, deep, evaluate_retrieval  # noqa: E402
 from mvcca.cli import main  # noqa: E402
-from mvcca.cli.case import split  # noqa: E402
+from mvcca.cli.comparison.case import split  # noqa: E402
 from mvcca.cli.methods import GROUPS, METHODS  # noqa: E402
-from mvcca.cli.networks import usual  # noqa: E402
+from mvcca.cli.networks import defaults  # noqa: E402
 from mvcca.deep.trainer import Trainer  # noqa: E402
 
 N = 80
@@ -121,7 +121,7 @@ def test_fit_writes_the_model_of_the_library(capsys, name):
 
 def test_transform_search_and_info_take_the_model(capsys):
     out = succeed(capsys, *DCCA)
-    assert re.search(r"^epochs +2, with the weights after number 2$", out, re.M)
+    assert re.search(r"^epochs +2, weights of epoch 2$", out, re.M)
     scores = deep.DCCA(2, **NETS).fit(views()).transform(views())
     command = ["transform", "model.mvcca", *VIEWS, "-o", "{view}-scores.npy"]
     succeed(capsys, *command, "--block-rows", 7)
@@ -163,14 +163,14 @@ def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
 @pytest.mark.parametrize("name", GROUPS["deep"])
 def test_for_many_rows_the_usual_settings_are_the_librarys_own(name):
     method = METHODS[name]
-    usual_ones = method.build(usual(method, {"n_components": 10}, 60_000)).get_params()
+    usual_ones = method.build(defaults(method, {"n_components": 10}, 60_000)).get_params()
     assert usual_ones == method.build({}).get_params()
 
 
 @pytest.mark.parametrize("n_rows", [100, 60_000])
 def test_batches_have_eight_rows_for_every_component(n_rows):
     for n_components in (2, 30, 200):
-        chosen = usual(METHODS["dcca"], {"n_components": n_components}, n_rows)
+        chosen = defaults(METHODS["dcca"], {"n_components": n_components}, n_rows)
         assert chosen["batch_size"] >= 8 * n_components
 
 
@@ -223,7 +223,7 @@ def test_a_device_that_is_not_there_is_one_line(capsys, command):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "corrnet", "--hidden", 8], "--hidden is no parameter of corrnet"),
+        (["--method", "corrnet", "--hidden", 8], "--hidden is not a parameter of corrnet"),
         (["--method", "dcca", "--param", "max_epochs=3"], "--param max_epochs are the same"),
         (["--method", "dcca", "--param", "layers=3"], "dcca has the parameters batch_size, "),
         (["--method", "dcca", "--param", "encoders=[1, 2]"], "--param encoders: dcca has the"),
@@ -239,7 +239,7 @@ def test_workers_have_nothing_to_do_with_networks(capsys):
     command = ["fit", *VIEWS, "-o", "model.mvcca", "--method", "dcca", "--workers", 2]
     code, out, err = run(capsys, *command)
     assert (code, out) == (2, "")
-    assert "in one process; leave them out" in err
+    assert "trains networks in one process" in err
 
 
 # ---- interruptions and progress -----------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_an_interrupted_training_goes_on_to_the_same_scores(capsys, monkeypatch,
         if at_a_terminal:
             patch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         err = interrupt(monkeypatch, capsys, *command)
-    assert err.endswith("\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n")
+    assert err.endswith("\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n")
     numbers = epochs_trained(monkeypatch)
     succeed(capsys, *command, "--resume")
     assert numbers == [3, 4, 5]
@@ -300,7 +300,7 @@ def test_only_the_same_training_is_gone_on_with_but_on_any_device(capsys, monkey
     interrupt(monkeypatch, capsys, *command)
     code, _, err = run(capsys, *command, "--batch-size", 40, "--resume")
     assert code == 1
-    assert "begun with another --param" in err
+    assert "started with a different --param" in err
     succeed(capsys, *command, "--device", "auto", "--resume")
 
 

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.cli import main
-from mvcca.cli.files import read_array
+from mvcca.cli.arrays import read_array
 from mvcca.cli.methods import GROUPS, METHODS
 from mvcca.passes import _checkpoint
 from mvcca.retrieval import top_k
@@ -256,9 +256,9 @@ def test_warnings_are_single_lines_on_standard_error(capsys):
         (["--method", "cca", "--param", "reg"], "expected NAME=VALUE, got 'reg'"),
         (["--method", "cca", "--param", "reg=1", "--param", "reg=2"], "--param names 'reg' twice"),
         (["--method", "mlcca"], "--method mlcca learns from labels; give --labels"),
-        (["--method", "cca", "--labels", "y.npy"], "learns from pairs alone"),
+        (["--method", "cca", "--labels", "y.npy"], "learns from pairs only"),
         (["--method", "cca", "--workers", "0"], "at least 1, got '0'"),
-        (["--method", "cca", "--epochs", "2"], "--epochs is no parameter of cca"),
+        (["--method", "cca", "--epochs", "2"], "--epochs is not a parameter of cca"),
         (["--method", "cca", "--workers", "2", "--scheduler", "tcp://a:1"], "not allowed with"),
     ],
 )
@@ -381,7 +381,7 @@ def test_a_fit_that_was_ended_by_a_signal_goes_on_to_the_same_bits(
     assert not Path("model.mvcca").exists()
     if number == signal.SIGINT:
         assert code == 130
-        assert err == "\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n"
+        assert err == "\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n"
 
     kept = blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
     assert kept[0] == 6  # of ten blocks; the first five are not gone over again
@@ -419,7 +419,7 @@ def _touch(name):
         (lambda: None, ["--block-rows", "7"], "--block-rows"),
         (lambda: None, ["--param", "sigma=2"], "--param"),
         (lambda: None, ["--method", "mlcca"], "--method"),
-        (lambda: Path("model.mvcca.partial/fit.json").write_text("{"), [], "which fit it is of"),
+        (lambda: Path("model.mvcca.partial/fit.json").write_text("{"), [], "cannot be read"),
     ],
     ids=["view", "labels", "block rows", "parameter", "method", "damage"],
 )
@@ -429,7 +429,7 @@ def test_only_the_same_fit_is_gone_on_with(capsys, monkeypatch, change, argument
     change()
     err = fail(capsys, *command, *arguments, "--resume")
     assert what in err
-    assert "leave out --resume to start over" in err
+    assert "omit --resume to start over" in err
     assert list(Path("model.mvcca.partial").glob("pass*.mvcca"))
     code, _, _ = run(capsys, *command, *arguments)
     assert code == 0
@@ -511,7 +511,7 @@ def test_a_fit_interrupted_after_its_last_block_goes_over_none_again(
         stop(patch)
         code, out, err = run(capsys, *arguments)
     assert (code, out) == (130, "")
-    assert err.endswith("\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n")
+    assert err.endswith("\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n")
     assert Path("model.mvcca").exists() == is_written
 
     assert not blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
@@ -533,7 +533,7 @@ def test_a_disk_too_full_for_the_model_does_not_cost_the_fit(capsys, monkeypatch
         patch.setattr("mvcca.cli.fit.save", save_on_full_disk)
         err = fail(capsys, *arguments)
     assert "too large" in err
-    assert err.endswith("; go on with --resume (model.mvcca.partial)\n")
+    assert err.endswith("; continue with --resume (model.mvcca.partial)\n")
     assert Path("model.mvcca").read_text() == "the old one"
 
     assert not blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
@@ -555,7 +555,7 @@ def test_resume_without_a_checkpoint_says_so_and_fits(capsys):
     code, out, err = run(capsys, *FIT, *CCA_2, "--resume")
     assert code == 0
     assert "canonical correlations" in out
-    assert err == "mvcca: there is nothing in model.mvcca.partial to go on from: starting over\n"
+    assert err == "mvcca: nothing to resume in model.mvcca.partial: starting over\n"
 
 
 def test_a_folder_that_is_no_checkpoint_is_not_removed(capsys):
@@ -597,7 +597,7 @@ def test_ctrl_c_ends_the_workers_without_a_word_from_them():
     command = [*FIT, *CCA_2, "--block-rows", 6, "--workers", 1]
     code, err = signalled(command, signal.SIGINT)
     assert code == 130
-    assert err == "\nmvcca: interrupted: go on with --resume (model.mvcca.partial)\n"
+    assert err == "\nmvcca: interrupted: continue with --resume (model.mvcca.partial)\n"
 
 
 def test_a_device_gives_the_model_of_none(capsys):
@@ -784,7 +784,7 @@ def test_rows_of_several_galleries_are_items_of_their_own(capsys, queries):
         assert list(found) == expected
     code, _, err = run(capsys, *command, "-o", "hits.npy")
     assert code == 2
-    assert "not of which gallery" in err
+    assert "cannot tell which gallery" in err
 
 
 @pytest.mark.usefixtures("model")
@@ -876,9 +876,9 @@ def test_rows_that_the_model_does_not_take_are_one_line(capsys, view, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--view", "text=text.npy", "-o", "out.txt"], "a file ending in .npy, .parquet or .csv"),
+        (["--view", "text=text.npy", "-o", "out.txt"], "ending in .npy, .parquet or .csv"),
         (["--view", "text=text.npy", "-o", "text.npy"], "text.npy: this is an input"),
-        (["--view", "text=text.npy", "-o", "none/out.npy"], "its folder none does not exist"),
+        (["--view", "text=text.npy", "-o", "none/out.npy"], "its directory none does not exist"),
     ],
 )
 def test_an_output_that_cannot_be_is_refused_before_the_work(capsys, arguments, message):
@@ -897,7 +897,7 @@ def test_two_views_without_a_place_for_their_name_are_a_usage_error(capsys):
 
 @pytest.mark.usefixtures("queries")
 def test_more_hits_than_items_are_refused(capsys):
-    assert "-k 61: there are 60 items" in fail(capsys, *SEARCH, "-k", 61)
+    assert "-k 61: there are only 60 items" in fail(capsys, *SEARCH, "-k", 61)
 
 
 # ---- outputs are whole or not there -------------------------------------------------------------
@@ -1047,7 +1047,7 @@ def test_columns_are_known_by_name_whatever_the_format(capsys, fitted, asked):
     ):
         err = fail(capsys, *command)
         assert asked in err
-        assert "the same names in another order" in err
+        assert "the same names in a different order" in err
     _with_names(asked, rows, [*names[:-1], "z"])
     assert "'z'" in fail(
         capsys, "transform", "named.mvcca", "--view", f"image={asked}", "-o", "x.npy"
@@ -1106,7 +1106,7 @@ def test_a_first_line_that_may_be_names_or_whole_numbers_is_told(capsys):
     views = ("--view", "image=rows.csv", "--view", "text=text.npy")
     code, _, err = run(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
     assert code == 0
-    assert err.startswith("mvcca: rows.csv: its first line (0, 1) is taken for names of columns")
+    assert err.startswith("mvcca: rows.csv: its first line (0, 1) is read as a header")
 
 
 @pytest.mark.parametrize("header", ["", "0\n", "class\n"])

@@ -522,7 +522,7 @@ BAD_WEIGHTS = {
     "negative": (np.r_[-1.0, np.ones(N - 1)], "Negative values"),
     "NaN": (np.r_[np.nan, np.ones(N - 1)], "contains NaN"),
     "all zero": (np.zeros(N), "zero|more than 1, got 0"),
-    "that add up to one": (np.full(N, 1 / N), "must add up to more than 1, got 1"),
+    "that add up to one": (np.full(N, 1 / N), "must sum to more than 1, got 1"),
 }
 
 
@@ -539,7 +539,7 @@ def test_weights_that_leave_a_view_without_objects_name_it(estimator):
     index = np.tile(np.arange(N)[:, None], len(blocks))
     index[:40, 1] = -1
     weights = (np.arange(N) < 40).astype(float)
-    with pytest.raises(ValueError, match="seen in view 'text' must add up to more than 1, got 0"):
+    with pytest.raises(ValueError, match="seen in view 'text' must sum to more than 1, got 0"):
         clone(estimator).fit(Views(blocks, index), LABELS, sample_weight=weights)
 
 
@@ -802,7 +802,7 @@ def test_missing_values_are_located_and_the_remedy_named(estimator, form):
     with pytest.raises(ValueError, match=message):
         clone(estimator).fit({**blocks, "text": form(text)}, LABELS)
     text[[50, 51]] = np.nan
-    with pytest.raises(ValueError, match=r"2 rows are NaN throughout: .*Views\(blocks, index="):
+    with pytest.raises(ValueError, match=r"2 rows are only NaN: .*Views\(blocks, index="):
         clone(estimator).fit({**blocks, "text": form(text)}, LABELS)
     named = pd.DataFrame(text, columns=list("abcde"))
     with pytest.raises(ValueError, match="contains NaN: first in row 7, column 'c'"):

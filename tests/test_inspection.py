@@ -118,19 +118,19 @@ def test_loadings_of_a_pipeline_are_of_the_variables_that_go_into_it(cca, views)
 
 
 def test_loadings_with_unknown_variates_name_the_views(cca, views):
-    with pytest.raises(ValueError, match=r"'text' is no view of X.*view0.*view1"):
+    with pytest.raises(ValueError, match=r"'text' is not a view of X.*view0.*view1"):
         loadings(cca, views, variates="text")
 
 
 def test_cross_loadings_of_unpaired_views_are_refused():
     data = make_multilabel_views(60, random_state=0)
     model = MLCCA(3, reg=0.1).fit(data.views, data.labels)
-    with pytest.raises(ValueError, match="share fewer than two objects"):
+    with pytest.raises(ValueError, match="have fewer than two common objects"):
         loadings(model, data.views, variates="view1")
 
 
 def test_labels_in_the_place_of_a_second_view_are_refused(cca, views):
-    with pytest.raises(ValueError, match="holds views"):
+    with pytest.raises(ValueError, match="is a container of views"):
         loadings(cca, views, np.zeros(300))
 
 
@@ -271,7 +271,7 @@ def test_sparse_and_rank_deficient_views_are_tested_in_their_span(views):
         (make_multilabel_views(40, random_state=0).views, "takes two paired views"),
         (
             make_gaussian_views(11, random_state=0).views,
-            "11 objects against 11 independent features",
+            "11 objects and 11 independent features",
         ),
         (Views({"a": np.ones((9, 2)), "b": np.eye(9)}), "'a' has no variance"),
     ],
@@ -312,7 +312,7 @@ def test_rows_of_other_objects_are_not_inspected():
 
 def test_a_permutation_test_says_what_it_takes():
     X, Y = np.random.default_rng(0).standard_normal((2, 40, 2))
-    with pytest.raises(TypeError, match=r"takes rows and no model: .*\(X, Y\).* Got CCA"):
+    with pytest.raises(TypeError, match=r"takes rows, not a model: .*\(X, Y\).* Got CCA"):
         permutation_test(CCA(1).fit(X, Y), X)
     with pytest.raises(ValueError, match=r"two paired views, got one matrix\. Pass the second"):
         permutation_test(X)

@@ -189,7 +189,7 @@ def test_columns_of_a_frame_are_known_by_name(frame):
     real = frame({"v": [0.5, 2.0], "u": [3.0, 4.0]})
     table, codes = encode_labels(real)
     np.testing.assert_array_equal(table.vectors[codes], [[3.0, 0.5], [4.0, 2.0]])
-    with pytest.raises(ValueError, match=r"same columns everywhere; .*: 'u', 'w'"):
+    with pytest.raises(ValueError, match=r"same columns; .*: 'u', 'w'"):
         table.merge(encode_labels(frame({"v": [0.5], "w": [3.0]}))[0])
 
 
@@ -296,8 +296,8 @@ def test_indicators_share_columns_by_position():
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (MATRIX, CLASSES, "Labels of the same kind are expected everywhere"),
-        (MATRIX, MATRIX[:, :2], "same length everywhere, got 3 and 2.*label_vectors"),
+        (MATRIX, CLASSES, "All labels must be of the same kind"),
+        (MATRIX, MATRIX[:, :2], "same length, got 3 and 2.*label_vectors"),
         (REAL, REAL, "Relevance needs classes, label sets or an indicator matrix; got real-valued"),
     ],
 )

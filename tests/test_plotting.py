@@ -367,7 +367,7 @@ def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
     [
         ("view0", ["a"], "must name all .* features of view 'view0', got 1 names"),
         ("view0", ["a"] * 999, "must name all .* features of view 'view0', got 999 names"),
-        ("smell", ["a"], "feature_names has the view 'smell'; the views are"),
+        ("smell", ["a"], "Unknown view 'smell' in feature_names; the views are"),
     ],
 )
 def test_feature_names_of_other_features_are_refused(view, names, message):
@@ -386,8 +386,8 @@ def test_given_feature_names_are_used(cca, views):
     ("options", "message"),
     [
         ({"kind": "pie"}, "'bar' or 'circle', got 'pie'"),
-        ({"kind": "bar", "components": (0, 1)}, "shows 1 component"),
-        ({"kind": "circle", "components": 0}, "shows 2 component"),
+        ({"kind": "bar", "components": (0, 1)}, "needs 1 component"),
+        ({"kind": "circle", "components": 0}, "needs 2 component"),
     ],
 )
 def test_loadings_that_cannot_be_drawn_say_why(options, message, cca, views):
@@ -510,12 +510,12 @@ def test_learning_curves_are_drawn_on_the_axes_they_are_given():
     assert [display.axes_["loss"], display.axes_["correlation"]] == list(pair)
     assert display.figure_ is figure
     assert plot_learning_curve(Trained(UNWATCHED).fit(), ax=pair[0])["loss"] is pair[0]
-    with pytest.raises(ValueError, match=r"\['loss', 'correlation'\]: expected as many .* got 1"):
+    with pytest.raises(ValueError, match=r"\['loss', 'correlation'\], got 1"):
         LearningCurveDisplay.from_history(WATCHED, ax=pair[0])
 
 
 def test_what_has_no_learning_curve_says_why(cca):
-    with pytest.raises(TypeError, match=r"CCA keeps no history .* pipeline\[-1\]"):
+    with pytest.raises(TypeError, match=r"CCA has no training history.* pipeline\[-1\]"):
         plot_learning_curve(cca)
     with pytest.raises(NotFittedError):
         plot_learning_curve(Trained(WATCHED))

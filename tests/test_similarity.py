@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mvcca._kernels import (
+from mvcca._compiled_loops import (
     add_rows_by_code,
     fill_by_difference,
     inner_products_to_exponents,

@@ -183,7 +183,7 @@ def test_rows_of_rows_are_rows():
     "key", [(slice(0, 2), 0), (0, 1), (slice(None), slice(None)), (), (..., 0)]
 )
 def test_columns_are_not_indexed_here(key):
-    with pytest.raises(TypeError, match=r"take columns with views\[name\]"):
+    with pytest.raises(TypeError, match=r"Select columns with views\[name\]"):
         Views({"image": IMAGE})[key]
 
 
@@ -252,7 +252,7 @@ def test_an_added_view_has_a_row_for_every_object(rows):
 
 
 def test_a_view_that_is_there_is_not_added_over():
-    with pytest.raises(ValueError, match="There is a view named 'text' already"):
+    with pytest.raises(ValueError, match="A view named 'text' exists already"):
         Views({"image": IMAGE, "text": TEXT}).add("text", TEXT)
 
 
@@ -354,7 +354,7 @@ def test_row_labels_of_every_type_are_compared_and_aligned(index):
         ([NAMED, TEXT], None, "View 'view1' has no row labels to align by.*got ndarray.*on="),
         ([pl.DataFrame({"a": [1.0]})], None, "View 'view0' has no row labels to align by"),
         ([NAMED.rename({"v": "u"})], None, "View 'view0' has several rows with the label 'u'"),
-        ([NAMED.rename({"v": None})], None, "no row labels.*misses none"),
+        ([NAMED.rename({"v": None})], None, "no row labels.*without missing labels"),
         ([NAMED], "id", "View 'view0' has no column 'id'"),
         ([TEXT], "id", "View 'view0' has no column 'id'"),
         ([pl.DataFrame({"id": ["a", None]})], "id", "rows without a label in column 'id'"),
@@ -394,10 +394,10 @@ def test_default_row_labels_are_positions_and_go_with_any_others():
 @pytest.mark.parametrize(
     ("shapes", "advice"),
     [
-        ([(9, 2), (3, 9)], "Rows are objects, so transpose 'view1': they are columns there"),
-        ([(2, 9), (3, 9)], "Rows are objects, so transpose 'view0', 'view1'"),
+        ([(9, 2), (3, 9)], "Objects are rows, but likely columns in 'view1': transpose"),
+        ([(2, 9), (3, 9)], "Objects are rows, but likely columns in 'view0', 'view1'"),
         ([(9, 4), (4, 3)], "Use Views.unpaired if"),
-        ([(9, 4), (8, 9)], "Rows are objects, so transpose 'view1'"),
+        ([(9, 4), (8, 9)], "Objects are rows, but likely columns in 'view1'"),
     ],
 )
 def test_transposed_matrices_are_told_so(shapes, advice):
@@ -420,7 +420,7 @@ def test_paired_views_of_different_heights_are_refused_with_both_heights(contain
     ("index", "message"),
     [
         ([[0, 6]], "rows 6 to 6 of view 'text', which has rows 0 to 5"),
-        ([[0, 0], [-2, 0]], "rows -2 to 0 of view 'image'.*-1 stands for an object not seen"),
+        ([[0, 0], [-2, 0]], "rows -2 to 0 of view 'image'.*use -1 for objects not seen"),
         ([[0.0, 1.0]], r"integer array of shape \(n_objects, 2\).*got float64"),
         ([0, 1], r"integer array of shape \(n_objects, 2\).*got int.* of shape \(2,\)"),
         ([[0, 1, 2]], r"of shape \(1, 3\)"),

@@ -1,8 +1,9 @@
 """mvcca, its floor and other packages on the same data in one run: time, memory, test correlation.
 
-Every fit runs in a process of its own with one BLAS thread (mvcca also with two), and the packages
-take turns, so that ratios hold when the machine's speed drifts. The floor is what no covariance
-route can leave out; see `packages.floor`. Peers that are not installed are left out.
+Every fit runs in a separate process with one BLAS thread (mvcca also with two), and the packages
+alternate, so that ratios are valid even if the speed of the machine drifts. The floor is the
+minimum work of a covariance-based method; see `packages.floor`. Packages that are not installed are
+skipped.
 
     python benchmarks/peers [--tasks a c] [--packages mvcca floor] [--repeats 3] [--limit 60]
     python benchmarks/peers --install

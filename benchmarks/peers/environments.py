@@ -1,4 +1,4 @@
-"""An environment per peer, in .bench/: their requirements do not go together, nor with ours."""
+"""One environment per package in .bench/, since their requirements conflict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WITHOUT_REQUIREMENTS = {"mvlearn": "mvlearn==0.5.0"}
 
 
 def interpreter(package: str) -> Path | None:
-    """The Python that runs a package; None where a peer is not installed."""
+    """Python interpreter of a package; None if it is not installed."""
     if package not in REQUIREMENTS:
         return Path(sys.executable)
     python = ENVIRONMENTS / package / "bin" / "python"
@@ -31,7 +31,7 @@ def interpreter(package: str) -> Path | None:
 
 
 def install(packages: list[str]) -> None:
-    """Make the environments of those peers among `packages` that have none yet."""
+    """Create missing environments of the given packages."""
     for package in packages:
         if interpreter(package) is not None:
             continue

@@ -1,8 +1,8 @@
-"""One fit of one package in a process of its own; prints what it took as a line of JSON.
+"""One fit of one package in a separate process; prints time and memory as a line of JSON.
 
     python measure.py PACKAGE FOLDER
 
-Imports, reading the data and a fit of 50 rows come first, and are not counted.
+Imports, reading the data and a first fit of 50 rows are not measured.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """
-Batches give the model that all rows at once would give
-=======================================================
+Fitting in batches gives the same model as fitting all rows at once
+===================================================================
 
-The linear methods ask of the rows only sums, and sums of batches add. ``partial_fit`` is therefore
-exact, and not an approximation that depends on the order or on the size of the batches.
+The linear methods need only sums over rows, and sums of batches add up. ``partial_fit`` is
+therefore exact: its result does not depend on the order or the size of the batches.
 """
 
 # %%
-# A planted model with correlations of 0.9, 0.7 and 0.5, in 20,000 rows, and a mean far from zero in
-# single precision, where careless sums lose their digits.
+# The data are 20,000 rows of a model with known correlations 0.9, 0.7 and 0.5. In single precision
+# and with means far from zero, naive sums would lose their digits.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,8 +25,7 @@ views = data.views.replace(
 whole = CCA(3).fit(views)
 
 # %%
-# The same rows in batches of very different sizes give the same weights, to the rounding of single
-# precision.
+# Batches of very different sizes give the same weights, up to single-precision rounding.
 
 
 def in_batches(size):
@@ -38,14 +37,14 @@ def in_batches(size):
 
 for size in (20_000, 5_000, 700, 64):
     model = in_batches(size)
-    off = max(np.abs(model.weights_[name] - whole.weights_[name]).max() for name in views.names)
+    error = max(np.abs(model.weights_[name] - whole.weights_[name]).max() for name in views.names)
     print(
         f"batches of {size:6,}: correlations {model.canonical_correlations_.round(4)}, "
-        f"weights differ by {off:.0e}"
+        f"weights differ by {error:.0e}"
     )
 
 # %%
-# While the batches come in, the estimate settles on the planted correlations.
+# With more batches, the estimates converge to the true correlations.
 
 model, seen, path = CCA(3), [], []
 for start in range(0, 10_000, 250):
@@ -61,5 +60,5 @@ ax.set(xscale="log", xlabel="Rows seen", ylabel="Canonical correlation", ylim=(0
 plt.show()
 
 # %%
-# MVCCA and MVMLCCA keep a statistic of fixed size in the same way. MLCCA weighs each row by all
-# other rows' labels: its ``partial_fit`` is exact too, but has to keep the rows.
+# MVCCA and MVMLCCA keep a statistic of fixed size in the same way. MLCCA weights each row by the
+# labels of all other rows: its ``partial_fit`` is exact, too, but must keep the rows.

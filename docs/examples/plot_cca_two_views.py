@@ -3,12 +3,13 @@ CCA finds what two halves of a digit share
 ==========================================
 
 The left and the right half of an image have no pixel in common. Canonical correlation analysis
-finds linear maps under which they agree, and so a space in which one half finds the other.
+finds linear maps under which they correlate, and thus a space in which one half retrieves the
+other.
 """
 
 # %%
-# Each half is a view of 32 pixels. Two thirds of the images are for the fit. A little ridge is
-# wanted because some pixels are black in every image.
+# Each half is a view of 32 pixels. Two thirds of the images are training data. A small ridge is
+# needed because some pixels are black in every image.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,40 +28,41 @@ cca = CCA(n_components=20, reg=0.01).fit(views)
 print(views)
 
 # %%
-# Correlations on the rows of the fit flatter, those on held-out rows do not. Here most of what was
-# found is real.
+# Correlations on the training rows are optimistic; those on held-out rows are not. Here most of the
+# components hold on new data.
 
 plot_correlations(cca, views, X_test=views_test)
 plt.show()
 
 # %%
-# How many components are more than chance? The permutation test says how often an image with its
-# halves shuffled correlates as much.
+# How many components are significant? The permutation test counts how often shuffled halves have
+# correlations as large.
 
 test = permutation_test(views, n_permutations=199, random_state=0)
 print(f"{(test.p_values < 0.05).sum()} of {len(test.p_values)} components with p < 0.05")
 
 # %%
 # A loading is the correlation of a pixel with a component. Drawn as images, the loadings of both
-# halves show what a component responds to: dark ink that makes it large is red.
+# halves show what a component responds to: red pixels increase its score if they are inked.
 
-of_pixels = loadings(cca, views)
+pixel_loadings = loadings(cca, views)
 figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
 for i, ax in enumerate(axes):
-    halves = [of_pixels[side][:, i].reshape(8, 4) for side in ("left", "right")]
+    halves = [pixel_loadings[side][:, i].reshape(8, 4) for side in ("left", "right")]
     ax.imshow(np.hstack(halves), cmap="RdBu_r", vmin=-1, vmax=1)
     ax.axvline(3.5, color="black", linewidth=0.8)
     ax.set(title=f"{i + 1}", xticks=[], yticks=[])
 plt.show()
 
 # %%
-# Halves are neighbours when they are of the same digit, although CCA never saw a label.
+# Halves of the same digit are neighbors, although CCA uses no labels.
 
 plot_embedding(cca, views_test, digits_test, method="tsne", random_state=0)
 plt.show()
 
 # %%
-# As a search engine: a half is the query, and all 599 other halves are the gallery. ``r@k`` asks
-# for the very same image, ``map`` for the same digit.
+# In retrieval, one half is the query, and the opposite halves of all 599 test images are the
+# gallery. ``r@k`` counts the other half of the same image as relevant, ``map`` halves of the same
+# digit.
 
 print(evaluate_retrieval(cca.transform(views_test), digits_test, measures=["r@1", "r@10", "map"]))

@@ -1,14 +1,15 @@
 """
-Networks find what linear CCA cannot: where a spot is, from how a tone sounds
-=============================================================================
+Deep CCA finds a relation that linear CCA cannot see: from tones to pictures
+============================================================================
 
-A spot on a picture, bright or dark by the toss of a coin, and a tone of random phase. Where the
-spot is and how the tone sounds are the same two numbers. But with the opposite sign as likely as
-not, no linear map of either view says anything about the other.
+Each object has a picture of a spot, randomly bright or dark, and a tone of random phase. The
+position of the spot and the pitch and time of the tone are given by the same two numbers. Because
+spots of either sign, and all phases, are equally likely, no linear map of one view predicts the
+other.
 """
 
 # %%
-# The higher the spot, the higher the tone; the further right, the later it sounds.
+# A higher spot has a tone of higher pitch, and a spot further to the right has a later tone.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,9 +58,9 @@ for name, row_of_axes in zip(views.names, axes, strict=True):
 plt.show()
 
 # %%
-# Deep CCA trains a network per view for their outputs to correlate. The validation rows choose the
-# epoch whose weights stay. ``score`` is the mean correlation of the components, here of rows that
-# had no part in any of it.
+# Deep CCA trains one network per view to maximize the correlation of their outputs. The validation
+# rows select the epoch whose weights are kept. ``score`` is the mean correlation of the components,
+# here on test rows.
 
 linear = CCA(8, reg=0.1).fit(train)
 deep = DCCA(
@@ -75,26 +76,26 @@ for model in (linear, deep):
     print(f"{type(model).__name__:4}: held-out correlation {model.score(test):5.2f}")
 
 # %%
-# The loss is minus the total correlation of a batch, so both panels tell one story. Training rows
-# flatter; there are eight correlations to be had, and the validation rows say how many hold.
+# The loss is the negative total correlation of a batch, at least -8 for eight components. It is
+# optimistic; the validation rows show how much of the correlation generalizes.
 
 plot_learning_curve(deep)
 plt.show()
 
 # %%
-# Nobody told the networks of places. But a linear regression that learns them from the scores of
-# pictures reads them off tones, of which it has never seen one: both views are in one space.
+# Training did not use the positions. But since both views share one space, a linear regression
+# from scores of pictures to positions also predicts them from tones, without having seen any tone.
 
-place = np.hstack([right, up])
-panels = {"where the spot is": place[2000:]}
+positions = np.hstack([right, up])
+panels = {"true positions": positions[2000:]}
 for model in (linear, deep):
-    scores, heard = model.transform(train)["picture"], model.transform(test)["tone"]
-    regression = LinearRegression().fit(scores, place[:1600])
+    scores, tone_scores = model.transform(train)["picture"], model.transform(test)["tone"]
+    regression = LinearRegression().fit(scores, positions[:1600])
     name = "deep" if model is deep else "linear"
-    panels[f"read off its tone, {name} CCA"] = regression.predict(heard)
-    print(f"{name} CCA: R² of places {regression.score(heard, place[2000:]):5.2f}")
+    panels[f"predicted, {name} CCA"] = regression.predict(tone_scores)
+    print(f"{name} CCA: R² of positions {regression.score(tone_scores, positions[2000:]):5.2f}")
 
-red, blue = 0.1 + 0.85 * place[2000:].T
+red, blue = 0.1 + 0.85 * positions[2000:].T
 colors = np.stack([red, np.full(len(test), 0.45), blue], axis=1)
 figure, axes = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained")
 for ax, (title, points) in zip(axes, panels.items(), strict=True):
@@ -105,14 +106,14 @@ for ax, (title, points) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %%
-# So a tone finds its picture among 600 that nothing has seen.
+# A tone also retrieves its picture among 600 test pictures.
 
 for model in (linear, deep):
     print(evaluate_retrieval(model.transform(test), measures=["r@1", "r@10", "mr"]))
 
 # %%
-# Three tones, and the pictures that fit them best. The spots are where they should be; whether they
-# are bright or dark is what the tone does not say.
+# Three tones, and the best matching pictures. The spots are at the right position, and bright or
+# dark, which the tone does not determine.
 
 index = RetrievalIndex(deep).add(test.select(["picture"]))
 queries = [5, 1, 2]

@@ -1,14 +1,14 @@
 """
-A pipeline over several views is searched like any other
-========================================================
+Grid search works on a pipeline of several views
+================================================
 
-``Views`` are indexed by row, as a matrix is. Pipelines, cross-validation and grid search therefore
-take them as they are, and a retrieval measure is a scorer.
+``Views`` are indexed by row like a matrix, so that pipelines, cross-validation and grid search
+accept them. Retrieval measures are available as scorers.
 """
 
 # %%
-# Every quadrant of a digit is a view. The pipeline scales and reduces each view by itself, then
-# maps them into one space. ``PerView`` clones its transformer for each view.
+# Every quadrant of a digit is a view. The pipeline scales each view and reduces its dimension, then
+# maps all views into one space. ``PerView`` clones its transformer for each view.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,8 +25,8 @@ views_train, views_test = train_test_split(views, test_size=1 / 3, random_state=
 pipeline = make_pipeline(PerView(make_pipeline(StandardScaler(), PCA())), MVCCA(n_components=8))
 
 # %%
-# What is wanted is that a quadrant finds the other quadrants of its image among the first ten:
-# ``r@10``, the mean over all twelve directions. Three folds and twelve candidates.
+# The goal is that a quadrant finds another quadrant of its image among the first ten results:
+# ``r@10``, averaged over all twelve directions. There are three folds and twelve candidates.
 
 search = GridSearchCV(
     pipeline,
@@ -41,8 +41,8 @@ search.fit(views_train)
 print(search.best_params_)
 
 # %%
-# The choice, drawn: how many directions of each view to keep, and how far to trust them. Here
-# nothing is gained by leaving directions out.
+# The figure shows the effect of both parameters. Here, reducing the dimension of the views does not
+# help.
 
 results = search.cv_results_
 figure, ax = plt.subplots(layout="constrained")
@@ -61,6 +61,6 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# The best pipeline was fitted again on all training rows; here it is on rows that nothing has seen.
+# ``GridSearchCV`` has refitted the best pipeline on all training rows. On the test rows it reaches:
 
 print(evaluate_retrieval(search.transform(views_test), measures=["r@1", "r@10", "mr"]))

@@ -1,14 +1,14 @@
 """
-Two views together ask better than one
-======================================
+Queries with several views retrieve better than those with one
+==============================================================
 
-In the shared space a query may come from any view, and queries from several views of one object add
-up. An index holds the gallery and answers all of them.
+In the shared space a query may have any of the views; if it has several, their projections are
+summed. An index holds the gallery and answers all these queries.
 """
 
 # %%
-# Four quadrants of a digit are four views. The bottom right quadrants of images that the model has
-# not seen are to be found by the other three.
+# Four quadrants of a digit are four views. The other three quadrants are used to retrieve the
+# bottom right quadrants of test images.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,9 +24,9 @@ views, views_test, _, images, _, digits = train_test_split(
 model = MVCCA(12, reg=0.1, power=1).fit(views)
 
 # %%
-# A direction whose query names several views is a joint query. Here an item is relevant if it shows
-# the query's digit: every query of two views is better than both of its views alone, and the query
-# of all three is best.
+# A direction with several query views is a joint query. Here an item is relevant if it shows the
+# same digit. Every query with two views is better than both of its views alone, and the query with
+# all three is best.
 
 queries = [
     ("top_left",),
@@ -46,8 +46,8 @@ table = evaluate_retrieval(
 print(table)
 
 # %%
-# In an application an index projects and keeps the gallery. ``search`` takes any of the views by
-# name; of several it sums the projections.
+# In an application, an index projects and stores the gallery. ``search`` accepts any of the views
+# by name, and sums the projections of several.
 
 index = RetrievalIndex(model).add(views_test.select(["bottom_right"]))
 
@@ -61,8 +61,8 @@ def search(image, names):
 print(search(199, ("top_right",)))
 
 # %%
-# The query's quadrants, and the images whose bottom right quadrants fit best: for one quadrant, for
-# two, and for three.
+# The quadrants of a query, and the images with the best matching bottom right quadrants, for
+# queries with one, two and three quadrants.
 
 CORNERS = {"top_left": (0, 0), "top_right": (0, 4), "bottom_left": (4, 0)}
 
@@ -75,11 +75,11 @@ def draw(ax, image):
 
 figure, axes = plt.subplots(3, 7, figsize=(8, 3.6), layout="constrained")
 for row, names in zip(axes, (queries[1], queries[5], queries[6]), strict=True):
-    asked = np.full((8, 8), np.nan)
+    query = np.full((8, 8), np.nan)
     for name in names:
         i, j = CORNERS[name]
-        asked[i : i + 4, j : j + 4] = views_test[name][199].reshape(4, 4)
-    draw(row[0], asked)
+        query[i : i + 4, j : j + 4] = views_test[name][199].reshape(4, 4)
+    draw(row[0], query)
     for ax, found in zip(row[1:], search(199, names), strict=True):
         draw(ax, images[found])
 axes[0, 0].set_title("query", fontsize="medium")

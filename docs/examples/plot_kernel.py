@@ -2,13 +2,13 @@
 Kernels find what linear CCA cannot see
 =======================================
 
-One view is a number, the other its square. They are uncorrelated, although each object's second
-view is a function of its first. Kernel CCA looks for functions of the views that correlate.
+One view is a number, the other its square. They are uncorrelated although the second is a function
+of the first. Kernel CCA finds nonlinear functions of the views that correlate.
 """
 
 # %%
-# Linear CCA has nothing to find: on held-out rows its correlation is about 0. Kernel CCA comes
-# close to the 0.99 that the noise leaves.
+# On held-out rows, the correlation of linear CCA is about 0. Kernel CCA comes close to 0.99, the
+# maximum given the noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,8 +23,8 @@ for estimator in (CCA(1), KCCA(1)):
     print(f"{type(estimator).__name__}: held-out correlation {score:.2f}")
 
 # %%
-# What it found: f of the first view is symmetric, as the square is, and g of the second is
-# monotone. Each knows of the object what the other does.
+# The function f of the first view is symmetric, like the square, and the function g of the second
+# is monotone, so that the two scores of an object agree.
 
 kcca = KCCA(1).fit(train)
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
@@ -34,9 +34,9 @@ for ax, (name, X), function in zip(axes, train.items(), "fg", strict=True):
     ax.set(xlabel=name, title=f"{function}({name})")
 
 # %%
-# Exact kernel CCA needs matrices of n x n numbers. Nyström landmarks, the pivots of an incomplete
-# Cholesky decomposition and random Fourier features need only as many columns as one can spend; on
-# the halves of digits, 400 come close to all 1200 rows.
+# Exact kernel CCA needs matrices of size n × n. Nyström landmarks, the pivots of an incomplete
+# Cholesky decomposition and random Fourier features need only as many columns as chosen. On the
+# halves of digits, 400 landmarks come close to the exact method with 1200 rows.
 
 halves = load_digits_views("halves").views
 train, test = halves[:1200], halves[1200:]

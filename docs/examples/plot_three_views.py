@@ -1,14 +1,15 @@
 """
-Labels as a third view help once eigenvalues weigh the components
-=================================================================
+Labels as a third view help if eigenvalues weight the components
+================================================================
 
-MVCCA takes any number of views, so labels can be one: three-view CCA. The components on which image
-and label agree come first, and many follow on which only the images agree. Cosine similarity treats
-them all alike, unless the scores are multiplied by a power of their eigenvalues.
+MVCCA accepts any number of views, so that labels can be one of them: three-view CCA. The first
+components are those on which images and labels agree, followed by many on which only the images
+agree. Cosine similarity treats all of them equally, unless ``power`` multiplies the scores by a
+power of their eigenvalues.
 """
 
 # %%
-# ``with_labels_as_view`` adds the digit, as ten columns of zeros and ones, to the two halves.
+# ``with_labels_as_view`` adds the digit to the two halves, as ten indicator columns.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +27,8 @@ three = with_labels_as_view(views, y)
 print(three)
 
 # %%
-# A new image has no label yet; ``transform`` takes any subset of the views. Mean average precision
-# of retrieval between the halves, for more components and for higher powers:
+# Test images have no labels; ``transform`` accepts any subset of the views. We compute the mean
+# average precision of retrieval between the halves for several numbers of components and powers.
 
 n_components = (3, 6, 9, 12, 16, 24, 32)
 powers = (0, 1, 4, 8)
@@ -39,8 +40,8 @@ for j, k in enumerate(n_components):
         precision[i, j] = evaluate_retrieval(scores, y_test, measures="map").mean()["map"]
 
 # %%
-# Without weights, precision falls as soon as there are more components than the ten digits can tell
-# apart. With the usual power of 4 the number of components no longer matters.
+# Without weighting, precision drops with more than nine components, the maximum that ten classes
+# determine. With the common power of 4, the number of components no longer matters.
 
 figure, ax = plt.subplots(layout="constrained")
 for power, values in zip(powers, precision, strict=True):
@@ -53,8 +54,8 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# The eigenvalues are why: near 3 where all three views agree, near 1 where none do, and somewhere
-# below 2 where only the halves do.
+# The eigenvalues explain this: they are near 3 for components on which all three views agree, below
+# 2 if only the halves agree, and near 1 if no views agree.
 
 figure, ax = plt.subplots(layout="constrained")
 ax.plot(np.arange(1, 33), model.eigenvalues_, "o-", color="#777777")

@@ -1,15 +1,15 @@
 """
-Where nothing is paired, labels are enough
-==========================================
+Labels are sufficient to learn from unpaired views
+==================================================
 
 Images from one source and texts from another may have no object in common. MLCCA and MVMLCCA
-compare every row of one view with every row of the other, by how much their labels have in common,
-and so need no pairs.
+compare every row of one view with every row of the other by the similarity of their labels, and
+therefore need no pairs.
 """
 
 # %%
-# Take left halves from some digits and right halves from others: no digit is seen twice. ``Views``
-# built by ``unpaired`` know that.
+# We take left halves from some images and right halves from others, so that no image is in both
+# views. ``Views.unpaired`` represents such data.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ labels = np.concatenate([data.labels[lefts], data.labels[rights]])
 print(views, sorted(set(views.pattern)))
 
 # %%
-# Both methods learn from the digits alone.
+# Both methods learn from the digits as labels.
 
 models = {
     "MLCCA": MLCCA(9, reg=0.01),
@@ -46,8 +46,8 @@ for name, model in models.items():
     print(f"{name:10} mAP {report(model):.3f}")
 
 # %%
-# The order of the rows of a view means nothing to them. Shuffle one view within a paired set: the
-# model stays the same to the last digits, while CCA, which believes that row i is row i, is lost.
+# The order of the rows in a view has no effect on them. After shuffling one view of a paired data
+# set, MLCCA gives the same model up to rounding, while CCA, which relies on pairs, fails.
 
 left, right = data.views["left"][lefts], data.views["right"][lefts]
 shuffle = np.random.RandomState(1).permutation(len(lefts))
@@ -63,7 +63,7 @@ for name, rows in (("paired", right), ("shuffled", right[shuffle])):
     print(f"CCA, {name:8}: mAP {report(model):.3f}")
 
 # %%
-# In the shared space the halves of digits that never met lie together.
+# In the shared space, halves of the same digit are close, although no pair was used in training.
 
 some = held_out[:400]
 plot_embedding(models["MLCCA"], data.views[some], data.labels[some], method="tsne", random_state=0)

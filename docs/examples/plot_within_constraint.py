@@ -2,14 +2,15 @@
 With few label sets, constrain MVMLCCA by the ordinary covariance
 =================================================================
 
-MVMLCCA as published weighs rows by labels in its constraint too. That covariance,
-:math:`\\Psi_{pp}`, has no more rank than there are distinct label sets. With ten digits and 32
-pixels it says nothing about most directions, the ridge decides there, and retrieval suffers.
-``within="sample"`` puts the ordinary covariance :math:`\\Sigma_{pp}` in its place.
+MVMLCCA, as published, also weights rows by labels in its constraint. The rank of that covariance,
+:math:`\\Psi_{pp}`, is at most the number of distinct label sets. With ten digits and 32 pixels it
+does not constrain most directions, so that the ridge decides, and retrieval suffers.
+``within="sample"`` uses the ordinary covariance :math:`\\Sigma_{pp}` instead.
 """
 
 # %%
-# The digit as label, the halves of its image as views; a third of the images is held out.
+# The label is the digit, and the views are the halves of its image; a third of the images are held
+# out.
 
 import textwrap
 import warnings
@@ -27,7 +28,7 @@ views, views_test, y, y_test = train_test_split(
 )
 
 # %%
-# The estimator warns, with the two numbers that matter.
+# The estimator warns and gives the two numbers.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -35,15 +36,15 @@ with warnings.catch_warnings(record=True) as caught:
 print(textwrap.fill(str(caught[0].message), 90))
 
 # %%
-# Mean average precision over a range of ridges. For ``within="label"`` more ridge is better, since
-# it moves the constraint towards one that treats all directions alike. For ``"sample"`` the ridge
-# hardly matters up to one mean variance, and the figures are those of cluster-CCA, whose constraint
-# is of the same kind.
+# The figure shows mean average precision over a range of ridges. For ``within="label"``, a larger
+# ridge is better, since it moves the constraint towards one that treats all directions equally. For
+# ``"sample"``, the ridge hardly matters up to one mean variance, and precision is that of
+# cluster-CCA, which has a similar constraint.
 
 
 def mean_average_precision(model):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said above
+        warnings.simplefilter("ignore")  # shown above
         scores = model.fit(views, y).transform(views_test)
     return evaluate_retrieval(scores, y_test, measures="map").mean()["map"]
 
@@ -63,5 +64,5 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# Where there are more label sets than features, :math:`\Psi_{pp}` has full rank, and a tuned ridge
-# makes the published constraint as good as any. :doc:`/user_guide/choosing_a_method` has figures.
+# With more label sets than features, :math:`\Psi_{pp}` has full rank, and with a tuned ridge the
+# published constraint is as good as any; see :doc:`/user_guide/choosing_a_method`.

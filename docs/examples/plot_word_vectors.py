@@ -1,13 +1,13 @@
 """
-Views may be labelled in different words
-========================================
+Word vectors relate views with different label vocabularies
+===========================================================
 
-Images tagged "cat" and texts filed under "Katze" have no label in common. If the labels are words
-with vectors, MVMLCCA compares the vectors, and the two vocabularies need not share a word.
+Images tagged "cat" and texts filed under "Katze" have no label in common. If labels are represented
+by word vectors, MVMLCCA compares these vectors, and the two vocabularies need no common word.
 """
 
 # %%
-# Left halves of digits are named in English, right halves in German, and no digit is seen in both
+# Left halves of digits have English labels, right halves German ones, and no image is in both
 # views.
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ tags = {
 print(tags["left"][:3], tags["right"][:3])
 
 # %%
-# Word vectors from a bilingual embedding put translations close together, but not at the same
-# place. These are made up to be so: a vector per digit, and some noise per word.
+# In a bilingual word embedding, translations have similar but not equal vectors. We simulate this
+# with a vector per digit, and noise per word.
 
 rng = np.random.RandomState(0)
 meanings = rng.standard_normal((10, 20)) / np.sqrt(20)
@@ -44,11 +44,11 @@ vectors = {
 }
 
 # %%
-# ``label_vectors`` adds up the vectors of a row's labels. The similarity of two rows is then a
-# squared exponential of the distance of their label vectors, with a bandwidth to match: distances
-# between translations are much smaller than distances between digits.
+# ``label_vectors`` sums the vectors of the labels of a row. The similarity of two rows is a squared
+# exponential of the distance between their label vectors. The bandwidth is chosen such that
+# distances between translations are small, and distances between digits large.
 
-y = {name: label_vectors(of_view, vectors) for name, of_view in tags.items()}
+y = {name: label_vectors(label_sets, vectors) for name, label_sets in tags.items()}
 words = [np.stack([vectors[word] for word in vocabulary]) for vocabulary in (ENGLISH, GERMAN)]
 similarity = squared_exponential(*words, sigma=0.2)
 
@@ -60,15 +60,15 @@ figure.colorbar(image, label="Similarity of labels")
 plt.show()
 
 # %%
-# From then on all is as with labels of one vocabulary.
+# Fitting and evaluation are the same as with a single vocabulary.
 
 model = MVMLCCA(9, label_similarity="sqexp", sigma=0.2, within="sample", reg=0.01).fit(views, y)
 scores = model.transform(data.views[held_out])
 print(evaluate_retrieval(scores, data.labels[held_out], measures=["map", "map@50"]))
 
 # %%
-# With the words themselves as labels no row of one view is like any row of the other, and there is
-# nothing to learn from.
+# With the words themselves as labels, no row of one view is similar to any row of the other, and
+# ``fit`` raises an error.
 
 try:
     MVMLCCA(9, label_similarity="cosine", within="sample", reg=0.01).fit(views, tags)

@@ -1,14 +1,7 @@
-"""The command line: from arguments to an exit code.
+"""Command line: the exit codes, one-line errors and signals of any Unix tool.
 
-What stands here is what any Unix tool does: one-line errors, exit codes, interrupts and broken
-pipes. The commands are in `parser`, a file of its name each, and what they may be told in
-`arguments_of_comparisons`, `arguments_of_files`, `arguments_of_networks` and `words`.
-
-`demo` and `compare` make cases, which `run` fits methods to, and `table` and `report` show what
-came of it. `fit`, `transform`, `search` and `info` go from files to files: `inputs`, `files` and
-`labels` read, `output` and `writing` write, `running` and `checkpoint` see to long work. How deep
-methods are trained, in all of them, is in `networks`. Everything that does the work is imported
-when there is work to do.
+`parser` defines the commands and `options` their arguments; `demo`, `compare`, `fit`, `transform`,
+`search` and `info` run them. Modules that do the work are imported when a command runs.
 """
 
 from __future__ import annotations
@@ -17,9 +10,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from mvcca.cli.console import printable
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
-from mvcca.cli.terminal import printable
 
 __all__ = ["main"]
 
@@ -30,13 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments after the program's name; those of the process by default.
+        Arguments after the program's name; by default those of the process.
 
     Returns
     -------
     int
-        0 if all went well, 1 after an error of the run, 130 after Ctrl-C, 141 if the reader of the
-        output went away.
+        0 on success, 1 after an error, 130 after Ctrl-C, 141 if the reader of the output is gone.
 
     Raises
     ------
@@ -44,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         With 2 after a usage error, and with 0 after ``--help`` and ``--version``.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if hasattr(sys.stdout, "reconfigure"):  # a terminal that lacks a letter is no reason to stop
+    if hasattr(sys.stdout, "reconfigure"):  # replace characters that the terminal lacks
         sys.stdout.reconfigure(errors="replace")
     try:
         options = build_parser().parse_args(arguments)
@@ -62,16 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"\nmvcca: interrupted{printable(advice)}", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        _give_up_stdout()
+        _discard_stdout()
         return 141
-    except OSError as error:  # those of files are errors of the command already
-        _give_up_stdout()
+    except OSError as error:  # errors of files are already CommandErrors
+        _discard_stdout()
         return _fail(f"standard output cannot be written: {error.strerror or error}")
     return 0
 
 
-def _give_up_stdout() -> None:
-    """Python flushes stdout once more at exit, which would fail again."""
+def _discard_stdout() -> None:
+    """Redirect stdout to the null device, since Python's flush at exit would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,7 +1,6 @@
-"""`mvcca demo`: the data sets that are at hand, made into cases.
+"""`mvcca demo`: compare methods on example data.
 
-A new data set is a function here, a line in `_LOADERS`, and a line of help in
-`mvcca.cli.arguments_of_comparisons`.
+A data set is a function here, an entry of `_LOADERS`, and a line of help in `mvcca.cli.options`.
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mvcca import datasets
-from mvcca.cli.case import Case, split
+from mvcca.cli.compare import run_cases
+from mvcca.cli.comparison.case import Case, split
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.labels import Labels
 from mvcca.cli.methods import METHODS
-from mvcca.cli.session import run_cases
 from mvcca.views import Views
 
-__all__ = ["run"]
-
 _DIGIT = ("the same digit", "the same image")
-_GREYS = 16  # of a digit's pixels, which networks want between 0 and 1
+_MAX_PIXEL = 16  # networks need pixels between 0 and 1
 _LAYOUTS = {
     "halves": (("left", "right"),),
     "quadrants": (("top_left", "top_right"), ("bottom_left", "bottom_right")),
@@ -33,7 +30,8 @@ def run(options: Namespace) -> None:
     load, n_components, offered = _LOADERS[options.data]
     for name in ("parts", "labels", "views", "data_home"):
         if getattr(options, name) is not None and name not in offered:
-            raise UsageError(f"--{name.replace('_', '-')} is no choice of --data {options.data}")
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} is not available with --data {options.data}")
     if options.views is not None and len(options.views) < 2:
         raise UsageError("--views must name at least two views")
     try:
@@ -45,11 +43,11 @@ def run(options: Namespace) -> None:
 
 def _digits(options: Namespace) -> Iterable[Case]:
     kinds = _kinds(options.labels, ("digit", "segments"))
-    # Networks take their time: the quadrants have four, and six pairs.
-    usual = ("halves",) if any(METHODS[n].is_deep for n in options.methods) else tuple(_LAYOUTS)
-    for parts in (options.parts,) if options.parts else usual:
+    # Quadrants would take long with networks: four of them, and six pairs.
+    is_deep = any(METHODS[name].is_deep for name in options.methods)
+    for parts in [options.parts] if options.parts else ["halves"] if is_deep else _LAYOUTS:
         data = datasets.load_digits_views(parts)
-        views = data.views.replace({name: X / _GREYS for name, X in data.views.items()})
+        views = data.views.replace({name: X / _MAX_PIXEL for name, X in data.views.items()})
         train, test = split(views, 0.2, options.seed)
         learn = {
             kind: Labels.of(datasets.load_digits_views(parts, kind).labels)[train] for kind in kinds
@@ -71,7 +69,7 @@ def _digits(options: Namespace) -> Iterable[Case]:
 def _mnist(options: Namespace) -> Iterable[Case]:
     data = datasets.fetch_mnist_halves(data_home=options.data_home)
     drawing = {"layout": _LAYOUTS["halves"], "image_shapes": data.image_shapes}
-    yield _of_split("MNIST, halves", data, "digit", *_DIGIT, **drawing)
+    yield _presplit("MNIST, halves", data, "digit", *_DIGIT, **drawing)
 
 
 def _wikipedia(options: Namespace) -> Iterable[Case]:
@@ -81,7 +79,7 @@ def _wikipedia(options: Namespace) -> Iterable[Case]:
     except ValueError as error:
         raise UsageError(f"--{error}") from error
     right = ("an article of the same class", "the same article")
-    yield _of_split("Wikipedia articles", data, "class", *right)
+    yield _presplit("Wikipedia articles", data, "class", *right)
 
 
 def _coco_captions(options: Namespace) -> Iterable[Case]:
@@ -93,7 +91,7 @@ def _coco_captions(options: Namespace) -> Iterable[Case]:
         return " ".join(words[captions[name][[row]].indices])
 
     right = ("an object in common", "the same image")
-    yield _of_split("MS-COCO captions", data, "objects", *right, views=views, words=text)
+    yield _presplit("MS-COCO captions", data, "objects", *right, views=views, words=text)
 
 
 def _multi30k(options: Namespace) -> Iterable[Case]:
@@ -105,32 +103,32 @@ def _multi30k(options: Namespace) -> Iterable[Case]:
         return " ".join(vocabularies[name][captions[name][[row]].indices])
 
     right = ("a label in common", "the same picture")
-    yield _of_split("Multi30K captions", data, "", *right, views=views, words=text)
+    yield _presplit("Multi30K captions", data, "", *right, views=views, words=text)
 
 
 def _scene(options: Namespace) -> Iterable[Case]:
     data = datasets.fetch_scene(data_home=options.data_home)
     views = _known(options.views or data.test.views.names, data.test.views.names)
     right = ("a kind of scene in common", "the same photograph")
-    yield _of_split("scene photographs", data, "scene", *right, views=views)
+    yield _presplit("scene photographs", data, "scene", *right, views=views)
 
 
 def _mfeat(options: Namespace) -> Iterable[Case]:
     data = datasets.fetch_mfeat(data_home=options.data_home)
     views = data.views.select(_known(options.views or data.views.names, data.views.names))
-    yield _of_whole("features of digits", views, data.labels, "digit", *_DIGIT, options.seed)
+    yield _whole("features of digits", views, data.labels, "digit", *_DIGIT, options.seed)
 
 
 def _nutrimouse(options: Namespace) -> Iterable[Case]:
     (kind,) = _kinds(options.labels or "diet", ("diet", "genotype"))
     data = datasets.fetch_nutrimouse(kind, data_home=options.data_home)
     right = (f"the same {kind}", "the same mouse")
-    yield _of_whole("mice", data.views, data.labels, kind, *right, options.seed)
+    yield _whole("mice", data.views, data.labels, kind, *right, options.seed)
 
 
 Loader = Callable[[Namespace], Iterable[Case]]
 
-# How to load, components in the shared space, and what the user may choose.
+# Function that loads, number of components, and options that apply.
 _LOADERS: dict[str, tuple[Loader, int, set[str]]] = {
     "digits": (_digits, 9, {"parts", "labels"}),
     "mnist": (_mnist, 9, {"data_home"}),
@@ -143,7 +141,7 @@ _LOADERS: dict[str, tuple[Loader, int, set[str]]] = {
 }
 
 
-def _of_split(
+def _presplit(
     title: str,
     data: Any,
     kind: str,
@@ -152,7 +150,7 @@ def _of_split(
     views: tuple[str, ...] | None = None,
     **drawing: Any,
 ) -> Case:
-    """The case of data that come in a training and a test part."""
+    """The case of data with a published training and test part."""
     names = data.get("label_names")
     train, test = (
         None if part.labels is None else Labels.of(part.labels, names=names)
@@ -172,8 +170,8 @@ def _of_split(
     )
 
 
-def _of_whole(title: str, views: Views, y: Any, kind: str, like: str, same: str, seed: int) -> Case:
-    """The case of data that have to be split."""
+def _whole(title: str, views: Views, y: Any, kind: str, like: str, same: str, seed: int) -> Case:
+    """The case of data without a published split."""
     train, test = split(views, 0.2, seed)
     labels = Labels.of(y)
     known = labels[train]

@@ -1,43 +1,32 @@
-"""The ways a command ends early: it was asked wrongly, it cannot be done, or it was interrupted."""
+"""Exceptions that end a command, and the conversion of library errors to one line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["CommandError", "Interrupted", "UsageError", "in_one_line"]
-
 
 class CommandError(Exception):
-    """What was asked cannot be done; the message is one line, and the exit code is 1."""
+    """The command failed; the message is one line, and the exit code is 1."""
 
 
 class UsageError(Exception):
-    """The arguments do not go together; the exit code is 2."""
+    """The arguments are inconsistent; the exit code is 2."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a word on how to go on; the exit code is 130."""
+    """Ctrl-C, with advice on how to resume; the exit code is 130."""
 
 
 @contextmanager
-def in_one_line(where: str = "") -> Iterator[None]:
-    """Make an error of the command of what the library raises when it cannot do something.
+def in_one_line(prefix: str = "") -> Iterator[None]:
+    """Convert errors of the library, the system and missing packages to a `CommandError`.
 
-    Parameters
-    ----------
-    where : str
-        What the line begins with.
-
-    Raises
-    ------
-    CommandError
-        In place of errors of value, of the system and of missing libraries. Others are mistakes in
-        the program and stay what they are.
+    Other exceptions are bugs and propagate unchanged.
     """
     try:
         yield
-    except BrokenPipeError:  # the reader of the output went away, which is no error
+    except BrokenPipeError:  # the reader of the output is gone, which is not an error
         raise
     except (ValueError, OSError, ImportError, RuntimeError) as error:
-        raise CommandError(where + " ".join(str(error).split())) from error
+        raise CommandError(prefix + " ".join(str(error).split())) from error

@@ -1,14 +1,12 @@
-"""`mvcca info`: what a model file holds."""
+"""`mvcca info`: describe a model file."""
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
 
+from mvcca.cli.console import printable
 from mvcca.cli.models import describe, facts
-from mvcca.cli.terminal import printable
-
-__all__ = ["run"]
 
 
 def run(options: Namespace) -> None:

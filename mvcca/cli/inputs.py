@@ -1,8 +1,4 @@
-"""Views and labels in the user's files, and whether they fit together.
-
-Files are read by `mvcca.cli.files` and `mvcca.cli.labels`; what is checked here is what they must
-be for a method to learn from, in the words of the command line.
-"""
+"""Read views and labels from the files named on the command line, and check that they fit."""
 
 from __future__ import annotations
 
@@ -13,43 +9,27 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.cli.arrays import open_array, path_of
 from mvcca.cli.errors import CommandError, UsageError, in_one_line
-from mvcca.cli.files import open_array, path_of
 from mvcca.cli.labels import Labels, read_labels
 from mvcca.config import block_slices
 from mvcca.sources import RowSource
 from mvcca.views import Views
 
-__all__ = ["by_name", "checked_view", "files_of", "files_of_labels", "open_view", "read_inputs"]
-
 
 def read_inputs(
     views: list[tuple[str, str]], labels: list[str], read: Callable[[str, str], Any]
 ) -> tuple[Views, Labels | None]:
-    """Views, paired or not, and labels of all their objects.
+    """Read views and the labels of their objects.
 
     Parameters
     ----------
     views : list of (name, file)
-        What ``--view`` was given.
+        Values of ``--view``.
     labels : list of str
-        What ``--labels`` was given: a file, or NAME=FILE for every view.
+        Values of ``--labels``: one file, or NAME=FILE for every view, which are then unpaired.
     read : callable
         `checked_view` or `open_view`.
-
-    Returns
-    -------
-    views : Views
-        Unpaired if every view has labels of its own.
-    labels : Labels or None
-        In the order of the objects.
-
-    Raises
-    ------
-    UsageError
-        If a name is given twice, or views or labels are missing.
-    CommandError
-        If a file cannot be read, or files do not fit together.
     """
     files = by_name(views, "--view")
     if len(files) < 2:
@@ -65,7 +45,7 @@ def read_inputs(
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
-    """What an option was given, with every name once."""
+    """The values of an option by name, each name once."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -73,18 +53,18 @@ def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def files_of_labels(given: list[str], names: list[str]) -> list[Path]:
-    """The files that ``--labels`` options name, for views of some names."""
-    return [path_of(file) for file in _label_files(given, names).values()]
+def files_of_labels(values: list[str], names: list[str]) -> list[Path]:
+    """The files named by ``--labels``, for views with these names."""
+    return [path_of(file) for file in _label_files(values, names).values()]
 
 
 def files_of(pairs: Iterable[tuple[str, str]]) -> list[Path]:
-    """The files that NAME=FILE options name."""
+    """The files named by NAME=FILE options."""
     return [path_of(file) for _, file in pairs]
 
 
 def checked_view(name: str, file: str) -> Any:
-    """As `open_view`, with all numbers known to be finite."""
+    """Open a view as `open_view` and check that all its numbers are finite."""
     block = open_view(name, file)
     if isinstance(block, RowSource):
         with in_one_line():
@@ -94,28 +74,30 @@ def checked_view(name: str, file: str) -> Any:
 
 
 def open_view(name: str, file: str) -> Any:
-    """A matrix that is read by rows, where the file's format allows it; else one in memory."""
+    """Open a view for reading in blocks if its format allows, else read it into memory."""
     block = open_array(file)
     if not isinstance(block, RowSource):
         return _checked(name, file, block)
-    _check_size(name, file, block)  # its numbers are checked as they are read
+    _check_size(name, file, block)  # numbers are checked as blocks are read
     return block
 
 
 def _checked(name: str, file: str, block: Any, start: int = 0) -> Any:
     if block.ndim != 2:
         raise CommandError(
-            f"{file}: view {name!r} must be a matrix with a row per object, got an array of shape "
-            f"{block.shape}"
+            f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
+            f"shape {block.shape}"
         )
     values = block.data if issparse(block) else block
     if values.dtype.kind in "US":
-        raise CommandError(f"{file}: view {name!r} must hold numbers, got text")
+        raise CommandError(f"{file}: view {name!r} must contain numbers, got text")
     _check_size(name, file, block)
     if not np.isfinite(values).all():
-        raise CommandError(
-            f"{file}: view {name!r} holds NaN or infinity{_first_place(block, start)}"
-        )
+        where = ""
+        if not issparse(block):
+            row, column = np.argwhere(~np.isfinite(block))[0] + 1
+            where = f", first in row {start + row}, column {column}"
+        raise CommandError(f"{file}: view {name!r} contains NaN or infinity{where}")
     return block
 
 
@@ -124,25 +106,18 @@ def _check_size(name: str, file: str, block: Any) -> None:
         raise CommandError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
 
 
-def _first_place(block: Any, start: int) -> str:
-    if issparse(block):
-        return ""
-    row, column = np.argwhere(~np.isfinite(block))[0] + 1
-    return f", first in row {start + row}, column {column}"
-
-
-def _label_files(given: list[str], names: list[str]) -> dict[str, str]:
-    """File of the labels of each view, or of all objects under the name ""."""
+def _label_files(values: list[str], names: list[str]) -> dict[str, str]:
+    """The label file of each view, or of all objects under the name ""."""
     pairs = []
-    for text in given:
+    for text in values:
         name, separator, file = text.partition("=")
         pairs.append((name, file) if separator and name in names else ("", text))
     if len(pairs) == 1 and pairs[0][0] == "":
         return dict(pairs)
     if any(not name for name, _ in pairs):
         raise UsageError(
-            f"--labels is one FILE, or one NAME=FILE for each of the views {', '.join(names)}; got "
-            f"{' '.join(given)}"
+            f"--labels takes one FILE, or one NAME=FILE for each of the views {', '.join(names)}; "
+            f"got {' '.join(values)}"
         )
     files = by_name(pairs, "--labels")
     missing = [name for name in names if name not in files]
@@ -156,14 +131,14 @@ def _paired(blocks: dict[str, Any], files: dict[str, str]) -> Views:
     if len(set(heights.values())) > 1:
         found = ", ".join(f"{name} {heights[name]} ({file})" for name, file in files.items())
         raise CommandError(
-            f"paired views must have the same number of rows, got {found}. For views that are not "
-            "paired give one --labels NAME=FILE for each"
+            f"paired views must have the same number of rows, got {found}. For unpaired views, "
+            "give one --labels NAME=FILE for each"
         )
     return Views(blocks)
 
 
 def _stacked(files: dict[str, str], heights: dict[str, int]) -> Labels | None:
-    """Labels of all objects, from one file for them or one per view."""
+    """Labels of all objects, from one file or from one file per view."""
     if not files:
         return None
     parts = {name: read_labels(file, heights[name]) for name, file in files.items()}
@@ -172,7 +147,8 @@ def _stacked(files: dict[str, str], heights: dict[str, int]) -> Labels | None:
         if n_labels != heights[name]:
             whose = f"view {name!r} has" if name else "the views have"
             raise CommandError(
-                f"{file}: it holds labels of {n_labels} objects, but {whose} {heights[name]} rows"
+                f"{file}: it contains labels of {n_labels} objects, but {whose} {heights[name]} "
+                "rows"
             )
     try:
         return Labels.of(*parts.values())

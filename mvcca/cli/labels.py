@@ -1,8 +1,4 @@
-"""Labels as the command line holds them: one label vector per object, and names to print.
-
-All forms that `mvcca.labels` accepts become an indicator matrix, or real label vectors; read from
-a file, they may also be label sets in a text file. What a view's rows are is not known here.
-"""
+"""Labels of objects with their names, and reading them from files."""
 
 from __future__ import annotations
 
@@ -15,23 +11,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.cli.arrays import FORMATS, read_array
 from mvcca.cli.errors import CommandError
-from mvcca.cli.files import FORMATS, read_array
-from mvcca.labels import encode_labels
-
-__all__ = ["Labels", "read_labels"]
+from mvcca.labels import encode_labels, in_one_table
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """A label vector for each of n objects.
+    """One label vector per object.
 
     Attributes
     ----------
     vectors : csr_array of 0/1 or ndarray of float, shape (n, n_labels)
-        What estimators and measures are given as ``y``.
+        Classes and label sets as an indicator matrix, or real label vectors.
     names : sequence of str, shape (n_labels,)
-        What the columns mean.
+        Names of the columns.
     """
 
     vectors: Any
@@ -40,12 +34,7 @@ class Labels:
     @classmethod
     def of(cls, *parts: Any, names: Sequence[Any] | None = None) -> Labels:
         """Stack labels in any form; `names` are those of classes 0, 1, ... or of columns."""
-        table, codes = encode_labels(parts[0])
-        for part in parts[1:]:
-            other, more = encode_labels(part)
-            size = len(table)
-            table, lines = table.merge(other)
-            codes = np.concatenate([lines[:size][codes], lines[size:][more]])
+        table, codes = in_one_table([encode_labels(part) for part in parts])
         columns: Sequence[Any] = range(table.vectors.shape[1])
         if table.vocabulary is not None:
             columns = list(table.vocabulary)
@@ -53,7 +42,7 @@ class Labels:
             columns = [names[column] for column in columns]
         elif table.vocabulary is None:
             columns = [f"label {column}" for column in columns]
-        return cls(table.vectors[codes], [str(column) for column in columns])
+        return cls(table.vectors[np.concatenate(codes)], [str(column) for column in columns])
 
     def __len__(self) -> int:
         return self.vectors.shape[0]
@@ -63,7 +52,7 @@ class Labels:
 
     @property
     def are_sets(self) -> bool:
-        """Whether they are classes or label sets, which can make items relevant."""
+        """Whether labels are classes or label sets, which define relevant items."""
         return issparse(self.vectors)
 
     def texts(self) -> list[str]:
@@ -77,7 +66,7 @@ class Labels:
         ]
 
     def describe(self) -> str:
-        """What they are, in a few words."""
+        """A short description of the labels."""
         if not self.are_sets:
             return f"label vectors of length {self.vectors.shape[1]}"
         per_object = self.vectors.sum() / len(self)
@@ -87,26 +76,11 @@ class Labels:
 
 
 def read_labels(name: str, n_rows: int | None = None) -> Any:
-    """Read labels in a form that `Labels.of` takes.
+    """Read labels, in a form that `Labels.of` accepts, from a file.
 
-    Parameters
-    ----------
-    name : str
-        A path. ``.txt`` holds a label set per line, labels separated by commas, and an empty line
-        is an object without labels. The other formats hold a class per row, an indicator matrix or
-        real label vectors.
-    n_rows : int, optional
-        The number of objects, which decides whether a first line that could be either names the
-        columns.
-
-    Returns
-    -------
-    list of frozenset of str, ndarray or csr_array
-
-    Raises
-    ------
-    CommandError
-        If the file is missing or damaged, or does not hold labels.
+    A ``.txt`` file has one label set per line, separated by commas; an empty line is an object
+    without labels. Other formats contain one class per row, an indicator matrix or real label
+    vectors. `n_rows` is the expected number of objects; see `read_array`.
     """
     if name.lower().endswith(".txt"):
         return _read_label_sets(Path(name))
@@ -115,14 +89,14 @@ def read_labels(name: str, n_rows: int | None = None) -> Any:
     if array.ndim == 2 and array.dtype.kind in "US":
         if array.shape[1] > 1:
             raise CommandError(
-                f"{name}: expected one column of class names, got {array.shape[1]}; label sets are "
-                "read from a .txt file, one set per line"
+                f"{name}: expected one column of class names, got {array.shape[1]}; save label "
+                "sets in a .txt file, one set per line"
             )
         array = array[:, 0]
     if array.ndim not in (1, 2) or not array.shape[0]:
         raise CommandError(
-            f"{name}: expected a class per row or a matrix with a row per object, got an array of "
-            f"shape {array.shape}"
+            f"{name}: expected a class per row or a matrix with one row per object, got an array "
+            f"of shape {array.shape}"
         )
     try:
         encode_labels(array)
@@ -138,5 +112,5 @@ def _read_label_sets(path: Path) -> list[frozenset[str]]:
         raise CommandError(f"{path}: cannot be read: {error}") from error
     sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in lines]
     if not any(sets):
-        raise CommandError(f"{path}: expected a label set per line, found no label")
+        raise CommandError(f"{path}: expected one label set per line, found no label")
     return sets

@@ -1,7 +1,6 @@
-"""The table of methods that the command line knows by name.
+"""Table of the methods that the command line knows by name.
 
-A new method is a new line. The table names classes instead of importing them, so that ``--help``
-can list it at no cost.
+The table names classes instead of importing them, so that ``--help`` imports nothing.
 """
 
 from __future__ import annotations
@@ -17,54 +16,52 @@ from mvcca.cli.errors import in_one_line
 if TYPE_CHECKING:
     from mvcca.views import Views
 
-__all__ = ["DEFAULT", "DEFAULT_DEEP", "GROUPS", "METHODS", "Method", "listing"]
-
-_OBJECTS = {"callbacks", "encoders"}  # parameters that no word of a command line can be
+_OBJECTS = {"callbacks", "encoders"}  # parameters that text cannot express
 
 
 @dataclass(frozen=True)
 class Method:
-    """One line of the table.
+    """A method: an estimator with some of its parameters fixed.
 
     Attributes
     ----------
     name : str
-        What the user types.
+        Name on the command line.
     title : str
-        What results are printed under.
+        Name in results.
     summary : str
-        What it is, for the help.
-    home : str
+        Description in the help.
+    path : str
         ``module:class`` of the estimator.
     learns_from : {"pairs", "labels", "labels as a view"}
-        What it is fitted to.
+        Training data.
     fixed : mapping
-        Parameters that make the class this method; the user cannot change them.
+        Parameters that define this method; the user cannot change them.
     """
 
     name: str
     title: str
     summary: str
-    home: str
+    path: str
     learns_from: Literal["pairs", "labels", "labels as a view"]
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_deep(self) -> bool:
-        """Whether it trains networks, which takes torch and time."""
-        return self.home.startswith("mvcca.deep")
+        """Whether it trains networks, which needs torch."""
+        return self.path.startswith("mvcca.deep")
 
     def takes(self) -> set[str]:
         """Names of the parameters that the user can set."""
         return set(inspect.signature(self._class()).parameters) - set(self.fixed) - _OBJECTS
 
     def build(self, options: Mapping[str, Any]) -> Any:
-        """The estimator, unfitted, with those options that it has parameters for."""
-        mine = {name: options[name] for name in self.takes() & set(options)}
-        return self._class()(**mine, **self.fixed)
+        """Make the estimator, with those options that are parameters of it."""
+        known = {name: options[name] for name in self.takes() & set(options)}
+        return self._class()(**known, **self.fixed)
 
     def fit(self, estimator: Any, views: Views, y: Any) -> None:
-        """Fit to what the method learns from."""
+        """Fit an estimator to the views, with labels if the method uses them."""
         if self.learns_from == "pairs":
             estimator.fit(views)
         elif self.learns_from == "labels":
@@ -75,7 +72,7 @@ class Method:
             estimator.fit(with_labels_as_view(views, y, name="(labels)"))
 
     def _class(self) -> Any:
-        module, name = self.home.split(":")
+        module, name = self.path.split(":")
         with in_one_line(f"{self.name}: "):  # torch may be missing
             return getattr(import_module(module), name)
 
@@ -87,21 +84,21 @@ _LGCFL, _JRL, _CMOLRS = "mvcca.linear:LGCFL", "mvcca.linear:JRL", "mvcca.linear:
 _MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
 
 _TABLE = (
-    Method("cca", "CCA", "canonical correlation of two views", _CCA, "pairs"),
-    Method("mvcca", "MVCCA", "the same for two or more views", _MVCCA, "pairs"),
+    Method("cca", "CCA", "canonical correlation analysis of two views", _CCA, "pairs"),
+    Method("mvcca", "MVCCA", "CCA of two or more views", _MVCCA, "pairs"),
     Method(
         "three-view-cca",
         "three-view CCA",
-        "MVCCA with the labels as one more view",
+        "MVCCA with the labels as an additional view",
         _MVCCA,
         "labels as a view",
         {"power": 4},
     ),
-    Method("kcca", "KCCA", "CCA of functions of the views, with n x n kernels", _KCCA, "pairs"),
+    Method("kcca", "KCCA", "kernel CCA with n x n kernel matrices", _KCCA, "pairs"),
     Method(
         "fkcca",
         "FKCCA",
-        "kernel CCA on 500 random Fourier features, for any n",
+        "kernel CCA with 500 random Fourier features",
         _KCCA,
         "pairs",
         {"approximation": "fourier"},
@@ -109,19 +106,19 @@ _TABLE = (
     Method(
         "nkcca",
         "NKCCA",
-        "kernel CCA on 500 landmarks, for any n",
+        "kernel CCA with 500 Nyström landmarks",
         _KCCA,
         "pairs",
         {"approximation": "nystroem"},
     ),
-    Method("ncca", "NCCA", "functions of the views from nearest neighbours", _NCCA, "pairs"),
-    Method("pls", "PLS", "largest covariance rather than correlation", _PLS, "pairs"),
-    Method("cfa", "CFA", "rotations of two views onto each other", _CFA, "pairs"),
-    Method("mlcca", "MLCCA", "all pairs of rows, by how alike their labels are", _MLCCA, "labels"),
+    Method("ncca", "NCCA", "nonparametric CCA from nearest neighbours", _NCCA, "pairs"),
+    Method("pls", "PLS", "maximal covariance instead of correlation", _PLS, "pairs"),
+    Method("cfa", "CFA", "cross-modal factor analysis: rotations of two views", _CFA, "pairs"),
+    Method("mlcca", "MLCCA", "all pairs of rows, weighted by label similarity", _MLCCA, "labels"),
     Method(
         "fast-mlcca",
         "Fast MLCCA",
-        "MLCCA over each row's 50 nearest by label",
+        "MLCCA with the 50 nearest rows by label",
         _MLCCA,
         "labels",
         {"n_neighbors": 50},
@@ -129,7 +126,7 @@ _TABLE = (
     Method(
         "cluster-cca",
         "cluster-CCA",
-        "MLCCA over all pairs of rows with equal labels",
+        "MLCCA with all pairs of rows with equal labels",
         _MLCCA,
         "labels",
         {"label_similarity": "equal"},
@@ -137,7 +134,7 @@ _TABLE = (
     Method(
         "mean-cca",
         "mean-CCA",
-        "CCA of the mean rows of classes or label sets",
+        "CCA of the means of classes or label sets",
         _MLCCA,
         "labels",
         {"label_similarity": "equal", "weighting": "means"},
@@ -145,7 +142,7 @@ _TABLE = (
     Method(
         "mvmlcca",
         "MVMLCCA",
-        'as published, within="label": needs many label sets',
+        'within="label", as published: for many label sets',
         _MVMLCCA,
         "labels",
         {"within": "label"},
@@ -153,26 +150,26 @@ _TABLE = (
     Method(
         "mvmlcca-sample",
         "MVMLCCA sample",
-        'MVMLCCA with within="sample": right for few label sets',
+        'MVMLCCA with within="sample": for few label sets',
         _MVMLCCA,
         "labels",
         {"within": "sample"},
     ),
-    Method("lgcfl", "LGCFL", "regression of labels on few features", _LGCFL, "labels"),
-    Method("jrl", "JRL", "the same, tied by pairs and nearest neighbours", _JRL, "labels"),
-    Method("cmolrs", "CMOLRS", "low-rank similarity from triplets of rows", _CMOLRS, "labels"),
-    Method("dcca", "DCCA", "networks whose outputs correlate", "mvcca.deep:DCCA", "pairs"),
+    Method("lgcfl", "LGCFL", "regression of labels on few features per view", _LGCFL, "labels"),
+    Method("jrl", "JRL", "LGCFL with pairs and nearest neighbours", _JRL, "labels"),
+    Method("cmolrs", "CMOLRS", "low-rank similarity learned from triplets", _CMOLRS, "labels"),
+    Method("dcca", "DCCA", "networks with correlated outputs", "mvcca.deep:DCCA", "pairs"),
     Method(
         "ds-dcca",
         "DS-DCCA",
-        "DCCA, the last layer scaled for every row",
+        "DCCA with a last layer scaled for every row",
         "mvcca.deep:DSDCCA",
         "pairs",
     ),
-    Method("dccae", "DCCAE", "DCCA of autoencoders", "mvcca.deep:DCCAE", "pairs"),
-    Method("soft-cca", "Soft-CCA", "DCCA by decorrelation", "mvcca.deep:SoftCCA", "pairs"),
-    Method("soft-hgr", "Soft-HGR", "DCCA by traces of covariances", "mvcca.deep:SoftHGR", "pairs"),
-    Method("l0-cca", "L0-CCA", "DCCA of few features", "mvcca.deep:L0CCA", "pairs"),
+    Method("dccae", "DCCAE", "DCCA with autoencoders", "mvcca.deep:DCCAE", "pairs"),
+    Method("soft-cca", "Soft-CCA", "DCCA with a decorrelation loss", "mvcca.deep:SoftCCA", "pairs"),
+    Method("soft-hgr", "Soft-HGR", "DCCA with a trace objective", "mvcca.deep:SoftHGR", "pairs"),
+    Method("l0-cca", "L0-CCA", "DCCA with feature selection", "mvcca.deep:L0CCA", "pairs"),
     Method("corrnet", "CorrNet", "one autoencoder of two views", "mvcca.deep:CorrNet", "pairs"),
 )
 
@@ -186,7 +183,7 @@ DEFAULT = ("cca", "mvcca", "three-view-cca", "mlcca", "mvmlcca", "mvmlcca-sample
 
 
 def listing() -> str:
-    """All methods with what they learn from, a line each, for the help."""
+    """List all methods with what they learn from, for the help."""
     lines = {
         name: f"  {name:15s}{method.summary} [{method.learns_from}]"
         for name, method in METHODS.items()
@@ -194,7 +191,7 @@ def listing() -> str:
     return "\n".join(
         [
             *(lines[name] for name in GROUPS["all"]),
-            "of networks, which need torch (pip install mvcca[deep]) and time:",
+            "with networks, which need torch (pip install mvcca[deep]):",
             *(lines[name] for name in GROUPS["deep"]),
         ]
     )

@@ -1,4 +1,4 @@
-"""Models in files, and what there is to say about one."""
+"""Load and describe model files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,11 @@ from mvcca._archive import read_archive
 from mvcca.cli.errors import CommandError, in_one_line
 from mvcca.persistence import load
 
-__all__ = ["describe", "facts", "load_model"]
-
 _SPECTRA = ("canonical_correlations_", "eigenvalues_")
 
 
 def load_model(name: str) -> Any:
-    """A model that projects, from its file.
-
-    Raises
-    ------
-    CommandError
-        If the file is missing or damaged, or holds something else.
-    """
+    """Load a model that can project rows."""
     path = Path(name)
     if not path.is_file():
         raise CommandError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
@@ -34,19 +26,13 @@ def load_model(name: str) -> Any:
         model = load(path)
     if not hasattr(model, "transform"):
         raise CommandError(
-            f"{path}: holds a {type(model).__name__}; expected a method that `mvcca fit` has fitted"
+            f"{path}: contains a {type(model).__name__}; expected a model written by `mvcca fit`"
         )
     return model
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What a model file holds, in values that `json` can write; what a model has not is left out.
-
-    Raises
-    ------
-    CommandError
-        As `load_model`.
-    """
+    """Content of a model file in JSON-compatible values, without what the model lacks."""
     model = load_model(name)
     _, content = read_archive(name)
     found = {
@@ -73,7 +59,7 @@ def facts(name: str) -> dict[str, Any]:
 
 
 def describe(found: dict[str, Any]) -> str:
-    """Facts as lines of text."""
+    """Format facts as lines of text."""
     lines = {"file": found["file"], "method": found["method"]}
     lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in found["parameters"].items())
     if "steps" in found:
@@ -84,7 +70,7 @@ def describe(found: dict[str, Any]) -> str:
     elif not found["fitted"]:
         lines["views"] = "not fitted"
     if "epochs" in found:
-        lines["epochs"] = f"{found['epochs']}, with the weights after number {found['best_epoch']}"
+        lines["epochs"] = f"{found['epochs']}, weights of epoch {found['best_epoch']}"
     spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in found), None)
     if spectrum is not None:
         lines[spectrum.replace("_", " ")] = _numbers(found[spectrum])

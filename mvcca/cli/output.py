@@ -1,42 +1,33 @@
-"""Files that a command writes: found wanting before the work, and written whole or not at all."""
+"""Output files: checked before the work, written in blocks, and complete or absent."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from mvcca import _replacing
 from mvcca.cli.errors import CommandError
 
-__all__ = ["replacing", "writable"]
+Table = Mapping[str, np.ndarray]  # columns of equal length, by name
 
 
 def writable(name: str, inputs: Iterable[Path] = ()) -> Path:
-    """The path of an output, checked as far as it can be before there is something to write.
-
-    Parameters
-    ----------
-    name : str
-        The path.
-    inputs : iterable of Path
-        Files that the command reads, none of which may be written over.
-
-    Raises
-    ------
-    CommandError
-        If it is a folder or an input, or its folder does not exist or cannot be written to.
-    """
+    """Return the path of an output, if it can be written and is none of the inputs."""
     path = Path(name)
     if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "something else"
-        raise CommandError(f"{path}: expected a file to write, this is {what}")
+        kind = "a directory" if path.is_dir() else "not a regular file"
+        raise CommandError(f"{path}: expected a file to write, this is {kind}")
     if not path.parent.is_dir():
-        raise CommandError(f"{path}: its folder {path.parent} does not exist")
+        raise CommandError(f"{path}: its directory {path.parent} does not exist")
     if not os.access(path.parent, os.W_OK):
-        raise CommandError(f"{path}: its folder {path.parent} cannot be written to")
+        raise CommandError(f"{path}: its directory {path.parent} is not writable")
     for other in inputs:
         if path.exists() and other.exists() and path.samefile(other):
             raise CommandError(f"{path}: this is an input of the command; write to another file")
@@ -45,15 +36,59 @@ def writable(name: str, inputs: Iterable[Path] = ()) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write to, which takes the place of `path`; see `mvcca._replacing`.
-
-    Raises
-    ------
-    CommandError
-        If it cannot be written; the disk may be full.
-    """
+    """Open a new file that replaces `path` on success; see `mvcca._replacing`."""
     try:
         with _replacing.replacing(path) as file:
             yield file
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def write_npy(
+    file: BinaryIO, blocks: Iterable[np.ndarray], shape: tuple[int, int], dtype: np.dtype
+) -> None:
+    """Write a matrix given as blocks of rows."""
+    header = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": tuple(map(int, shape)),
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, dtype=dtype).data)
+
+
+def write_csv(file: BinaryIO, tables: Iterable[Table]) -> None:
+    """Write tables with the same columns one after the other, below one header."""
+    for number, table in enumerate(tables):
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        if not number:
+            lines.writerow(table)
+        # astype(str) writes as many digits as the dtype has, str(float) those of a double.
+        lines.writerows(zip(*(column.astype(str) for column in table.values()), strict=True))
+        file.write(text.getvalue().encode())
+
+
+def write_parquet(file: BinaryIO, tables: Iterable[Table]) -> None:
+    """Write tables with the same columns, each as a row group."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+    try:
+        for table in tables:
+            group = pa.table(dict(table))
+            writer = writer or pq.ParquetWriter(file, group.schema)
+            writer.write_table(group)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def check_parquet() -> None:
+    """Raise before the work if pyarrow is missing."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise CommandError("writing .parquet needs pyarrow: pip install 'mvcca[files]'") from error

@@ -1,4 +1,4 @@
-"""Rows in a file, projected by a model block by block."""
+"""Project the rows of a file with a model, block by block."""
 
 from __future__ import annotations
 
@@ -13,26 +13,22 @@ from mvcca.cli.inputs import open_view
 from mvcca.passes import row_blocks, watched
 from mvcca.views import Views, as_views
 
-__all__ = ["Projection"]
-
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Scores of a view's rows, of which a block at a time is in memory.
+    """Scores of a view's rows, computed one block at a time.
 
     Attributes
     ----------
     project : callable
-        Makes scores of views, such as a model's ``transform``.
-    name : str
-        The view.
-    file : str
-        Where its rows are.
+        Function from views to scores, such as a model's ``transform``.
+    name, file : str
+        The view and its file.
     rows : RowSource, ndarray or csr_array, shape (n_rows, n_features)
     width : int
         Number of components.
     dtype : dtype
-        Of the scores.
+        Type of the scores.
     """
 
     project: Callable[[Any], Any]
@@ -44,13 +40,7 @@ class Projection:
 
     @classmethod
     def open(cls, project: Callable[[Any], Any], name: str, file: str) -> Projection:
-        """Open a file and see that the model takes its rows.
-
-        Raises
-        ------
-        CommandError
-            If it does not, or the file cannot be read.
-        """
+        """Open a file and check on its first row that the model accepts it."""
         rows = open_view(name, file)
         with in_one_line(f"{file}: "):
             first = as_views(project({name: rows[:1]}))[name]
@@ -60,19 +50,13 @@ class Projection:
         return self.rows.shape[0]
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Scores of one block of rows after the other."""
+        """Scores of consecutive blocks of rows."""
         views = Views({self.name: self.rows})
         slices = list(row_blocks(views))
         return watched(map(self.part, slices), views, slices)
 
     def part(self, rows: slice) -> np.ndarray:
-        """Scores of some rows.
-
-        Raises
-        ------
-        CommandError
-            If they cannot be read, or are not finite.
-        """
+        """Scores of a slice of rows."""
         with in_one_line(f"{self.file}, rows {rows.start} to {rows.stop}: "):
             block = Views({self.name: self.rows})[rows].in_memory()
             return np.asarray(as_views(self.project(block))[self.name])

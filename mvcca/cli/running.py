@@ -1,4 +1,4 @@
-"""How the work is done: how many rows at a time, with a bar or without, and on which workers."""
+"""Run-time environment of a command: block size, progress bar and Dask workers."""
 
 from __future__ import annotations
 
@@ -11,52 +11,27 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
+from mvcca.cli.console import warnings_as_notes
 from mvcca.cli.errors import CommandError, in_one_line
-from mvcca.cli.notes import warnings_as_notes
 from mvcca.config import config_context
 
-__all__ = ["on_workers", "running"]
-
-_SECONDS = 10  # to wait for a scheduler that may not be there
+_SECONDS = 10  # timeout of the connection to a scheduler
 
 
 @contextmanager
-def running(options: Namespace, **choices: Any) -> Iterator[None]:
-    """The body's work, done as the options say; what it cannot do is an error in one line.
+def running(options: Namespace, **config: Any) -> Iterator[None]:
+    """Configure the library for the body, and convert its errors to one line.
 
-    Parameters
-    ----------
-    options : Namespace
-        With ``block_rows``.
-    **choices
-        Further choices of `mvcca.config_context`.
-
-    Raises
-    ------
-    CommandError
-        If the library raises an error.
+    `config` are options of `mvcca.config_context` beyond the block size and the progress bar.
     """
-    choices = {"block_rows": options.block_rows, "progress": sys.stderr.isatty(), **choices}
-    with warnings_as_notes(), in_one_line(), config_context(**choices):
+    config = {"block_rows": options.block_rows, "progress": sys.stderr.isatty(), **config}
+    with warnings_as_notes(), in_one_line(), config_context(**config):
         yield
 
 
 @contextmanager
 def on_workers(workers: int | None, scheduler: str | None) -> Iterator[None]:
-    """A client of `dask.distributed` around the body, where workers are asked for.
-
-    Parameters
-    ----------
-    workers : int or None
-        Processes of one thread each to start here.
-    scheduler : str or None
-        Address of a scheduler that has workers.
-
-    Raises
-    ------
-    CommandError
-        If dask.distributed is missing, or no scheduler answers.
-    """
+    """Connect the body to local worker processes or to a Dask scheduler, if requested."""
     if workers is None and scheduler is None:
         yield
         return
@@ -73,7 +48,7 @@ def on_workers(workers: int | None, scheduler: str | None) -> Iterator[None]:
         with client:
             yield
         return
-    with _deaf_to_ctrl_c():
+    with _sigint_blocked():
         local = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -85,15 +60,15 @@ def on_workers(workers: int | None, scheduler: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that are started here leave Ctrl-C to this one, which ends them.
+def _sigint_blocked() -> Iterator[None]:
+    """Block Ctrl-C in processes started by the body, since this process terminates them.
 
-    A signal that a thread blocks is blocked in what it starts: the body's threads and theirs.
+    Threads and processes inherit the signals that are blocked in the thread that starts them.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # it would lift the block once, when it starts
+    resource_tracker.ensure_running()  # its first start would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

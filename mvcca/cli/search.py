@@ -1,4 +1,4 @@
-"""`mvcca search`: for queries in some views, the best rows of galleries in others."""
+"""`mvcca search`: find the best gallery rows for queries in other views."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mvcca.cli.console import printable
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import by_name, files_of
 from mvcca.cli.models import load_model
-from mvcca.cli.output import replacing, writable
+from mvcca.cli.output import (
+    check_parquet,
+    replacing,
+    writable,
+    write_csv,
+    write_npy,
+    write_parquet,
+)
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
-from mvcca.cli.terminal import printable
-from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
 from mvcca.passes import row_blocks, watched
 from mvcca.retrieval import top_k
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
-
-__all__ = ["run"]
 
 _FORMATS = (".csv", ".parquet", ".npz", ".npy")
 
@@ -72,13 +76,13 @@ class _Search:
 
     @property
     def starts(self) -> np.ndarray:
-        """The first item of every gallery, and their number."""
+        """Index of the first item of every gallery, and the total number of items."""
         return np.cumsum([0, *map(len, self.galleries)])
 
     def check(self) -> None:
         n_items = self.starts[-1]
         if self.k > n_items:
-            raise CommandError(f"-k {self.k}: there are {n_items} items to choose from")
+            raise CommandError(f"-k {self.k}: there are only {n_items} items")
         heights = {query.name: len(query) for query in self.queries}
         if len(set(heights.values())) > 1:
             found = ", ".join(f"{name} {height}" for name, height in heights.items())
@@ -87,7 +91,7 @@ class _Search:
             )
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """The first query of a block, scores and items, (n_queries, k), of all galleries in one."""
+        """First query, scores and items (n_queries, k) of every block of queries."""
         gallery = np.concatenate([projection.in_memory() for projection in self.galleries])
         views = Views({query.name: query.rows for query in self.queries})
         slices = list(row_blocks(views))
@@ -99,13 +103,13 @@ class _Search:
         return watched(map(find, slices), views, slices)
 
     def view_and_row(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gallery's view of every item, and its row there."""
+        """View and row of every item of the concatenated galleries."""
         which = np.searchsorted(self.starts, items, side="right") - 1
         names = np.array([gallery.name for gallery in self.galleries])
         return names[which], items - self.starts[which]
 
     def tables(self) -> Iterator[dict[str, np.ndarray]]:
-        """Hits of a block of queries, one per line."""
+        """Tables with one line per hit, one table per block of queries."""
         for start, scores, items in self.blocks():
             n_queries = len(items)
             views, rows = self.view_and_row(items.ravel())
@@ -122,14 +126,13 @@ def _check_format(output: str, n_galleries: int) -> None:
     suffix = Path(output).suffix.lower()
     if suffix not in _FORMATS:
         raise CommandError(
-            f"{output}: expected hits to go to a file ending in {', '.join(_FORMATS)}"
+            f"{output}: expected an output file for hits ending in {', '.join(_FORMATS)}"
         )
     if suffix == ".parquet":
         check_parquet()
     if suffix == ".npy" and n_galleries > 1:
         raise UsageError(
-            "a .npy file holds numbers of rows and not of which gallery; write .npz, .csv or "
-            ".parquet"
+            "a .npy file cannot tell which gallery an item belongs to; write .npz, .csv or .parquet"
         )
 
 

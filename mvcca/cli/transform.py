@@ -1,4 +1,4 @@
-"""`mvcca transform`: rows in files become scores in files, a block at a time."""
+"""`mvcca transform`: project rows in files and write their scores, block by block."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+from mvcca.cli.console import printable
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import by_name, files_of
 from mvcca.cli.models import load_model
-from mvcca.cli.output import replacing, writable
+from mvcca.cli.output import (
+    check_parquet,
+    replacing,
+    writable,
+    write_csv,
+    write_npy,
+    write_parquet,
+)
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
-from mvcca.cli.terminal import printable
-from mvcca.cli.writing import check_parquet, write_csv, write_npy, write_parquet
-
-__all__ = ["run"]
 
 _VIEW = "{view}"
 
@@ -31,7 +35,7 @@ def run(options: Namespace) -> None:
         for name, target in _targets(options.output, list(files)).items()
     }
     model = load_model(options.model)
-    with running(options), ExitStack() as outputs:  # renamed together, once all are written
+    with running(options), ExitStack() as outputs:  # renamed together, after all are written
         projections = [Projection.open(model.transform, name, file) for name, file in files.items()]
         for projection in projections:
             target = targets[projection.name]
@@ -46,18 +50,18 @@ def _targets(output: str, names: list[str]) -> dict[str, str]:
     suffix = Path(output).suffix.lower()
     if suffix not in (".npy", ".parquet", ".csv"):
         raise CommandError(
-            f"{output}: expected scores to go to a file ending in .npy, .parquet or .csv"
+            f"{output}: expected an output file for scores ending in .npy, .parquet or .csv"
         )
     if suffix == ".parquet":
         check_parquet()
     if len(names) > 1 and _VIEW not in output:
         raise UsageError(
-            f"scores of {len(names)} views go to a file each: give --output a name with {_VIEW} in "
-            f"it, such as scores-{_VIEW}{suffix}"
+            f"scores of {len(names)} views need one file each: use {_VIEW} in --output, such as "
+            f"scores-{_VIEW}{suffix}"
         )
     for name in names:
         if _VIEW in output and (os.sep in name or (os.altsep and os.altsep in name)):
-            raise UsageError(f"view {name!r} cannot be part of the name of a file")
+            raise UsageError(f"view {name!r} cannot be part of a file name")
     return {name: output.replace(_VIEW, name) for name in names}
 
 

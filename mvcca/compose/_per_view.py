@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca._by_view import value_by_view
 from mvcca._containers import reject_masks
 from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
@@ -227,15 +228,9 @@ class PerView(OutputContainerMixin, BaseEstimator):
 
     def _clones(self, names: tuple[str, ...]) -> dict[str, Any]:
         """A fresh transformer for every view, with the output container chosen here."""
-        chosen = self.transformer
-        if not isinstance(chosen, Mapping):
-            chosen = dict.fromkeys(names, chosen)
-        elif set(chosen) != set(names):
-            raise ValueError(
-                f"transformer names the views {list(chosen)}, expected {list(names)}. Name every "
-                'view once, with "passthrough" for those to leave as they are.'
-            )
-        clones = {name: clone(_as_transformer(chosen[name])) for name in names}
+        advice = ' Name every view once, with "passthrough" for views to leave unchanged.'
+        chosen = value_by_view("transformer", self.transformer, names, advice)
+        clones = {name: clone(_as_transformer(one)) for name, one in chosen.items()}
         for transformer in clones.values():
             if hasattr(self, "_sklearn_output_config"):
                 transformer.set_output(**self._sklearn_output_config)

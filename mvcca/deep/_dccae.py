@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator
 
+from mvcca._by_view import by_view
 from mvcca.deep._constructor import estimator
 from mvcca.deep._dcca import DCCA
 from mvcca.deep._estimator import Widths
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.objectives import ReconstructionLoss, WeightedSum
 from mvcca.deep.trainer import Objective
-from mvcca.kernel._parameters import by_view
 
 
 @estimator

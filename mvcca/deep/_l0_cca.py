@@ -10,6 +10,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
+from mvcca._by_view import by_view
 from mvcca.deep._constructor import estimator
 from mvcca.deep._dcca import DCCA
 from mvcca.deep._estimator import Widths
@@ -17,7 +18,6 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, WeightedSum
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.kernel._parameters import by_view
 from mvcca.views import Views
 
 

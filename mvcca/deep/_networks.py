@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Generator, nn
 
+from mvcca._by_view import by_view, value_by_view
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep._identity import identity
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import linear
-from mvcca.kernel._parameters import by_view
 from mvcca.views import Views
 
 
@@ -76,14 +76,13 @@ class NetworkEstimator(DeepEstimator):
             if len(encoders) != len(names):
                 raise ValueError(f"Expected {len(names)} encoders, got {len(encoders)}.")
             encoders = dict(zip(names, encoders, strict=True))
-        if set(encoders) != set(names):
-            raise ValueError(f"encoders names the views {list(encoders)}, expected {list(names)}.")
+        encoders = value_by_view("encoders", encoders, names)
         for name, encoder in encoders.items():
             if not isinstance(encoder, nn.Module):
                 raise TypeError(
                     f"The encoder of view {name!r} must be a torch.nn.Module, got {encoder!r}."
                 )
-        return Encoders({name: deepcopy(encoders[name]) for name in names})
+        return Encoders({name: deepcopy(encoder) for name, encoder in encoders.items()})
 
 
 def _sizes(name: str, sizes: Any) -> tuple[int, ...]:

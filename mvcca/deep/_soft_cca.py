@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
+from mvcca._by_view import by_view
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss
 from mvcca.deep.trainer import Objective
-from mvcca.kernel._parameters import by_view
 
 
 @estimator

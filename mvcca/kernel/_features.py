@@ -1,7 +1,7 @@
-"""Explicit features φ with φ(x)ᵀφ(x') ≈ k(x, x'): what turns a kernel method into a linear one.
+"""Explicit features φ with φ(x)ᵀφ(x') ≈ k(x, x'), which turn a kernel method into a linear one.
 
-A map is drawn from a sample of rows and then takes rows block by block, so that whoever adds up
-statistics of features never holds more than a block of them. Nothing here knows of correlation.
+A map is drawn from a sample of rows and applied to rows block by block, so that statistics of
+features never need more than one block of them in memory.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _ROUNDING = 10 * np.finfo(np.float64).eps
 
 
 class FeatureMap(Protocol):
-    """Rows to features; or to the simpler `basis` functions that features are combinations of."""
+    """Map rows to features, or to the `basis` functions of which features are combinations."""
 
     @property
     def width(self) -> int:
-        """Of the rows."""
+        """Number of columns of the rows."""
 
     @property
     def n_features(self) -> int:
-        """Of what the map makes of a row."""
+        """Number of features."""
 
     def __call__(self, X: Any) -> Any:
         """φ of every row, (n_rows, n_features)."""
 
     def basis(self, X: Any) -> np.ndarray:
-        """What `coordinates` makes φ of, (n_rows, n_functions)."""
+        """Basis functions of every row, (n_rows, n_functions)."""
 
     def coordinates(self) -> Basis | None:
-        """φ as combinations of the basis functions, where the two differ."""
+        """φ in terms of the basis functions; None if they are the same."""
 
     def spread(self, variances: np.ndarray) -> np.ndarray:
-        """Sizes of the basis functions, squared, given variances of φ: what signs are fixed by."""
+        """Squared sizes of the basis functions, by which signs are fixed, from variances of φ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +180,8 @@ class LandmarkFeatures:
 def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
     """Rows that an incomplete Cholesky decomposition of k(X, X) takes as pivots, in its order.
 
-    Each is the row that those before it explain least [1]_. Costs n_rows x n_landmarks numbers in
-    memory, and as many values of the kernel.
+    Each is the row that those before it explain least [1]_. Takes n_rows x n_landmarks numbers of
+    memory and as many values of the kernel.
 
     References
     ----------
@@ -211,9 +211,9 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
 
 
 def _origin(kernel: Kernel, X: Any) -> np.ndarray | None:
-    """A shift of the rows that changes nothing but digits; the mean of dense rows, about.
+    """A shift of the rows that improves precision: about the mean of dense rows.
 
-    Of sparse rows only nearly full columns are shifted: others hold their digits, and their zeros.
+    Sparse rows are shifted in nearly full columns only, to keep their zeros.
     """
     X = in_memory(X[: block_size(8 * X.shape[1])]) if isinstance(X, RowSource) else X
     if not kernel.sees_only_differences:
@@ -249,6 +249,6 @@ def _pivoted_cholesky(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             "Expected a positive semi-definite kernel, got one with negative eigenvalues, of which "
             "no features can be made."
         )
-    if rank == 0:  # a kernel of zeros: one feature that never varies, for whiten to complain of
+    if rank == 0:  # a kernel of zeros: one constant feature, which `Problem` refuses
         return np.ones((1, 1)), order[:1]
     return np.ascontiguousarray(factor[:rank]), order[:rank]

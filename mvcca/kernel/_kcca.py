@@ -1,4 +1,4 @@
-"""Kernel CCA, exact or on random, landmark or pivot features: MVCCA of what a feature map makes."""
+"""Kernel CCA, exact or approximate: MVCCA of explicit kernel features."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca._backend import is_device_array, namespace
+from mvcca._by_view import by_view
 from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel._parameters import by_view
 from mvcca.linear import MVCCA
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
@@ -50,7 +50,7 @@ class KCCA(MVCCA):
 
     Everything is linear (MV)CCA on explicit features φ with φ(x)ᵀφ(x') = k(x, x'), from a pivoted
     Cholesky decomposition of k(Z, Z). Exact KCCA takes all rows as the landmarks Z; the
-    approximations take few features, and what `fit` then keeps of the rows is the moments of those:
+    approximations take few features, whose moments are all that `fit` computes from the rows:
 
     - "nystroem" (NKCCA): the landmarks are rows drawn at random;
     - "cholesky": the landmarks are the pivots of an incomplete Cholesky decomposition, each the
@@ -80,12 +80,12 @@ class KCCA(MVCCA):
         trace(K_p) / ((n-1) n_features) a linear kernel gives CCA with the same reg. Exact KCCA
         wants much (0.01 to 1), a few features of many rows little (1e-6 to 1e-3).
     approximation : {None, "nystroem", "fourier", "cholesky"}, default=None
-        None is exact, with n x n matrices.
+        None is exact and takes n x n matrices.
     n_landmarks : int, default=500
         Landmarks, pivots or Fourier features of every view; not used by exact KCCA.
     random_state : int, RandomState or None, default=None
-        Seed of landmarks, frequencies and the rows of the median. All views draw alike, so that
-        their order does not matter, and landmarks of paired views are the same objects.
+        Seed for landmarks, frequencies and the rows of the median. All views use the same seed, so
+        that their order does not matter and landmarks of paired views are the same objects.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class KCCA(MVCCA):
     means_ : dict of str to ndarray, shape (n_features,)
         Training means of k(x, z_j), or of the Fourier features.
     feature_maps_ : dict of str to LandmarkFeatures or FourierFeatures
-        What makes features of rows.
+        Maps from rows to features.
     canonical_correlations_ : ndarray, shape (n_components_,)
         ρ, decreasing, of two views.
     eigenvalues_ : ndarray, shape (n_components_,)
@@ -116,8 +116,8 @@ class KCCA(MVCCA):
 
     Notes
     -----
-    Without a ridge a kernel whose matrix can be inverted correlates anything with anything: all
-    training correlations are 1 and mean nothing. Fitting warns of that.
+    Without a ridge and with an invertible kernel matrix, all training correlations are 1 and mean
+    nothing; fitting warns of this.
 
     References
     ----------

@@ -1,7 +1,4 @@
-"""Kernels by name, as scikit-learn computes them, and how wide a Gaussian should be.
-
-What is made of a kernel, features, stands in `mvcca.kernel._features`.
-"""
+"""Kernels by name, as scikit-learn computes them, and the median heuristic for their width."""
 
 from __future__ import annotations
 
@@ -19,15 +16,14 @@ from mvcca.views import in_memory, take_rows
 
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
 
-_MEDIAN_ROWS = 1000  # whose half a million distances tell the median to about a percent
+_MEDIAN_ROWS = 1000  # half a million distances give the median to about one percent
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A kernel and its parameters: ``kernel(X, Y)`` is the matrix of k(x, y), in float64.
 
-    Of "precomputed" rows x are their kernel values with all training rows, and there is no
-    computing the kernel from them: see `columns_of`.
+    Rows of a "precomputed" kernel are kernel values with all training rows; see `columns_of`.
     """
 
     name: str | Callable[[Any, Any], float]
@@ -77,7 +73,7 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
         X = take_rows(X, np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False)))
     X = to_host(in_memory(X)).astype(np.float64)
     if not issparse(X):
-        X = X - X.mean(axis=0)  # distances stay, and their digits too
+        X = X - X.mean(axis=0)  # keeps distances, and their digits
     else:
         X, _ = shifted(X)
     squares = euclidean_distances(X, squared=True)
@@ -86,6 +82,6 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     same = squares <= 1e-12 * squares.max()  # but for rounding
     first = np.flatnonzero(~np.tril(same, -1).any(axis=1))
     if len(first) < 2:
-        return 1.0  # any will do: whitening refuses a view that never varies
+        return 1.0  # arbitrary: `Problem` refuses a view that never varies
     distinct = squares[np.ix_(first, first)]
     return float(1 / np.median(distinct[np.triu_indices(len(first), 1)]))

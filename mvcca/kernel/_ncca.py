@@ -17,9 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca._by_view import by_view
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
-from mvcca.kernel._parameters import by_view
 from mvcca.linalg import with_fixed_signs
 from mvcca.measures import column_correlations
 from mvcca.problem._in_memory import mean_and_variance
@@ -28,7 +28,7 @@ from mvcca.views import Views, holds_views
 
 # Sinkhorn iterations before Newton's, which have to start close to the solution.
 _PLAIN_ITERATIONS = 15
-# Lanczos works on MᵀM, so that a singular value is told from zero to half the digits only.
+# Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
 # A correlation this close to 1 is that of a function that is constant on parts of the graph.
 _CERTAIN = 1 - 1e-6
@@ -84,7 +84,7 @@ class NCCA(MultiViewEstimator):
     normalizers_ : dict of str to ndarray, shape (n_objects,)
         D_yᵀ b of the first view, D_xᵀ a of the second.
     smoothers_ : dict of str to Smoother
-        What makes w(x) of rows.
+        Maps from rows to w(x).
     canonical_correlations_ : ndarray, shape (n_components_,)
         σ_1, σ_2, ..., decreasing.
     n_components_ : int
@@ -100,9 +100,9 @@ class NCCA(MultiViewEstimator):
 
     Notes
     -----
-    With neighbours too few or a bandwidth too small for the distances between them the graph falls
-    apart: functions that are constant on each part have a correlation of 1 that says nothing about
-    new rows. Fitting warns of that; choose K and h on held-out pairs.
+    If there are too few neighbours, or the bandwidth is too small, the graph is disconnected:
+    functions that are constant on each part correlate perfectly, which says nothing about new
+    rows. Fitting warns of this; choose K and h on held-out pairs.
 
     References
     ----------
@@ -304,7 +304,7 @@ class Smoother:
     unit : float
         √ of the mean squared distance of the training rows from their mean.
     search : NearestNeighbors
-        Of the training rows, in that unit.
+        Search among the training rows, in that unit.
     bandwidth : float
     """
 
@@ -334,11 +334,11 @@ class Smoother:
     def __call__(self, X: Any, fitted: bool = False) -> csr_array:
         """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row.
 
-        If X are the training rows, every row is among its own neighbours, of however many equal
-        rows the search had to choose: so every training row has a share in the functions.
+        If X are the training rows (`fitted`), every row is among its neighbours, even if the
+        search had to choose among equal rows.
         """
         shape = (X.shape[0], self.search.n_samples_fit_)
-        if not X.shape[0]:  # the objects at hand are not seen in this view
+        if not X.shape[0]:  # no object is seen in this view
             return csr_array(shape)
         if self.reducer is not None:
             X = self.reducer.transform(X)
@@ -384,19 +384,21 @@ def _newton_step(D_x: csr_array, D_y: csr_array, a: np.ndarray, b: np.ndarray) -
     """Logarithm of the factor on b that makes columns add up to 1, to first order.
 
     With M = diag(a) D_x D_yᵀ diag(b), whose columns add up to 1 and rows to r, both stay if b is
-    multiplied by 1 + v and rows are scaled back: (I - Mᵀ diag(1/r) M) v = Mᵀ(r - 1) / r. Sinkhorn's
-    own steps shrink errors by σ_1² only, which is close to 1 where views correlate.
+    multiplied by 1 + v and rows are scaled back: (I - Mᵀ diag(1/r) M) v = Mᵀ(r - 1) / r. Plain
+    Sinkhorn steps shrink errors only by σ_1², which is close to 1 if views correlate.
     """
 
-    def forth(v: np.ndarray) -> np.ndarray:
+    def forward(v: np.ndarray) -> np.ndarray:
         return a * (D_x @ (D_y.T @ (b * v)))
 
-    def back(u: np.ndarray) -> np.ndarray:
+    def backward(u: np.ndarray) -> np.ndarray:
         return b * (D_y @ (D_x.T @ (a * u)))
 
-    rows = forth(np.ones(len(b)))
-    system = LinearOperator((len(b),) * 2, matvec=lambda v: v - back(forth(v) / rows), dtype=float)
-    v, _ = cg(system, back(1 - 1 / rows), rtol=1e-3, maxiter=500)
+    rows = forward(np.ones(len(b)))
+    system = LinearOperator(
+        (len(b),) * 2, matvec=lambda v: v - backward(forward(v) / rows), dtype=float
+    )
+    v, _ = cg(system, backward(1 - 1 / rows), rtol=1e-3, maxiter=500)
     return np.clip(v, -1, 1)
 
 

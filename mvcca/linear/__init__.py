@@ -6,6 +6,7 @@
 
 from mvcca.linear._cca import CCA
 from mvcca.linear._cmolrs import CMOLRS
+from mvcca.linear._covariance_cca import CovarianceCCA
 from mvcca.linear._jrl import JRL
 from mvcca.linear._lgcfl import LGCFL
 from mvcca.linear._mlcca import MLCCA
@@ -23,5 +24,6 @@ __all__ = [
     "MVCCA",
     "MVMLCCA",
     "PLS",
+    "CovarianceCCA",
     "with_labels_as_view",
 ]

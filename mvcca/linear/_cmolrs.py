@@ -24,7 +24,7 @@ from mvcca.statistics import column_slices
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
 _DENSE_BYTES = 64 * 2**20  # of label vectors
-_N_DRAWS = 20  # of a negative, before a triplet is given up
+_N_DRAWS = 20  # attempts to draw a negative, before a triplet is dropped
 
 
 class CMOLRS(LinearEstimator):
@@ -47,11 +47,11 @@ class CMOLRS(LinearEstimator):
     directions alike, and it gives any number of views one space. A single view is compared with
     itself.
 
-    **This is a reconstruction.** Only the abstracts of [1]_ and [2]_ were at hand: bilinear form,
-    fixed rank, triplets with a margin from distances of features and labels, Riemannian steps with
-    a retraction, and an average over several triplets per query are theirs; the margin's formula,
-    the symmetric W, and batches of queries are not known to be. Figures need not be those of the
-    paper.
+    **This is a reconstruction.** Only the abstracts of [1]_ and [2]_ were available. The bilinear
+    form, fixed rank, triplets with a margin from distances of features and labels, Riemannian
+    steps with a retraction, and the average over several triplets per query are theirs; the
+    formula of the margin, the symmetric W and batches of queries may not be. Results may differ
+    from those published.
 
     The similarity is the inner product of the projections. Retrieval with this estimator ranks by
     it; functions that take scores alone need ``similarity="inner"``.
@@ -61,10 +61,10 @@ class CMOLRS(LinearEstimator):
     n_components : int, default=2
         Rank of the similarity.
     learning_rate : float, default=3.0
-        Length of the steps of the first epoch; in epoch t it is divided by √t. Rows are centred and
-        divided by their root mean square length, so that rescaling a view changes nothing.
+        Step size of the first epoch; it is divided by √t in epoch t. Rows are centred and divided
+        by their root mean square length, so that rescaling a view changes nothing.
     n_epochs : int, default=10
-        How often every row is a query.
+        Number of epochs; every row is a query once per epoch.
     batch_size : int, default=32
         Queries per step.
     n_triplets : int, default=5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
@@ -20,7 +20,7 @@ from mvcca._warnings import warn
 from mvcca.base import LinearEstimator, all_or_nothing
 from mvcca.problem import Basis, positive_reg, reg_of_rows
 from mvcca.problem._bases import row_space
-from mvcca.problem._group_sparse import GroupSparse, centred_targets
+from mvcca.problem._group_sparse import GroupSparse, Quadratic, centred_targets
 from mvcca.problem._in_memory import mean_and_variance, weighted_cross
 from mvcca.problem._label_checks import check_labels
 from mvcca.views import Views
@@ -76,12 +76,11 @@ class JRL(LinearEstimator):
     with standardised columns Z (always: the graph depends on their units), centred label indicators
     Ȳ, and L = I - D^{-1/2} K D^{-1/2} of the k nearest neighbours under the similarity
     1 / (1 + exp(distance)), made symmetric. The sum over p < q takes the objects seen in both
-    views; where there are none it is not there, so that views need no pairing. Unlabelled rows, if
-    there are any, count in the graph terms alone.
+    views; it is left out if there are none, so that views need no pairing. Unlabelled rows
+    count in the graph terms only.
 
-    The published similarity of two rows is not that of their projections: each takes over the
-    labels of its nearest training rows, of all views; see `propagate`. Retrieval with this
-    estimator ranks by it.
+    The published similarity of two rows does not compare their projections but the labels of their
+    nearest training rows, of all views; see `propagate`. Retrieval with this estimator uses it.
 
     The official code takes at most 5 steps, each with the other view's last weights, and mixes two
     graphs in one Laplacian (degrees of the binary one, weights of the dense one), which leaves
@@ -98,15 +97,15 @@ class JRL(LinearEstimator):
     n_neighbors : int, default=100
         k of the graphs and of `propagate`. More than the rows there are: all rows, with a warning.
     max_iter : int, default=200
-        Most steps of reweighted least squares.
+        Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
-        Stop when a step lowers the objective by no more than this share of it.
+        Stop when a step lowers the objective by at most this fraction.
 
     Attributes
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
-        P_p in the units of the features, by view name. What is dropped keeps weights of about 1e-6
-        of the largest: norms are smoothed by that much.
+        P_p in the units of the features, by view name. Weights of dropped features are about
+        1e-6 of the largest, because norms are smoothed.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the labelled rows.
@@ -217,15 +216,19 @@ class JRL(LinearEstimator):
             name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
         }
         labels = {name: table.vectors[code] for name, code in codes.items()}
-        solved, objectives = self._problem(views, rows, labels, reg).solve(
-            self.max_iter, self.tol, type(self).__name__
+        widths = [block.shape[1] for _, block in views.items()]
+        problem = GroupSparse(
+            *self._loss(views, rows, labels).stacked(),
+            penalties=np.repeat([reg[name] / 2 for name in rows], widths),
+            groups=np.arange(sum(widths)),
+            basis=_common_basis([view.basis for view in rows.values()], widths),
         )
+        solved, objectives = problem.solve(self.max_iter, self.tol, type(self).__name__)
         self.objectives_ = 2 * objectives  # the shared solver halves the squares
         self.n_iter_ = len(objectives)
-        ends = np.cumsum([block.shape[1] for _, block in views.items()])[:-1]
         self.weights_ = {
             name: scales[name][:, None] * P
-            for name, P in zip(views.names, np.split(solved, ends), strict=True)
+            for name, P in zip(views.names, np.split(solved, np.cumsum(widths)[:-1]), strict=True)
         }
         self.labels_ = table.vocabulary
         if self.labels_ is None:
@@ -236,7 +239,7 @@ class JRL(LinearEstimator):
         return self
 
     def propagate(self, X: Any) -> Any:
-        """Labels that rows take over from the training rows nearest to them in the shared space.
+        """Propagate labels to rows from their nearest training rows in the shared space.
 
         A row x gets Σ_l w_l(x) y_l over its k nearest training rows l, of all views, with weights
         in the ratios of 1 / (1 + exp(distance)) that add up to 1. Inner products of these are the
@@ -251,7 +254,7 @@ class JRL(LinearEstimator):
 
         Returns
         -------
-        shares : same container as came in
+        shares : same container as X
             Matrices of shape (n_rows, n_components_): how much of each label.
 
         Raises
@@ -260,12 +263,12 @@ class JRL(LinearEstimator):
             As in `transform`.
         """
         check_is_fitted(self)
-        came = self._open(X, reset=False, unpaired=True, allow_empty=True)
-        views = came.views.in_memory()
-        return came.wrap({name: self._shares(name, block) for name, block in views.items()})
+        opened = self._open(X, reset=False, unpaired=True, allow_empty=True)
+        views = opened.views.in_memory()
+        return opened.wrap({name: self._shares(name, block) for name, block in views.items()})
 
     def _keep_neighbors(self, views: Views, labels: Mapping[str, Any]) -> None:
-        """Where the training rows are in the shared space, and their labels, for `propagate`."""
+        """Keep the projected training rows and their labels for `propagate`."""
         stacked = np.concatenate(list(self.weights_.values()))
         self._axes = None
         if len(stacked) < stacked.shape[1]:  # more labels than features: scores span fewer axes
@@ -287,7 +290,7 @@ class JRL(LinearEstimator):
         return np.asarray(block @ turned - self.means_[name] @ turned)
 
     def _shares(self, name: str, block: Any) -> np.ndarray:
-        if not block.shape[0]:  # the objects at hand are not seen in this view
+        if not block.shape[0]:  # no object is seen in this view
             return np.zeros((0, self.n_components_), dtype=block.dtype)
         distances, places = self._neighbors.kneighbors(self._place(name, block))
         weights = _closeness(distances, distances[:, :1])
@@ -305,72 +308,75 @@ class JRL(LinearEstimator):
     def _fitted_width(self, name: str) -> int:
         return len(self.means_[name])  # known before the weights are
 
-    def _problem(
-        self,
-        views: Views,
-        rows: Mapping[str, _Rows],
-        labels: Mapping[str, Any],
-        reg: Mapping[str, float],
-    ) -> GroupSparse:
-        """Half the objective, of all views side by side."""
-        M = {(name, name): self._own_terms(name, view) for name, view in rows.items()}
-        for p, q in combinations(rows, 2):
-            pairs = _pairs(views, p, q)
-            n_shared = pairs.nnz
-            if not self.pairing or not n_shared:
-                continue
-            share = self.pairing / n_shared
-            M[p, p] += share * rows[p].gram(pairs @ pairs.T)
-            M[q, q] += share * rows[q].gram(pairs.T @ pairs)
-            A, B = rows[p].labelled, rows[q].labelled
-            M[p, q] = -share * weighted_cross(A, pairs, B, rows[p].mean, rows[q].mean)
-            M[q, p] = M[p, q].T
-        B, constant = [], 0.0
+    def _loss(
+        self, views: Views, rows: Mapping[str, _Rows], labels: Mapping[str, Any]
+    ) -> Quadratic:
+        """Half the objective without the norms: regression, smoothness and agreement of views."""
+        loss = Quadratic()
         for name, view in rows.items():
-            n = view.n_labelled
-            targets, half = centred_targets(view.labelled, labels[name], np.full(n, 1 / n))
-            B.append(targets / n)  # needs no mean of Z
-            constant += half
-        bases = [view.basis for view in rows.values()]
-        widths = [block.shape[1] for _, block in views.items()]
-        basis = None
-        if any(bases):
-            basis = block_diag(
-                *(r.inverse if r else np.eye(d) for r, d in zip(bases, widths, strict=True))
-            )
-        sizes = {name: len(view.mean) for name, view in rows.items()}
-        whole = np.block(
-            [[M.get((p, q), np.zeros((sizes[p], sizes[q]))) for q in rows] for p in rows]
-        )
-        penalties = np.repeat([reg[name] / 2 for name in rows], widths)
-        return GroupSparse(
-            whole, np.concatenate(B), constant, penalties, np.arange(sum(widths)), basis
-        )
+            loss += _regression(name, view, labels[name])
+            if self.smoothness:
+                loss += self.smoothness * _roughness(name, view, self.n_neighbors)
+        for p, q in combinations(rows, 2) if self.pairing else ():
+            pairs = _pairs(views, p, q)
+            if pairs.nnz:
+                loss += self.pairing * _disagreement(p, q, rows, pairs)
+        return loss
 
-    def _own_terms(self, name: str, view: _Rows) -> np.ndarray:
-        """Z̄ᵀZ̄ / n of the labelled rows, and the graph term of all rows."""
-        own = view.gram(eye_array(view.n_labelled, format="csr") / view.n_labelled)
-        if not self.smoothness:
-            return own
-        n_all = view.all.shape[0]
-        k = self.n_neighbors
-        if k > n_all - 1:
-            warn(
-                f"n_neighbors={k} is more than the other rows of view {name!r}, {n_all - 1}: all "
-                "of them are neighbours."
-            )
-            k = n_all - 1
-        return own + self.smoothness / n_all * view.gram(laplacian(view.all, k))
+
+def _regression(name: str, view: _Rows, labels: Any) -> Quadratic:
+    """‖Z P - Ȳ‖² / 2n of the labelled rows."""
+    n = view.n_labelled
+    targets, constant = centred_targets(view.labelled, labels, np.full(n, 1 / n))
+    M = view.gram(eye_array(n, format="csr") / n)
+    return Quadratic({(name, name): M}, {name: targets / n}, constant)
+
+
+def _roughness(name: str, view: _Rows, n_neighbors: int) -> Quadratic:
+    """tr(Pᵀ Zᵀ L Z P) / 2n of all rows, over the graph of their nearest neighbours."""
+    n = view.all.shape[0]
+    if n_neighbors > n - 1:
+        warn(
+            f"n_neighbors={n_neighbors} is more than the other rows of view {name!r}, {n - 1}: all "
+            "of them are neighbours."
+        )
+        n_neighbors = n - 1
+    return Quadratic({(name, name): view.gram(laplacian(view.all, n_neighbors)) / n})
+
+
+def _disagreement(p: str, q: str, rows: Mapping[str, _Rows], pairs: csr_array) -> Quadratic:
+    """‖Z_p P_p - Z_q P_q‖² / 2n_pq over the objects seen in both views."""
+    left, right = rows[p], rows[q]
+    cross = weighted_cross(left.labelled, pairs, right.labelled, left.mean, right.mean)
+    M = {
+        (p, p): left.gram(pairs @ pairs.T),
+        (q, q): right.gram(pairs.T @ pairs),
+        (p, q): -cross,
+        (q, p): -cross.T,
+    }
+    return 1 / pairs.nnz * Quadratic(M)
 
 
 def _means_and_scales(views: Views) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """What standardises every view: one over the deviation of a column, 0 of a constant one."""
+    """Mean and reciprocal standard deviation of every column, 0 if it is constant."""
     means, scales = {}, {}
     for name, block in views.items():
         means[name], variance = mean_and_variance(name, block)
         constant = variance == 0
         scales[name] = np.where(constant, 0, 1 / np.sqrt(np.where(constant, 1, variance)))
     return means, scales
+
+
+def _common_basis(bases: Sequence[Basis | None], widths: Sequence[int]) -> np.ndarray | None:
+    """Coordinates of all views side by side; None if all are the features themselves."""
+    if not any(bases):
+        return None
+    return block_diag(
+        *(
+            np.eye(d) if basis is None else basis.inverse
+            for basis, d in zip(bases, widths, strict=True)
+        )
+    )
 
 
 def laplacian(X: Any, n_neighbors: int) -> csr_array:
@@ -390,7 +396,7 @@ def laplacian(X: Any, n_neighbors: int) -> csr_array:
 
 
 def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
-    """1 / (1 + exp(distance)) but for the factor exp(-least), lest all of it underflow."""
+    """1 / (1 + exp(distance)), divided by exp(-least) to avoid underflow."""
     return np.exp(least - distances) / (1 + np.exp(-distances))
 
 

@@ -31,9 +31,9 @@ class LGCFL(StatisticEstimator):
     of U that belong to group g, such as a block of a HOG descriptor. Labels are the shared space:
     its dimension is their number, views need no pairing, and scores are compared by cosine.
 
-    **This is a reconstruction.** The text of the paper [1]_ was not at hand: labels as the common
-    target of all views, unpaired data and groups of features are what its abstract tells, the
-    formula above is the least that has all three. Figures need not be those published.
+    **This is a reconstruction.** Only the abstract of the paper [1]_ was available. It mentions
+    labels as the common target of all views, unpaired data and groups of features; the formula
+    above is the simplest with all three. Results may differ from those published.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ class LGCFL(StatisticEstimator):
         The group that each feature of a view is in, as numbers or names. Views that are not named
         have one group per feature: the ℓ2,1 norm.
     max_iter : int, default=200
-        Most steps of reweighted least squares.
+        Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
-        Stop when a step lowers the objective by no more than this share of it.
+        Stop when a step lowers the objective by at most this fraction.
 
     Attributes
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
-        U_p by view name. What is dropped keeps weights of about 1e-6 of the largest: norms are
-        smoothed by that much.
+        U_p by view name. Weights of dropped features are about 1e-6 of the largest, because norms
+        are smoothed.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
@@ -144,8 +144,8 @@ class LGCFL(StatisticEstimator):
             basis = rows.basis(name)
             unit = np.sqrt(basis.variances(Sigma).mean())
             penalties = np.full(basis.n_features, rows.reg[name] * unit)
-            loss = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
-            self.weights_[name], self.objectives_[name] = loss.solve(
+            problem = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
+            self.weights_[name], self.objectives_[name] = problem.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )
             self.means_[name] = basis.back(means[name])

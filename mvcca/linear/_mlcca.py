@@ -65,7 +65,7 @@ class MLCCA(LabelWeightedEstimator):
 
     with centred rows and N = n_x n_y, so that views need no pairing. More than two views share one
     space through all pairs of views, each C_pp averaged over them. The sums over pairs are exact:
-    they are taken over distinct label vectors, of which there are few.
+    they are taken over the distinct label vectors, which are few.
 
     Special cases: ``label_similarity="equal"`` is cluster-CCA [2]_ (all pairs within a class), with
     ``weighting="means"`` mean-CCA (CCA of the class means); ``n_neighbors=50`` is Fast MLCCA.
@@ -87,24 +87,23 @@ class MLCCA(LabelWeightedEstimator):
         (itself among them where rows are paired). Neighbours of the rows of x among those of y, and
         of y among x, count half each, so that the order of views does not matter; the official
         code takes the former only. Ties, common among label sets, are broken by a random
-        permutation drawn with `random_state`, each row from its own place in it.
+        permutation drawn with `random_state`.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
         shrinks it by what Ledoit and Wolf estimate for the covariance of the rows, see `MVCCA`.
     power : float, default=0.0
         Scores are multiplied by λ^power = (1 + ρ)^power.
     label_features : {None, "fourier", "nystroem"}, default=None
-        None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
-        labels), pairs are n² and sums as large as the data: features Φ of label vectors with
-        Φ(z)ᵀΦ(z') ≈ f(z, z') then take memory by their number only. "fourier" are random features
-        of "sqexp" and "exp", with an error of order 1 / √n_label_features; "nystroem" are
-        similarities to landmark label vectors, for any positive semi-definite similarity, exact
-        if all distinct label vectors are landmarks.
+        None is exact. If label vectors rarely repeat, as real-valued ones do, exact sums take O(n²)
+        pairs; features Φ with Φ(z)ᵀΦ(z') ≈ f(z, z') use memory proportional to their number.
+        "fourier" are random features of "sqexp" and "exp" with an error of order
+        1 / √n_label_features; "nystroem" are similarities to landmark label vectors, for any
+        positive semi-definite similarity, exact if all distinct label vectors are landmarks.
     n_label_features : int, default=500
         Fourier features (an even number), or landmarks; used with `label_features` only.
     random_state : int, RandomState or None, default=None
-        Order of ties; seed of label features and of the rows of `covariance_error_`. Used with
-        `n_neighbors` and `label_features` only.
+        Seed for ties, label features and the rows of `covariance_error_`. Used with `n_neighbors`
+        and `label_features` only.
 
     Attributes
     ----------
@@ -121,14 +120,13 @@ class MLCCA(LabelWeightedEstimator):
     n_label_vectors_ : int
         Number of distinct label vectors; without `label_features` only.
     label_feature_map_ : FourierLabelFeatures or LandmarkLabelFeatures
-        Φ, as drawn from the first batch; with `label_features` only, as the next two.
+        Φ, drawn from the first batch; with `label_features` only, as are the next two.
     n_label_features_ : int
-        Number of features: fewer than landmarks where some landmarks add nothing to the others.
+        Number of features; landmarks that add nothing to the others are left out.
     covariance_error_ : float
-        How far off Φ is: ‖Ψ̃ - Ψ‖ / ‖Ψ‖ in the Frobenius norm, of all blocks of the
-        label-weighted covariance made by features (Ψ̃) and by pairs (Ψ), both over the same rows: up
-        to 2000 of each view, drawn from the first batch by `random_state`. Each view is scaled to
-        ‖Ψ_pp‖ = 1, so that its units do not matter.
+        Error of Φ: ‖Ψ̃ - Ψ‖ / ‖Ψ‖ in the Frobenius norm between the label-weighted covariance by
+        features (Ψ̃) and by pairs (Ψ), over up to 2000 rows of each view drawn from the first batch.
+        Each view is scaled to ‖Ψ_pp‖ = 1, so that its units do not matter.
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str
@@ -138,7 +136,7 @@ class MLCCA(LabelWeightedEstimator):
 
     See Also
     --------
-    MVMLCCA : Label-weighted sums in the constraint too.
+    MVMLCCA : The constraint is label-weighted, too.
 
     References
     ----------
@@ -312,7 +310,7 @@ def _row_weights(likeness: np.ndarray, rows: Rows) -> dict[str, np.ndarray]:
 
 
 def _cut_at_zero(row_weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Weights without the negative ones that the error of label features has made."""
+    """Set negative weights, errors of the label features, to zero."""
     cut = {}
     for name, weights in row_weights.items():
         negative = weights < -1e-12 * weights.max()  # what is less is rounding
@@ -321,8 +319,8 @@ def _cut_at_zero(row_weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
             cut[name] = f"{np.count_nonzero(negative)} of {name!r} ({share:.1e} of all weight)"
     if cut:
         warn(
-            f"Label features give rows a negative weight: {', '.join(cut.values())}. They count "
-            "for nothing in the constraint; raise n_label_features to have them count."
+            f"Label features give rows a negative weight: {', '.join(cut.values())}. These rows "
+            "are left out of the constraint; raise n_label_features to include them."
         )
     return {name: np.maximum(weights, 0) for name, weights in row_weights.items()}
 
@@ -358,7 +356,7 @@ def _check_weights(row_weights: Mapping[str, np.ndarray], exact: bool) -> None:
 
 
 def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ; weights are in the row weights' own units."""
+    """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ."""
     moments = Moments.of(Views({"": X}), weights, dtype)
     shift = moments.means[0] - mean
     rounding = max(ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean

@@ -1,4 +1,4 @@
-"""Multi-view CCA: maps under which the views of one object agree, for two or more views."""
+"""Multi-view CCA: maps of two or more views under which the views of an object agree."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class MVCCA(StatisticEstimator):
         the shrinkage s_p of Ledoit and Wolf, the mean variance μ_p, and the smallest c, the same
         for all views, that leaves no score a training variance above 1.
     power : float, default=0.0
-        Scores are multiplied by λ^power = (1 + ρ)^power, which gives components that the views
-        agree on more weight in cosine similarity; 4 is usual with labels as a view [3]_.
+        Scores are multiplied by λ^power = (1 + ρ)^power, so that components on which the views
+        agree have more weight in cosine similarity; 4 is usual with labels as a view [3]_.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class MVCCA(StatisticEstimator):
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:
-    """Add the labels as one more view: MVCCA on the result is three-view CCA [1]_.
+    """Add labels as a view: MVCCA on the result is three-view CCA [1]_.
 
     Parameters
     ----------

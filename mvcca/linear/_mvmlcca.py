@@ -19,7 +19,8 @@ from mvcca.statistics import LabelFeatureSums, LabelSums
 class MVMLCCA(LabelWeightedEstimator):
     """Multi-view multi-label canonical correlation analysis.
 
-    Brings rows of different views together as far as their labels are alike, paired or not [1]_.
+    Brings rows of different views together according to the similarity of their labels [1]_; rows
+    need not be paired.
     With the label-weighted covariances of centred rows (eq. (4) of [1]_),
 
         Ψ_pq = 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) x_p^a x_q^bᵀ,
@@ -31,10 +32,11 @@ class MVMLCCA(LabelWeightedEstimator):
 
     Ψ_pp is in the constraint only, as B_p under ``within="label"``; then, and without a ridge, this
     is Σ_q Ψ_pq w_q = λ Ψ_pp w_p, eq. (3) of [1]_. Under ``within="sample"``, or with a ridge, λ is
-    not an eigenvalue of that form. The official code adds its ridge to both sides of it, which is
-    the ridge in the constraint that stands here. Since g depends on label vectors only, Ψ is
-    computed from the sums of features per distinct label vector: exact, and in one pass over the
-    rows. The official code centres test rows by their own mean, here the training mean is taken.
+    not an eigenvalue of that form. The official code adds its ridge to both sides of it, which
+    amounts to the ridge in the constraint used here. Since g depends on label vectors only, Ψ is
+    computed exactly, in one pass over the rows, from the sums of features per distinct label
+    vector. The official code centres test rows by the mean of the test rows; here the training
+    mean is used.
 
     Parameters
     ----------
@@ -46,27 +48,26 @@ class MVMLCCA(LabelWeightedEstimator):
     sigma : float, default=1.0
         Bandwidth of the exponentials. (The official code for MS-COCO amounts to 0.5.)
     within : {"label", "sample"}, default="label"
-        The constraint B_p: "label" is the paper's Ψ_pp, which has no more rank than there are
-        distinct label vectors, so that with fewer of these than features the ridge alone decides;
-        "sample" is the ordinary covariance Σ_pp, right for few classes.
+        The constraint B_p: "label" is the paper's Ψ_pp, whose rank is at most the number of
+        distinct label vectors; if there are more features, the ridge determines the rest. "sample"
+        is the ordinary covariance Σ_pp, recommended for few classes.
     reg : float, mapping of str to float, or "auto", default=1e-4
         Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
         changes nothing; "auto" shrinks it by what Ledoit and Wolf estimate for the covariance of
         the rows, see `MVCCA`.
     power : float, default=0.0
-        Scores are multiplied by λ^power = (1 + ρ)^power. Under ``within="sample"`` ρ is often far
-        below 1, and then powers change little.
+        Scores are multiplied by λ^power = (1 + ρ)^power, which changes little under
+        ``within="sample"``, where ρ is often far below 1.
     label_features : {None, "fourier", "nystroem"}, default=None
-        None is exact, by pairs of distinct label vectors. Where these hardly repeat (real-valued
-        labels), pairs are n² and sums as large as the data: features Φ of label vectors with
-        Φ(z)ᵀΦ(z') ≈ g(z, z') then take memory by their number only. "fourier" are random features
-        of "sqexp" and "exp", with an error of order 1 / √n_label_features; "nystroem" are
-        similarities to landmark label vectors, for any positive semi-definite similarity, exact
-        if all distinct label vectors are landmarks.
+        None is exact. If label vectors rarely repeat, as real-valued ones do, exact sums take O(n²)
+        pairs; features Φ with Φ(z)ᵀΦ(z') ≈ g(z, z') use memory proportional to their number.
+        "fourier" are random features of "sqexp" and "exp" with an error of order
+        1 / √n_label_features; "nystroem" are similarities to landmark label vectors, for any
+        positive semi-definite similarity, exact if all distinct label vectors are landmarks.
     n_label_features : int, default=500
         Fourier features (an even number), or landmarks; used with `label_features` only.
     random_state : int, RandomState or None, default=None
-        Seed of frequencies, landmarks and the rows of `covariance_error_`; used with
+        Seed for frequencies, landmarks and the rows of `covariance_error_`; used with
         `label_features` only.
 
     Attributes
@@ -83,14 +84,13 @@ class MVMLCCA(LabelWeightedEstimator):
     n_label_vectors_ : int
         Number of distinct label vectors; without `label_features` only.
     label_feature_map_ : FourierLabelFeatures or LandmarkLabelFeatures
-        Φ, as drawn from the first batch; with `label_features` only, as the next two.
+        Φ, drawn from the first batch; with `label_features` only, as are the next two.
     n_label_features_ : int
-        Number of features: fewer than landmarks where some landmarks add nothing to the others.
+        Number of features; landmarks that add nothing to the others are left out.
     covariance_error_ : float
-        How far off Φ is: ‖Ψ̃ - Ψ‖ / ‖Ψ‖ in the Frobenius norm, of all blocks of the
-        label-weighted covariance made by features (Ψ̃) and by pairs (Ψ), both over the same rows: up
-        to 2000 of each view, drawn from the first batch by `random_state`. Each view is scaled to
-        ‖Ψ_pp‖ = 1, so that its units do not matter.
+        Error of Φ: ‖Ψ̃ - Ψ‖ / ‖Ψ‖ in the Frobenius norm between the label-weighted covariance by
+        features (Ψ̃) and by pairs (Ψ), over up to 2000 rows of each view drawn from the first batch.
+        Each view is scaled to ‖Ψ_pp‖ = 1, so that its units do not matter.
     ranks_ : dict of str to int
         Rank of each view's constraint.
     view_names_ : tuple of str
@@ -100,12 +100,12 @@ class MVMLCCA(LabelWeightedEstimator):
 
     See Also
     --------
-    MLCCA : Weights rows, not label sums, in the constraint.
+    MLCCA : The constraint weighs rows by their labels.
 
     Notes
     -----
-    Rows without labels are alike with g = 1 under the exponentials and count as a label set of
-    their own; under "cosine" they are alike to nothing. A warning says how many there are.
+    Rows without labels count as one more label set: their similarity to each other is 1 under the
+    exponentials; under "cosine" they are similar to no row. A warning gives their number.
 
     References
     ----------
@@ -114,7 +114,7 @@ class MVMLCCA(LabelWeightedEstimator):
 
     Examples
     --------
-    Images and texts of different things, labelled alike:
+    Unpaired images and texts with labels in common:
 
     >>> from mvcca import MVMLCCA
     >>> from mvcca.datasets import load_digits_views
@@ -188,7 +188,7 @@ class MVMLCCA(LabelWeightedEstimator):
             warn(
                 f"View {', '.join(lacking.values())}: the label-weighted covariance in the "
                 "constraint has less rank than features, and the ridge decides the rest. Set "
-                'within="sample", take MLCCA, or raise reg.'
+                'within="sample", use MLCCA, or raise reg.'
             )
 
     def _fit_batches(self, rows: Rows, statistic: LabelStatistic) -> None:

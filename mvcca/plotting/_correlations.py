@@ -1,4 +1,4 @@
-"""How strongly the views agree on each component, on the rows of the fit and on others."""
+"""Correlation of each component on training and held-out rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class CorrelationDisplay:
     """Correlation of each component, on training and on held-out rows.
 
-    Of more than two views the mean over pairs of views is drawn, in a band from the least to the
-    largest.
+    For more than two views, the mean over pairs of views is drawn with a band from the smallest to
+    the largest correlation.
 
     Parameters
     ----------
     correlations : mapping of str to mapping of (str, str) to array, shape (n_components,)
-        For each set of rows, by its name, the correlations of every pair of views: what
-        `mvcca.inspection.component_correlations` gives.
+        For each named set of rows, the correlations of every pair of views, as returned by
+        `mvcca.inspection.component_correlations`.
 
     Attributes
     ----------
@@ -59,20 +59,20 @@ class CorrelationDisplay:
         y_test: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Draw the correlations that a fitted estimator finds.
+        """Draw the correlations of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted estimator
-            Anything whose ``transform`` takes and gives `mvcca.views.Views`.
+            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
         X : Views, mapping, list of matrices, or matrix
             Training rows.
         y : matrix, optional
-            Their second view, if X is a lone matrix.
+            The second view of the training rows, if X is a single matrix.
         X_test, y_test : optional
             Held-out rows, in the same form.
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class CorrelationDisplay:
         scores_test : same, optional
             Projected held-out rows.
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
@@ -106,12 +106,12 @@ class CorrelationDisplay:
         return cls(correlations).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class CorrelationDisplay:
             longest = max(longest, n_components)
             place = np.arange(1, n_components + 1)
             lowest = min(lowest, float(values.min()))
-            # The rows of the fit are the backdrop: what holds on others is the news.
+            # Training rows are grey in the background of held-out rows.
             tone = (
                 GREY if number == 0 and len(self.correlations) > 1 else color(number and number - 1)
             )
@@ -136,7 +136,7 @@ class CorrelationDisplay:
                 band = values.min(axis=0), values.max(axis=0)
                 ax.fill_between(place, *band, color=tone, alpha=0.15, linewidth=0)
         ax.set(xlabel="Component", ylabel="Correlation")
-        # Limits as data: axes that are shared or drawn on twice take the widest.
+        # Limits as data, so that axes that are shared or used twice show everything.
         ax.update_datalim([(0.5, min(0.0, 1.1 * lowest)), (longest + 0.5, 1.02)])
         ax.margins(0)
         ax.autoscale_view()
@@ -144,22 +144,3 @@ class CorrelationDisplay:
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def plot_correlations(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes:
-    """Draw the correlation of each component; see `CorrelationDisplay.from_estimator`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
-    X, y
-        Training rows.
-    **options
-        As `CorrelationDisplay.from_estimator` takes them.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    return CorrelationDisplay.from_estimator(estimator, X, y, **options).ax_

@@ -1,4 +1,4 @@
-"""The shared space in two dimensions, with all views in it."""
+"""The shared space of all views in two dimensions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class EmbeddingDisplay:
-    """Projected rows of all views in one plane: a marker per view, a colour per label.
+    """Projected rows of all views in two dimensions, with a marker per view and a colour per label.
 
     Parameters
     ----------
     points : Views of matrices of shape (n_rows, 2), or mapping or list of them
-        Where each row stands.
+        Coordinates of each row.
     groups : sequence of str, shape (n_objects,), optional
-        The label of each object. The ten most frequent have a colour, the others are grey. Without
-        labels the colour is the view's.
+        The label of each object. The ten most frequent labels have a colour, the others are grey.
+        By default each view has a colour.
 
     Attributes
     ----------
@@ -52,25 +52,44 @@ class EmbeddingDisplay:
         self.groups = groups
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any = None, **options: Any) -> Self:
-        """Draw rows as a fitted estimator projects them.
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        method: Literal["pca", "tsne"] = "pca",
+        similarity: Literal["cosine", "euclidean"] = "cosine",
+        lines: bool = False,
+        random_state: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw rows projected by a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted estimator
-            Anything whose ``transform`` takes and gives the container of X.
+            Any model whose ``transform`` keeps the container of X.
         X : Views, mapping or list of matrices
-            Rows to project; a few hundred to a few thousand make a picture.
+            Rows to project; a few hundred to a few thousand.
         y : labels, optional
             One class or label set per object.
-        **options
-            As `from_scores` takes them.
+        method, similarity, lines, random_state, ax
+            See `from_scores`.
 
         Returns
         -------
         EmbeddingDisplay
         """
-        return cls.from_scores(estimator.transform(X), y, **options)
+        return cls.from_scores(
+            estimator.transform(X),
+            y,
+            method=method,
+            similarity=similarity,
+            lines=lines,
+            random_state=random_state,
+            ax=ax,
+        )
 
     @classmethod
     def from_scores(
@@ -93,17 +112,15 @@ class EmbeddingDisplay:
         y : labels, optional
             One class or label set per object.
         method : {"pca", "tsne"}, default="pca"
-            How to go from the shared space to the plane: the two directions of largest variance,
-            or neighbours beside neighbours.
+            Dimensionality reduction of the shared space.
         similarity : {"cosine", "euclidean"}, default="cosine"
-            What nearness means; for "cosine", by which retrieval ranks, rows are scaled to length
-            one first.
+            Similarity of rows; for "cosine", as in retrieval, rows are scaled to unit length.
         lines : bool, default=False
-            Whether to join the views of one object by a line.
+            Whether to connect the views of each object by a line.
         random_state : int, RandomState or None, default=None
-            Seed of t-SNE.
+            Seed for t-SNE.
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
@@ -120,21 +137,21 @@ class EmbeddingDisplay:
             raise ValueError(f"similarity must be 'cosine' or 'euclidean', got {similarity!r}.")
         if similarity == "cosine":
             blocks = {name: unit_rows(block) for name, block in blocks.items()}
-        plane = _in_the_plane(np.concatenate(list(blocks.values())), method, random_state)
+        plane = _reduced(np.concatenate(list(blocks.values())), method, random_state)
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
         points = dict(zip(blocks, np.split(plane, ends), strict=True))
         groups = None if y is None else group_names(y)
         return cls(scores.replace(points), groups).plot(ax, lines=lines)
 
     def plot(self, ax: Any = None, *, lines: bool = False) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
         lines : bool, default=False
-            Whether to join the views of one object by a line.
+            Whether to connect the views of each object by a line.
 
         Returns
         -------
@@ -142,7 +159,7 @@ class EmbeddingDisplay:
         """
         ax = tidy_axes(ax)
         ax.set(xticks=[], yticks=[], aspect="equal")
-        ax.spines[:].set_visible(False)  # the axes of a plane of neighbours mean nothing
+        ax.spines[:].set_visible(False)  # the axes of an embedding have no meaning
         if lines:
             for p, q in pairwise(self.points.names):
                 _join(ax, self.points.select([p, q]))
@@ -159,7 +176,7 @@ class EmbeddingDisplay:
         return self
 
     def _explain(self, ax: Axes, tones: Mapping[str, str]) -> None:
-        """Legends: which marker is which view, which colour is which label."""
+        """Draw a legend of views and labels."""
         from matplotlib.lines import Line2D
 
         def dot(shape: str, tone: str, label: str) -> Line2D:
@@ -181,29 +198,8 @@ class EmbeddingDisplay:
         )
 
 
-def plot_embedding(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes:
-    """Draw the shared space in the plane; see `EmbeddingDisplay.from_estimator`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        Anything whose ``transform`` takes and gives the container of X.
-    X : Views, mapping or list of matrices
-        Rows to project.
-    y : labels, optional
-        One class or label set per object.
-    **options
-        As `EmbeddingDisplay.from_scores` takes them.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    return EmbeddingDisplay.from_estimator(estimator, X, y, **options).ax_
-
-
 def group_names(y: Any) -> list[str]:
-    """A name for the label, or label set, of each row."""
+    """Name of the label or label set of each row."""
     table, codes = encode_labels(y)
     if not table.is_binary:
         raise ValueError(
@@ -216,9 +212,9 @@ def group_names(y: Any) -> list[str]:
     return [" + ".join(sets[code]) or "no label" for code in codes]
 
 
-def _in_the_plane(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:
+def _reduced(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:
     if rows.shape[1] < 2:
-        raise ValueError(f"A plane needs at least 2 components, got {rows.shape[1]}.")
+        raise ValueError(f"An embedding needs at least 2 components, got {rows.shape[1]}.")
     if method == "pca":
         centred = rows - rows.mean(axis=0)
         return centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -231,7 +227,7 @@ def _in_the_plane(rows: np.ndarray, method: str, random_state: Any) -> np.ndarra
 
 
 def _tones(groups: Sequence[str]) -> dict[str, str]:
-    """A colour for each of the ten most frequent groups, in the order of their names."""
+    """A colour for each of the ten most frequent groups, in alphabetical order."""
     names, counts = np.unique(groups, return_counts=True)
     frequent = set(names[np.argsort(-counts, kind="stable")][: len(COLORS)])
     numbers = iter(range(len(COLORS)))

@@ -1,8 +1,4 @@
-"""How a training went: the loss, and what held-out rows say of it, epoch by epoch.
-
-What is drawn is the table that an estimator keeps as ``history_``, a plain mapping; of networks
-nothing is known here.
-"""
+"""Learning curves: training and validation figures per epoch, from an estimator's ``history_``."""
 
 from __future__ import annotations
 
@@ -20,42 +16,42 @@ if TYPE_CHECKING:
 
 History = Mapping[str, Any]
 
-# A panel for every unit, with the label of its axis and the columns that are measured in it.
+# Panels with the label of their y-axis and the columns that they show.
 _PANELS = {
     "loss": ("Loss", ("loss", "valid_loss")),
     "correlation": ("Total correlation of validation rows", ("valid_total_correlation",)),
 }
-_OF_TRAINING: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "alpha": 0.45}
-_OF_VALIDATION: dict[str, Any] = {"linestyle": "-", "linewidth": 1.8}
+_TRAINING: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "alpha": 0.45}
+_VALIDATION: dict[str, Any] = {"linestyle": "-", "linewidth": 1.8}
 _BEST: dict[str, Any] = {"marker": "o", "markersize": 7, "markeredgecolor": "white"}
 
 
 class LearningCurveDisplay:
-    """Loss and total correlation by epoch, of one training or of several.
+    """Loss and total correlation per epoch of one or several models.
 
-    The loss has a panel, and so has the total correlation of the validation rows, where
-    `mvcca.deep.callbacks.TotalCorrelation` measured it. The colour is the model's; the loss of the
-    training rows is faint. A dot marks the best epoch, whose weights the model has. Losses of
-    different objectives are in different units, and do not compare; total correlations do.
+    One panel shows the loss, and another the total correlation of the validation rows if
+    `mvcca.deep.callbacks.TotalCorrelation` measured it. Each model has a colour; the training loss
+    is faint. A dot marks the best epoch, whose weights the model uses. Total correlations of
+    different objectives are comparable, their losses are not.
 
     Parameters
     ----------
     histories : mapping of str to mapping of str to array, shape (n_epochs,)
-        For each model, by its name, the columns epoch and loss, and valid_loss and
-        valid_total_correlation where they were measured. A single model may be named "".
+        For each model, by name, the columns epoch and loss, and if measured valid_loss and
+        valid_total_correlation. A single model may be named "".
     best_epochs : mapping of str to int
-        For each model, whose weights it has; marked where there is a validation loss.
+        Best epoch of each model, which is marked if there is a validation loss.
 
     Attributes
     ----------
     axes_ : dict of str to matplotlib Axes
-        The panels: "loss", and "correlation" where a model has it.
+        The panels: "loss", and "correlation" if measured.
     figure_ : matplotlib Figure
 
     Raises
     ------
     ValueError
-        If there is none, or one lacks epoch or loss.
+        If there is no history, or a history lacks epoch or loss.
 
     Examples
     --------
@@ -79,14 +75,14 @@ class LearningCurveDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw how fitted estimators were trained.
+        """Draw the learning curves of fitted estimators.
 
         Parameters
         ----------
         estimator : fitted estimator, or mapping of str to fitted estimators
-            Of `mvcca.deep`: one model, or several by name.
+            Estimators of `mvcca.deep`: one model, or several by name.
         ax : matplotlib Axes, or sequence of them, optional
-            Where to draw, one for each panel; a new figure by default.
+            One for each panel; by default a new figure.
 
         Returns
         -------
@@ -95,7 +91,7 @@ class LearningCurveDisplay:
         Raises
         ------
         TypeError
-            If an estimator keeps no history.
+            If an estimator has no history.
         """
         several = isinstance(estimator, Mapping)
         models = estimator if several else {type(estimator).__name__: estimator}
@@ -105,15 +101,15 @@ class LearningCurveDisplay:
 
     @classmethod
     def from_history(cls, history: Any, *, ax: Any = None) -> Self:
-        """Draw tables of epochs, such as ``model.history_``.
+        """Draw histories, such as ``model.history_``.
 
         Parameters
         ----------
         history : mapping of str to array, or mapping of str to such mappings
-            One table, or several by name. The best epoch is taken to be the one with the highest
-            valid_total_correlation or, where that was not measured, the lowest valid_loss.
+            One history, or several by name. The best epoch is that with the highest
+            valid_total_correlation or, if that was not measured, the lowest valid_loss.
         ax : matplotlib Axes, or sequence of them, optional
-            Where to draw, one for each panel; a new figure by default.
+            One for each panel; by default a new figure.
 
         Returns
         -------
@@ -124,12 +120,12 @@ class LearningCurveDisplay:
         return cls(histories, {name: _best_of(of) for name, of in histories.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, or sequence of them, optional
-            Where to draw, one for each panel; a new figure by default.
+            One for each panel; by default a new figure.
 
         Returns
         -------
@@ -138,7 +134,7 @@ class LearningCurveDisplay:
         Raises
         ------
         ValueError
-            If there are not as many axes as panels.
+            If the number of axes is not the number of panels.
         """
         measured = {column for history in self.histories.values() for column in history}
         panels = [name for name, (_, columns) in _PANELS.items() if measured & set(columns)]
@@ -156,19 +152,19 @@ class LearningCurveDisplay:
         return self
 
     def _draw(self, ax: Axes, name: str, column: str, tone: str) -> None:
-        """One column of one model, and its best epoch on what was measured on held-out rows."""
+        """Draw one column of one model, and mark the best epoch on validation figures."""
         history = self.histories[name]
         epochs, values = (np.asarray(history[c], dtype=float) for c in ("epoch", column))
         held_out = column.startswith("valid")
-        style = _OF_VALIDATION if held_out else _OF_TRAINING
-        alone = "o" if len(epochs) == 1 else None  # a point is no line
+        style = _VALIDATION if held_out else _TRAINING
+        alone = "o" if len(epochs) == 1 else None  # a line needs two points
         ax.plot(epochs, values, color=tone, marker=alone, **style)
         if held_out:
             best = epochs == self.best_epochs[name]
             ax.plot(epochs[best], values[best], linestyle="", color=tone, zorder=3, **_BEST)
 
     def _explain(self) -> None:
-        """Legend: which colour is which model, which line is of which rows, what the dot is."""
+        """Draw a legend of models, of training and validation rows, and of the best epoch."""
         from matplotlib.lines import Line2D
 
         handles = [
@@ -176,7 +172,7 @@ class LearningCurveDisplay:
                 [],
                 [],
                 color=color(number),
-                linewidth=_OF_VALIDATION["linewidth"],
+                linewidth=_VALIDATION["linewidth"],
                 label=literal(name),
             )
             for number, name in enumerate(self.histories)
@@ -184,8 +180,8 @@ class LearningCurveDisplay:
         ]
         if any("valid_loss" in history for history in self.histories.values()):
             handles += [
-                Line2D([], [], color=GREY, label="training rows", **_OF_TRAINING),
-                Line2D([], [], color=GREY, label="validation rows", **_OF_VALIDATION),
+                Line2D([], [], color=GREY, label="training rows", **_TRAINING),
+                Line2D([], [], color=GREY, label="validation rows", **_VALIDATION),
                 Line2D([], [], linestyle="", color=GREY, label=self._of_best(), **_BEST),
             ]
         if handles:
@@ -198,30 +194,12 @@ class LearningCurveDisplay:
         return f"best epoch, {epoch}"
 
 
-def plot_learning_curve(estimator: Any, **options: Any) -> dict[str, Axes]:
-    """Draw how fitted estimators were trained; see `LearningCurveDisplay.from_estimator`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator, or mapping of str to fitted estimators
-        Of `mvcca.deep`: one model, or several by name.
-    **options
-        As `LearningCurveDisplay.from_estimator` takes them.
-
-    Returns
-    -------
-    dict of str to matplotlib Axes
-        The panels: "loss", and "correlation" where a model has it.
-    """
-    return LearningCurveDisplay.from_estimator(estimator, **options).axes_
-
-
 def _check_columns(history: History) -> None:
     missing = [column for column in ("epoch", "loss") if column not in history]
     if missing:
         raise ValueError(
             f"A history must have the columns epoch and loss, got {list(history)}. Pass "
-            "model.history_, or a mapping of names to such."
+            "model.history_, or a mapping of names to histories."
         )
 
 
@@ -229,14 +207,14 @@ def _history_of(estimator: Any) -> History:
     check_is_fitted(estimator)
     if not hasattr(estimator, "history_"):
         raise TypeError(
-            f"{type(estimator).__name__} keeps no history of its training: learning curves are of "
-            "the estimators of mvcca.deep. Of a pipeline, pass the step: pipeline[-1]."
+            f"{type(estimator).__name__} has no training history: learning curves need an "
+            "estimator of mvcca.deep. For a pipeline, pass its last step, pipeline[-1]."
         )
     return estimator.history_
 
 
 def _best_of(history: History) -> int:
-    """The epoch of the best validation figure; the last one without validation."""
+    """The epoch of the best validation figure, or the last epoch without validation."""
     _check_columns(history)
     epochs = np.asarray(history["epoch"])
     for column, sign in (("valid_total_correlation", 1), ("valid_loss", -1)):
@@ -246,7 +224,7 @@ def _best_of(history: History) -> int:
 
 
 def _axes_for(panels: Sequence[str], ax: Any) -> list[Axes]:
-    """Axes side by side: quantities in different units share no axis."""
+    """Axes for the panels, side by side."""
     if ax is None:
         first = tidy_axes()
         figure, grid = first.figure, first.figure.add_gridspec(1, len(panels))
@@ -257,7 +235,7 @@ def _axes_for(panels: Sequence[str], ax: Any) -> list[Axes]:
     given = list(np.ravel(ax))
     if len(given) != len(panels):
         raise ValueError(
-            f"The panels are {list(panels)}: expected as many axes, got {len(given)}. Pass "
+            f"Expected axes for the {len(panels)} panels {list(panels)}, got {len(given)}. Pass "
             f"ax=plt.subplots(1, {len(panels)})[1]."
         )
     return [tidy_axes(one, grid="y") for one in given]

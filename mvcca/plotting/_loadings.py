@@ -1,4 +1,4 @@
-"""Which variables make a component: their loadings as bars, or in the circle of correlations."""
+"""Loadings of variables on components, as bars or in a correlation circle."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class LoadingsDisplay:
     Parameters
     ----------
     loadings : mapping of str to array, shape (n_features, n_components)
-        What `mvcca.inspection.loadings` gives.
+        Result of `mvcca.inspection.loadings`.
     feature_names : mapping of str to sequence of str, optional
-        Names of each view's variables; by default the view's name and a number.
+        Names of each view's variables; by default the name of the view and a number.
 
     Attributes
     ----------
@@ -61,24 +61,27 @@ class LoadingsDisplay:
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        **options: Any,
+        kind: Literal["bar", "circle"] = "bar",
+        components: int | tuple[int, int] | None = None,
+        n_top: int = 12,
+        ax: Any = None,
     ) -> Self:
-        """Draw the loadings that a fitted estimator has on given rows.
+        """Draw the loadings of a fitted estimator on given rows.
 
         Parameters
         ----------
         estimator : fitted estimator
-            Anything whose ``transform`` takes and gives `mvcca.views.Views`.
+            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
         X : Views, mapping, list of matrices, or matrix
             Rows of the fitted views.
         y : matrix, optional
-            The second view, if X is a lone matrix.
+            The second view, if X is a single matrix.
         variates : str, optional
-            The view whose variates all variables are correlated with. By default each view's own.
+            The view whose variates are used for all views; by default each view's own.
         feature_names : mapping of str to sequence of str, optional
-            Names of the variables, by view; those of DataFrames are taken from them.
-        **options
-            As `plot` takes them.
+            Names of the variables, by view; by default the column names of DataFrames.
+        kind, components, n_top, ax
+            See `plot`.
 
         Returns
         -------
@@ -86,7 +89,8 @@ class LoadingsDisplay:
         """
         values = loadings(estimator, X, y, variates=variates)
         frames = X if holds_views(X) else {"X": X, "y": y}
-        return cls(values, feature_names or _columns(frames, values)).plot(**options)
+        display = cls(values, feature_names or _columns(frames, values))
+        return display.plot(ax, kind=kind, components=components, n_top=n_top)
 
     @classmethod
     def from_scores(
@@ -96,25 +100,31 @@ class LoadingsDisplay:
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        **options: Any,
+        kind: Literal["bar", "circle"] = "bar",
+        components: int | tuple[int, int] | None = None,
+        n_top: int = 12,
+        ax: Any = None,
     ) -> Self:
-        """Draw the loadings of rows that are projected already.
+        """Draw the loadings of projected rows.
 
         Parameters
         ----------
         scores : Views, mapping or list of matrices of shape (n_rows, n_components)
             Projected rows.
         X : Views, mapping or list of matrices
-            The same rows, as they were.
-        variates, feature_names, **options
-            As `from_estimator` takes them.
+            The same rows before projection.
+        variates, feature_names
+            See `from_estimator`.
+        kind, components, n_top, ax
+            See `plot`.
 
         Returns
         -------
         LoadingsDisplay
         """
         values = variable_correlations(X, scores, variates=variates)
-        return cls(values, feature_names or _columns(X, values)).plot(**options)
+        display = cls(values, feature_names or _columns(X, values))
+        return display.plot(ax, kind=kind, components=components, n_top=n_top)
 
     def plot(
         self,
@@ -124,20 +134,20 @@ class LoadingsDisplay:
         components: int | tuple[int, int] | None = None,
         n_top: int = 12,
     ) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
         kind : {"bar", "circle"}, default="bar"
-            One component as bars, or two of them as a plane, where a variable's distance from the
-            centre is how much of it they explain.
+            Bars for one component, or a circle for two, in which the distance of a variable from
+            the centre shows how much of it the components explain.
         components : int or pair of int, optional
-            Which component, from 0, or which two; by default the first, or the first two.
+            Component or pair of components, from 0; by default the first one or two.
         n_top : int, default=12
-            How many variables are shown as bars, or named in the circle: the largest over all
-            views.
+            Number of variables, those with the largest loadings over all views, to show as bars or
+            to name in the circle.
 
         Returns
         -------
@@ -146,35 +156,35 @@ class LoadingsDisplay:
         Raises
         ------
         ValueError
-            If `kind` is unknown, or does not go with `components`; if `feature_names` names an
-            unknown view, or not all features of one.
+            If `kind` is unknown or does not match `components`, or `feature_names` has an unknown
+            view or not all features of a view.
         """
         if kind not in ("bar", "circle"):
             raise ValueError(f"kind must be 'bar' or 'circle', got {kind!r}.")
         if components is None:
             components = 0 if kind == "bar" else (0, 1)
-        wanted = [components] if isinstance(components, int) else list(components)
-        if len(wanted) != (1 if kind == "bar" else 2):
+        shown = [components] if isinstance(components, int) else list(components)
+        if len(shown) != (1 if kind == "bar" else 2):
             raise ValueError(
-                f"kind={kind!r} shows {1 if kind == 'bar' else 2} component(s), got {components!r}."
+                f"kind={kind!r} needs {1 if kind == 'bar' else 2} component(s), got {components!r}."
             )
-        chosen = np.concatenate([values[:, wanted] for values in self.loadings.values()])
+        chosen = np.concatenate([values[:, shown] for values in self.loadings.values()])
         top = np.argsort(-np.linalg.norm(chosen, axis=1), kind="stable")[:n_top]
         draw = self._draw_bars if kind == "bar" else self._draw_circle
-        ax = draw(ax, chosen, top, wanted)
+        ax = draw(ax, chosen, top, shown)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_bars(self, ax: Any, chosen: np.ndarray, top: np.ndarray, wanted: list[int]) -> Axes:
+    def _draw_bars(self, ax: Any, chosen: np.ndarray, top: np.ndarray, shown: list[int]) -> Axes:
         ax = tidy_axes(ax, grid="x")
         top = top[np.argsort(chosen[top, 0], kind="stable")]
         views, names = self._views(), self._names()
         place = np.arange(len(top))
         for number, name in enumerate(self.loadings):
-            mine = views[top] == number
+            rows = views[top] == number
             ax.barh(
-                place[mine],
-                chosen[top[mine], 0],
+                place[rows],
+                chosen[top[rows], 0],
                 color=color(number),
                 height=0.7,
                 label=literal(name),
@@ -183,11 +193,11 @@ class LoadingsDisplay:
         ax.set_yticks(place, [literal(names[i]) for i in top])
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
-        ax.set(xlim=(-1, 1), xlabel=f"Loading on component {wanted[0] + 1}")
+        ax.set(xlim=(-1, 1), xlabel=f"Loading on component {shown[0] + 1}")
         ax.legend(frameon=False, loc="best")
         return ax
 
-    def _draw_circle(self, ax: Any, chosen: np.ndarray, top: np.ndarray, wanted: list[int]) -> Axes:
+    def _draw_circle(self, ax: Any, chosen: np.ndarray, top: np.ndarray, shown: list[int]) -> Axes:
         ax = tidy_axes(ax)
         from matplotlib.patches import Circle
 
@@ -197,9 +207,9 @@ class LoadingsDisplay:
         ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
         views, names = self._views(), self._names()
         for number, name in enumerate(self.loadings):
-            mine = views == number
+            rows = views == number
             ax.scatter(
-                *chosen[mine].T, color=color(number), s=30, linewidths=0, label=literal(name)
+                *chosen[rows].T, color=color(number), s=30, linewidths=0, label=literal(name)
             )
         for i in top:
             x, y = chosen[i]
@@ -213,7 +223,7 @@ class LoadingsDisplay:
                 fontsize="small",
             )
         ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
-        ax.set(xlabel=f"Component {wanted[0] + 1}", ylabel=f"Component {wanted[1] + 1}")
+        ax.set(xlabel=f"Component {shown[0] + 1}", ylabel=f"Component {shown[1] + 1}")
         ax.spines[:].set_visible(False)
         ax.set(xticks=[-1, -0.5, 0, 0.5, 1], yticks=[-1, -0.5, 0, 0.5, 1])
         ax.tick_params(length=0)
@@ -231,7 +241,7 @@ class LoadingsDisplay:
         for name, names in given.items():
             if name not in self.loadings:
                 raise ValueError(
-                    f"feature_names has the view {name!r}; the views are {list(self.loadings)}."
+                    f"Unknown view {name!r} in feature_names; the views are {list(self.loadings)}."
                 )
             if len(names) != len(self.loadings[name]):
                 raise ValueError(
@@ -243,25 +253,6 @@ class LoadingsDisplay:
             for name, values in self.loadings.items()
             for j in range(len(values))
         ]
-
-
-def plot_loadings(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes:
-    """Draw the largest loadings; see `LoadingsDisplay.from_estimator`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        Anything whose ``transform`` takes and gives `mvcca.views.Views`.
-    X, y
-        Rows of the fitted views.
-    **options
-        As `LoadingsDisplay.from_estimator` takes them.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    return LoadingsDisplay.from_estimator(estimator, X, y, **options).ax_
 
 
 def _columns(X: Any, values: Mapping[str, np.ndarray]) -> dict[str, list[str]]:

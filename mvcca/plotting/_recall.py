@@ -1,34 +1,39 @@
-"""How far down its list a query must look: recall@k over k, for methods and directions."""
+"""Recall@k as a function of k, for methods and directions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from mvcca.measures import Ties
 from mvcca.plotting._style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import recall_curve
+from mvcca.retrieval.evaluate import Directions
+from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.similarity import Similarity
 from mvcca.views import holds_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # of the two directions of two views
+_DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # for the two directions between two views
 
 
 class RecallCurveDisplay:
-    """Recall@k as k grows, for one method or several.
+    """Recall@k as a function of k, for one or several methods.
 
-    The colour is the method's. Two views have a line per direction; of more views the mean over
-    directions is drawn, in a band from the worst to the best.
+    Each method has a colour. For two views there is a line per direction; for more views, the mean
+    over directions is drawn with a band from the worst to the best.
 
     Parameters
     ----------
     curves : mapping of str to mapping of (str, str) to array, shape (k,)
-        For each method, what `mvcca.retrieval.recall_curve` gives: by query and target view, R@1 to
-        R@k. A single method may be named "".
+        For each method, the result of `mvcca.retrieval.recall_curve`: R@1 to R@k by query and
+        target view. A single method may be named "".
 
     Attributes
     ----------
@@ -53,9 +58,20 @@ class RecallCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **options: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        k: int = 50,
+        similarity: Similarity | None = None,
+        relevance: RelevanceBy | None = None,
+        directions: Directions = "cross",
+        exclude_self: bool = True,
+        ties: Ties = "average",
+        ax: Any = None,
     ) -> Self:
-        """Draw how well fitted estimators retrieve.
+        """Draw the recall of fitted estimators.
 
         Parameters
         ----------
@@ -64,13 +80,12 @@ class RecallCurveDisplay:
         X : Views, mapping or list of matrices
             Held-out rows: queries and gallery.
         y : labels, optional
-            As `mvcca.retrieval.recall_curve` takes them; what is relevant follows its rules.
+            Labels that define relevant items.
+        k, similarity, relevance, directions, exclude_self, ties
+            See `mvcca.retrieval.recall_curve`. By default each estimator is ranked by the
+            similarity that it declares.
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
-        **options
-            Such as ``k=50`` or ``relevance="labels"``: as `mvcca.retrieval.recall_curve` takes
-            them. Each estimator is ranked by the similarity it declares, unless `similarity` names
-            another.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
@@ -78,41 +93,70 @@ class RecallCurveDisplay:
         """
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__: estimator}
-        curves = {
-            name: recall_curve(X, y, estimator=one, **options) for name, one in estimator.items()
-        }
-        return cls(curves).plot(ax)
+        compute = partial(
+            recall_curve,
+            X,
+            y,
+            k=k,
+            similarity=similarity,
+            relevance=relevance,
+            directions=directions,
+            exclude_self=exclude_self,
+            ties=ties,
+        )
+        return cls({name: compute(estimator=one) for name, one in estimator.items()}).plot(ax)
 
     @classmethod
-    def from_scores(cls, scores: Any, y: Any = None, *, ax: Any = None, **options: Any) -> Self:
-        """Draw how well projected rows retrieve.
+    def from_scores(
+        cls,
+        scores: Any,
+        y: Any = None,
+        *,
+        k: int = 50,
+        similarity: Similarity | None = None,
+        relevance: RelevanceBy | None = None,
+        directions: Directions = "cross",
+        exclude_self: bool = True,
+        ties: Ties = "average",
+        ax: Any = None,
+    ) -> Self:
+        """Draw the recall of projected rows.
 
         Parameters
         ----------
         scores : Views, mapping or list of matrices, or mapping of str to these
-            Projected rows; of several methods by name.
+            Projected rows; those of several methods by name.
         y : labels, optional
-            As `mvcca.retrieval.recall_curve` takes them.
+            Labels that define relevant items.
+        k, similarity, relevance, directions, exclude_self, ties
+            See `mvcca.retrieval.recall_curve`.
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
-        **options
-            Such as ``k=50``, ``similarity="cosine"`` or ``relevance="labels"``: as
-            `mvcca.retrieval.recall_curve` takes them.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
         RecallCurveDisplay
         """
         methods = scores if _are_methods(scores) else {"": scores}
-        return cls({name: recall_curve(of, y, **options) for name, of in methods.items()}).plot(ax)
+        compute = partial(
+            recall_curve,
+            labels=y,
+            k=k,
+            similarity=similarity,
+            relevance=relevance,
+            directions=directions,
+            exclude_self=exclude_self,
+            ties=ties,
+        )
+        return cls({name: compute(scores) for name, scores in methods.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new axes by default.
+            Axes to draw on; by default new axes.
 
         Returns
         -------
@@ -126,7 +170,7 @@ class RecallCurveDisplay:
             values = np.stack(list(directions.values()))
             longest = max(longest, values.shape[1])
             place = np.arange(1, values.shape[1] + 1)
-            if len(values) > 2:  # lines for every direction are a thicket
+            if len(values) > 2:  # too many lines to distinguish
                 band = values.min(axis=0), values.max(axis=0)
                 ax.fill_between(place, *band, color=color(number), alpha=0.15, linewidth=0)
                 values = values.mean(axis=0, keepdims=True)
@@ -143,7 +187,7 @@ class RecallCurveDisplay:
         return self
 
     def _explain(self, ax: Axes) -> None:
-        """Legend: which colour is which method, which dashes are which direction."""
+        """Draw a legend of methods and directions."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -164,27 +208,6 @@ class RecallCurveDisplay:
         ax.legend(handles=handles, frameon=False, loc="best")
 
 
-def plot_recall(estimator: Any, X: Any, y: Any = None, **options: Any) -> Axes:
-    """Draw recall@k over k; see `RecallCurveDisplay.from_estimator`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator, or mapping of str to fitted estimators
-        One method, or several by name.
-    X : Views, mapping or list of matrices
-        Held-out rows.
-    y : labels, optional
-        One class or label set per object.
-    **options
-        As `RecallCurveDisplay.from_scores` takes them.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    return RecallCurveDisplay.from_estimator(estimator, X, y, **options).ax_
-
-
 def _are_methods(scores: Any) -> bool:
-    """Whether scores are those of several methods, by name."""
+    """Whether scores are a mapping of methods to projected rows."""
     return isinstance(scores, Mapping) and all(holds_views(of) for of in scores.values())

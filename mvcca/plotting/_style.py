@@ -1,4 +1,4 @@
-"""What all pictures share: colours, markers, and axes without chart junk."""
+"""Colours, markers and axes style of all plots."""
 
 from __future__ import annotations
 
@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Ten colours told apart with any colour vision: Petroff, "Accessible Color Sequences for Data
-# Visualization", arXiv 2107.02270, with the second grey darkened, which small dots need.
+# Ten colours for any colour vision: Petroff, "Accessible Color Sequences for Data Visualization",
+# arXiv 2107.02270, with the second grey darkened for small dots.
 COLORS = (
-    "#3f90da",
-    "#ffa90e",
-    "#bd1f01",
-    "#94a4a2",
-    "#832db6",
-    "#a96b59",
-    "#e76300",
-    "#b9ac70",
-    "#333333",
-    "#92dadd",
+    *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
+    *("#a96b59", "#e76300", "#b9ac70", "#333333", "#92dadd"),
 )
 MARKERS = "o^sDvPX*<>"
 GREY = "#777777"
@@ -27,7 +19,7 @@ FAINT = "#dddddd"
 
 
 def tidy_axes(ax: Any = None, *, grid: str | None = None) -> Axes:
-    """Axes to draw on: new ones if None, without a box, with faint lines along one axis or both."""
+    """Axes without a box and with faint grid lines; new axes if None."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -42,15 +34,15 @@ def tidy_axes(ax: Any = None, *, grid: str | None = None) -> Axes:
 
 
 def literal(text: str) -> str:
-    """Escape dollars, between which matplotlib would read mathematics."""
+    """Escape dollar signs, which matplotlib would read as math."""
     return text.replace("$", r"\$")
 
 
 def color(number: int) -> str:
-    """The colour of a line or group; the sequence starts again after ten."""
+    """The colour of a line or group, in a cycle of ten."""
     return COLORS[number % len(COLORS)]
 
 
 def marker(number: int) -> str:
-    """The marker of a view; the sequence starts again after ten."""
+    """The marker of a view, in a cycle of ten."""
     return MARKERS[number % len(MARKERS)]

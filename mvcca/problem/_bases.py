@@ -74,11 +74,12 @@ class Identity:
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         result = share * B
         # A constant column stays out of the problem: its weight is 0, not nearly 0.
-        result[np.diag_indices_from(B)] += ridge * (np.diag(B) > 0)
+        diagonal = np.diag(B) if B.ndim == 2 else B
+        result[np.diag_indices_from(B) if B.ndim == 2 else ...] += ridge * (diagonal > 0)
         return result
 
     def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
-        return np.diag(B)
+        return np.diag(B) if B.ndim == 2 else B
 
     def then(self, other: Basis) -> Basis:
         return other

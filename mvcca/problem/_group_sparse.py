@@ -1,11 +1,12 @@
-"""The convex problem under LGCFL and JRL: least squares that drop whole groups of features.
+"""The convex problem of LGCFL and JRL: least squares that drop whole groups of features.
 
-It is told second moments, never rows, and knows of no view, label or estimator.
+Losses are sums of quadratic terms, computed from second moments; no rows or labels are needed here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,39 @@ def centred_targets(Z: Any, Y: Any, shares: np.ndarray) -> tuple[np.ndarray, flo
     product = product - np.outer(np.asarray(Z.sum(axis=0)), mean)
     squares = shares @ np.asarray(Y.multiply(Y).sum(axis=1))
     return product, float(squares - mean @ mean) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """A term ½ Σ_pq tr(U_pᵀ M_pq U_q) - Σ_p tr(B_pᵀ U_p) + c of a loss; terms add.
+
+    Attributes
+    ----------
+    M : mapping of (str, str) to ndarray, shape (r_p, r_q)
+        Blocks that are not zero.
+    B : mapping of str to ndarray, shape (r_p, m)
+    constant : float
+    """
+
+    M: Mapping[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    B: Mapping[str, np.ndarray] = field(default_factory=dict)
+    constant: float = 0.0
+
+    def __add__(self, other: Quadratic) -> Quadratic:
+        M = {**self.M, **{k: self.M[k] + v if k in self.M else v for k, v in other.M.items()}}
+        B = {**self.B, **{k: self.B[k] + v if k in self.B else v for k, v in other.B.items()}}
+        return Quadratic(M, B, self.constant + other.constant)
+
+    def __rmul__(self, factor: float) -> Quadratic:
+        M = {key: factor * block for key, block in self.M.items()}
+        B = {name: factor * block for name, block in self.B.items()}
+        return Quadratic(M, B, factor * self.constant)
+
+    def stacked(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """M, B and c over all U_p, one below the other."""
+        sizes = {name: len(block) for name, block in self.B.items()}
+        rows = [[self.M.get((p, q), np.zeros((sizes[p], sizes[q]))) for q in sizes] for p in sizes]
+        return np.block(rows), np.concatenate(list(self.B.values())), self.constant
 
 
 @dataclass(frozen=True, eq=False)

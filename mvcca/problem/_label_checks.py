@@ -21,8 +21,8 @@ def check_label_vectors(sums: LabelSums) -> None:
     empty = _without_labels(sums.table)
     if empty.any():
         warn(
-            f"{sums.counts[empty].sum():g} rows have no labels. They count as alike to each other "
-            "(under cosine, to nothing); drop them if that is not meant."
+            f"{sums.counts[empty].sum():g} rows have no labels. They count as similar to each "
+            "other (under cosine, to no row); drop them if that is not intended."
         )
     codes = {name: np.flatnonzero(sums.counts[:, p]) for p, name in enumerate(sums.widths)}
     if (unlinked := _unlinked(sums.table, codes)) is not None:
@@ -30,13 +30,13 @@ def check_label_vectors(sums: LabelSums) -> None:
 
 
 def check_labels(table: LabelTable, codes: Mapping[str, np.ndarray]) -> None:
-    """Check labelled rows, for methods to which rows without labels are not even alike."""
+    """Check labelled rows, for methods that compare labels in common."""
     _check_distinct(table)
     check_shared_labels(table, codes)
     empty = _without_labels(table)
     n_empty = sum(int(empty[code].sum()) for code in codes.values())
     if n_empty:
-        warn(f"{n_empty} rows have no labels; drop them if that is not meant.")
+        warn(f"{n_empty} rows have no labels; drop them if that is not intended.")
 
 
 def check_shared_labels(table: LabelTable, codes: Mapping[str, np.ndarray]) -> None:
@@ -46,7 +46,7 @@ def check_shared_labels(table: LabelTable, codes: Mapping[str, np.ndarray]) -> N
 
 
 def _unlinked(table: LabelTable, codes: Mapping[str, np.ndarray]) -> str | None:
-    """What to say of a view without a label in common with the others; None if there is none.
+    """The error message for a view without a label in common with the others; None if all have one.
 
     Real label vectors are compared by distance, and need not have any in common.
     """
@@ -66,7 +66,7 @@ def _unlinked(table: LabelTable, codes: Mapping[str, np.ndarray]) -> str | None:
 
 
 def check_bandwidth(table: LabelTable, similarity: Similarity, sigma: float, dtype: Any) -> None:
-    """A bandwidth so large that similarities of all labels round to 1 is an error."""
+    """Refuse a bandwidth so large that the similarities of all labels round to 1."""
     if similarity not in ("sqexp", "exp"):
         return
     squares = _squared_distances_from_first(table)
@@ -93,7 +93,7 @@ def _squared_distances_from_first(table: LabelTable) -> np.ndarray:
 def _check_distinct(table: LabelTable) -> None:
     if len(table) < 2:
         raise ValueError(
-            "All rows have the same labels, so that labels tell nothing apart. Expected at least "
+            "All rows have the same labels, so that labels distinguish nothing. Expected at least "
             "two distinct classes or label sets in y."
         )
 

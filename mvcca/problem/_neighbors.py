@@ -1,7 +1,7 @@
 """Nearest rows in label space, for Fast MLCCA.
 
-Label sets tie more often than not, so that "the nearest 50" has to be made reproducible: that is
-what is here, and not in a general nearest-neighbour search.
+Ties are common among label sets; unlike a general nearest-neighbour search, this one breaks them
+reproducibly.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def nearest_label_pairs(
 ) -> csr_array:
     """Similarities of every row to its nearest rows by label, zero for all others.
 
-    Rows at the same distance as the last one taken are taken in cyclic order, from the row's own
-    place in it: each row gets its own draw, itself first where both sides hold the same objects.
+    Ties are broken by a cyclic order that starts at the row's place in it: each row gets a
+    different draw, beginning with itself if both sides hold the same objects.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from mvcca._warnings import warn
-from mvcca.linalg import Whitener, canonical_directions
+from mvcca.linalg import Scaling, Whitener, canonical_directions
 from mvcca.problem._bases import Basis
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
@@ -81,7 +81,7 @@ class Problem:
         A: a matrix over the features of all views, or its blocks A_pq for p before q. Blocks may
         be operators, of which only products are taken.
     within : ndarray, shape (D, D), or mapping of str to ndarray
-        B: a matrix of whose diagonal blocks are taken, or these blocks.
+        B: a matrix whose diagonal blocks are used, or these blocks; a vector is a diagonal block.
     counts : ndarray, shape (n_views, n_views), optional
         Objects that each pair of views shares, if A and B are the covariances of the rows.
     is_joint : bool, optional
@@ -154,13 +154,17 @@ class Problem:
 
     def _whiteners(
         self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
-    ) -> dict[str, Whitener]:
+    ) -> dict[str, Whitener | Scaling]:
         """Factors of every constraint with its ridge."""
-        whiteners = {}
+        whiteners: dict[str, Whitener | Scaling] = {}
         for name, B in within.items():
             if reg := self.rows.reg[name]:
                 share = 1 - reg if isinstance(reg, Shrinkage) else 1
                 B = self.rows.basis(name).ridged(B, reg * variances[name].mean(), share)
+            if B.ndim == 1:
+                check_variance(name, B)
+                whiteners[name] = Scaling.of(B)
+                continue
             check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
             whiteners[name] = Whitener.of(B)
         if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
@@ -186,7 +190,7 @@ class Problem:
                 )
 
 
-def _largest_variance(B: np.ndarray, whitener: Whitener) -> float:
+def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:
     """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
     white = whitener.project(whitener.project(B).T)
     last = [whitener.rank - 1] * 2

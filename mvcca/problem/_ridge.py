@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._backend import to_host
+from mvcca._by_view import value_by_view
 from mvcca.config import block_slices
 from mvcca.statistics import Moments, shifted
 from mvcca.views import Views, in_memory, take_rows
@@ -44,12 +45,11 @@ def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
             'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
             "number."
         )
-    names = list(names)
-    if not isinstance(reg, Mapping):
-        return dict.fromkeys(names, _finite("reg", reg))
-    if set(reg) != set(names):
-        raise ValueError(f"reg names the views {list(reg)}, expected {names}.")
-    return {name: _finite(f"reg of view {name!r}", reg[name]) for name in names}
+    of_view = " of view {!r}" if isinstance(reg, Mapping) else ""
+    return {
+        name: _finite("reg" + of_view.format(name), value)
+        for name, value in value_by_view("reg", reg, names).items()
+    }
 
 
 def positive_reg(reg: dict[str, float]) -> dict[str, float]:

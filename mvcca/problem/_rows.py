@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 from mvcca._backend import precision, to_host
 from mvcca._warnings import warn
 from mvcca.labels import LabelTable
-from mvcca.linalg import DigitsLost, Whitener
+from mvcca.linalg import DigitsLost, Scaling, Whitener
 from mvcca.problem._bases import Basis, Identity, principal_components, row_space
 from mvcca.sources import RowSource
 from mvcca.statistics import Moments
@@ -182,7 +182,9 @@ class Rows:
         """Unit roundoff of the products."""
         return float(np.finfo(self.products).eps)
 
-    def check(self, whiteners: Mapping[str, Whitener], rank_expected: Collection[str] = ()) -> None:
+    def check(
+        self, whiteners: Mapping[str, Whitener | Scaling], rank_expected: Collection[str] = ()
+    ) -> None:
         """Raise `DigitsLost` if `precisely` can do better, and warn if it cannot.
 
         Views in `rank_expected` have fewer directions than features by construction.

@@ -145,7 +145,7 @@ class RetrievalIndex:
         scores : ndarray, shape (n_queries, k)
             Descending; "euclidean" gives negative distances.
         ids : ndarray, shape (n_queries, k)
-            Ids of the objects; of equal scores the one added first precedes.
+            Ids of the objects; of equal scores the one added first comes first.
 
         Raises
         ------
@@ -191,15 +191,9 @@ class RetrievalIndex:
         self._faiss[name] = index
         return index.search(gallery, rows, k)
 
-    # Locks and faiss indexes are left out.
-
-    def __getstate__(self) -> dict[str, Any]:
-        made_with = {
-            "estimator": self.estimator,
-            "similarity": self.similarity,
-            "backend": self.backend,
-        }
-        return made_with | self._contents.state()
+    def __getstate__(self) -> dict[str, Any]:  # without locks and faiss indexes
+        parameters = {name: getattr(self, name) for name in ("estimator", "similarity", "backend")}
+        return parameters | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         similarity = state["metric"] if "metric" in state else state["similarity"]  # early files
@@ -210,7 +204,7 @@ class RetrievalIndex:
 def _check_container(X: Any) -> None:
     if not holds_views(X):
         raise TypeError(
-            "Expected Views, a mapping or a list of matrices; name the view of a lone matrix, "
+            "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
             f"as in {{'text': X}}. Got {type(X).__name__}."
         )
 

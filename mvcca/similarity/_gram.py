@@ -150,7 +150,7 @@ class LabelGram:
 
 def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
     """Tiles of an exponential of the distance between label sets: popcount, then a table."""
-    from mvcca._kernels import fill_by_difference, pack_label_sets
+    from mvcca._compiled_loops import fill_by_difference, pack_label_sets
 
     packed = pack_label_sets(table.vectors)
     differences = np.arange(table.vectors.shape[1] + 1, dtype=float)
@@ -171,7 +171,7 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
 
 def _real_fill(table: LabelTable, sigma: float) -> Any:
     """Tiles of the squared exponential of real label vectors: one product, then one fused pass."""
-    from mvcca._kernels import inner_products_to_exponents
+    from mvcca._compiled_loops import inner_products_to_exponents
 
     # Distances do not depend on the origin, the rounding of their expansion does.
     vectors = table.vectors - table.vectors.mean(axis=0)

@@ -16,7 +16,7 @@ _CACHED_ROWS = 128  # of sums that one thread processes while they are in its ca
 
 def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """sums[code] += weight x over the rows of a view, in float64 and in place."""
-    from mvcca._kernels import add_rows_by_code
+    from mvcca._compiled_loops import add_rows_by_code
 
     ((_, block),) = views.items()
     if is_device_array(block):

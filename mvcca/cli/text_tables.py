@@ -1,4 +1,4 @@
-"""Text files of numbers: where their rows begin, and the names of their columns."""
+"""Read tables from text files, with or without a header."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.cli.notes import note
-
-__all__ = ["NamedColumns", "read_table"]
+from mvcca.cli.console import note
 
 
 class NamedColumns(np.ndarray):
-    """A matrix with names of its columns, which estimators keep and check as a DataFrame's.
+    """A matrix with column names, which estimators store and check like those of a DataFrame."""
 
-    Attributes
-    ----------
-    columns : tuple of str, or None
-        None where an operation changed the number of columns.
-    """
-
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...] | None  # None after an operation that changed the number of columns
 
     @classmethod
     def of(cls, rows: np.ndarray, columns: tuple[str, ...]) -> NamedColumns:
-        """Name the columns of a matrix."""
+        """Return a view of a matrix with column names."""
         named = rows.view(cls)
         named.columns = columns
         return named
@@ -40,26 +32,15 @@ class NamedColumns(np.ndarray):
 
 
 def read_table(path: Path, n_rows: int | None = None) -> np.ndarray:
-    """Read rows of equal length, below a line of names if there is one.
+    """Read rows of equal length, after a header if there is one.
 
-    Names are words above numbers, or what `DataFrame.to_csv` writes for columns without names: the
-    numbers 0, 1, 2, ..., or other different whole numbers above three or more decimals.
-
-    Parameters
-    ----------
-    path : Path
-        Cells are separated by tabs in a ``.tsv`` file, by commas in others.
-    n_rows : int, optional
-        The number of rows below the names, if known. It decides where a first line can be either.
+    A header consists of words above numbers, or of the names that `DataFrame.to_csv` writes for
+    unnamed columns: the numbers 0, 1, 2, ..., or other distinct integers above three or more
+    decimals. If the first line is ambiguous, the number of rows decides (`n_rows`, if known).
 
     Returns
     -------
     NamedColumns, ndarray of float or ndarray of str
-
-    Raises
-    ------
-    ValueError, OSError, csv.Error
-        If it is no table, or a row of numbers holds something else.
     """
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     head = list(islice(_lines(path, delimiter), 2))
@@ -68,7 +49,9 @@ def read_table(path: Path, n_rows: int | None = None) -> np.ndarray:
     end, names = head[0]
     has_names = len(head) == 2 and _has_names(path, delimiter, names, head[1][1], n_rows)
     if has_names and not names[0]:
-        raise ValueError("its first column has no name and is likely a row index; write without it")
+        raise ValueError(
+            "its first column has no name and is likely a row index; save it without the index"
+        )
     rows = islice(_lines(path, delimiter), int(has_names), None)
     if not all(map(_is_number, head[has_names][1])):
         return np.array([row for _, row in rows])
@@ -93,10 +76,7 @@ def read_table(path: Path, n_rows: int | None = None) -> np.ndarray:
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Cells of every row that is not blank, after the number of the line in which it ends.
-
-    All rows are as long as the first.
-    """
+    """Line number and cells of every row that is not blank; rows have equal length."""
     length = None
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter)
@@ -110,24 +90,24 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _has_names(
     path: Path, delimiter: str, first: list[str], second: list[str], n_rows: int | None
 ) -> bool:
-    """Whether the first row names the columns."""
+    """Whether the first row is a header."""
     pairs = zip(first, second, strict=True)
     if any(not _is_number(name) and _is_number(cell) for name, cell in pairs):
         return True
     counted = first == [str(number) for number in range(len(first))]
     above_decimals = (
         len(set(first)) == len(first) > 2
-        and all(map(_is_whole, first))
-        and not any(map(_is_whole, second))
+        and all(map(_is_integer, first))
+        and not any(map(_is_integer, second))
     )
     words = not any(map(_is_number, first))
     if n_rows is not None and (counted or above_decimals or words):
         return sum(1 for _ in _lines(path, delimiter)) == n_rows + 1
-    if counted and all(map(_is_whole, second)):
+    if counted and all(map(_is_integer, second)):
         note(
-            f"{path}: its first line ({', '.join(first[:3])}{', ...' * (len(first) > 3)}) is taken "
-            "for names of columns, as DataFrame.to_csv writes them. If it is a row of numbers, "
-            "write a line of names above it"
+            f"{path}: its first line ({', '.join(first[:3])}{', ...' * (len(first) > 3)}) is read "
+            "as a header, as written by DataFrame.to_csv. If it is a row of numbers, add a header "
+            "line above it"
         )
     return counted or above_decimals
 
@@ -140,5 +120,5 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _is_whole(cell: str) -> bool:
+def _is_integer(cell: str) -> bool:
     return cell.removeprefix("-").isdecimal()

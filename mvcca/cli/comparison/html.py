@@ -1,24 +1,9 @@
-"""A page of HTML that needs nothing outside itself: its frame, its style and its pieces.
-
-Pieces take plain text and escape it; what is said with them stands in `mvcca.cli.report`.
-"""
+"""Elements of a self-contained HTML page; all of them escape their text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-
-__all__ = [
-    "cell",
-    "figure",
-    "folded",
-    "heading",
-    "items",
-    "page",
-    "paragraph",
-    "row",
-    "table",
-]
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f23; --faint: #69707a; --line: #d9dde2;
@@ -90,7 +75,7 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def items(texts: Iterable[str], *, numbered: bool = False) -> str:
-    """A list of notes, in small print; nothing without any."""
+    """A list of notes in small print; empty without notes."""
     tag = "ol" if numbered else "ul"
     lines = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return f'<{tag} class="notes">{lines}</{tag}>' if lines else ""
@@ -107,19 +92,19 @@ def row(texts: Sequence[str], *, tag: str = "td", kind: str = "") -> str:
 
 
 def table(rows: Iterable[str], kind: str = "") -> str:
-    """A table, which scrolls by itself where it is wider than the page."""
+    """A table that scrolls if it is wider than the page."""
     lines = "\n".join(rows)
     return f'<div class="scroll"><table class="{kind}">\n{lines}\n</table></div>'
 
 
 def folded(summary: str, parts: Iterable[str]) -> str:
-    """What is shown when the summary is clicked."""
+    """Content that is shown when the summary is clicked."""
     content = "\n".join(parts)
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 
 
 def figure(address: str, width: int, caption: str) -> str:
-    """A picture of a width in pixels, with a caption below."""
+    """An image with a width in pixels and a caption."""
     text = escape(caption)
     image = f'<img src="{address}" width="{width}" alt="{text}">'
     return f"<figure>{image}\n<figcaption>{text}</figcaption></figure>"

@@ -1,8 +1,4 @@
-"""Results as lines of cells, with what has to be said above and below them, and as aligned text.
-
-The terminal shows `Results` as text and `mvcca.cli.report` as HTML: what a number is, how many
-digits it has and what it is called is decided here for both.
-"""
+"""Results of a case as a table of text cells, for the terminal and for the HTML report."""
 
 from __future__ import annotations
 
@@ -10,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
 
-from mvcca.cli.case import Case
-from mvcca.cli.run import REG, Fitted, Outcome, Settings, Skipped, best_of
+from mvcca.cli.comparison.case import Case
+from mvcca.cli.comparison.run import REG, Fitted, Outcome, Settings, Skipped, best_of
 from mvcca.retrieval import Measure, RetrievalTable
-
-__all__ = ["Line", "Results", "pretty", "written"]
 
 _PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
 _TEXT_WIDTH = 100
@@ -29,10 +23,9 @@ class Line:
     cells : list of str
         One for each cell of the header.
     skipped : str
-        Why there are no measures; empty if there are.
+        Reason if there are no measures.
     kind : {"", "best", "direction", "chance"}
-        Whether it is the method with the best first measure, one direction of a method, or not a
-        method.
+        The best method by the first measure, one direction of a method, or random scores.
     """
 
     cells: list[str]
@@ -42,22 +35,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Results:
-    """All outcomes of a case, written out.
+    """All outcomes of a case as text.
 
     Attributes
     ----------
     case : Case
     fitted : list of Fitted
     best : Fitted
-        The one with the best first measure.
+        The best method by the first measure.
     about : list of str
-        What the numbers are about, in lines of text.
+        Description of data and settings.
     header : list of str
     lines : list of Line
     notes : list of str
-        Warnings, numbered from 1 in the last cell of the lines.
+        Warnings; the last cell of a line refers to them by number, from 1.
     meanings : list of str
-        What the measures stand for.
+        Definitions of the measures.
     """
 
     case: Case
@@ -78,11 +71,11 @@ class Results:
         settings: Settings,
         by_direction: bool,
     ) -> Results:
-        """Write outcomes out, with the measures of random scores as the last line."""
+        """Format outcomes, with the measures of random scores as the last line."""
         fitted = [outcome for outcome in outcomes if isinstance(outcome, Fitted)]
         best, names = best_of(fitted), list(chance.mean())
         notes = list(dict.fromkeys(text for outcome in fitted for text in outcome.warnings))
-        choices = ["reg"] if len(settings.regs) > 1 else []  # what methods were let choose
+        choices = ["reg"] if len(settings.regs) > 1 else []
         measured = [*map(pretty, names), "fit s", "ranked by"]
         header = ["method", "learns from", *choices, *measured, "notes"]
         blank = [""] * len(choices)
@@ -92,7 +85,8 @@ class Results:
                 cells = [outcome.title, *[""] * (len(header) - 1)]
                 lines.append(Line(cells, skipped=outcome.reason))
                 continue
-            chosen = [str(getattr(outcome.estimator, name, "")) for name in choices]
+            parameters = outcome.estimator.get_params(deep=False)
+            chosen = [str(parameters.get(name, "")) for name in choices]
             numbers = " ".join(f"[{notes.index(text) + 1}]" for text in outcome.warnings)
             measures = _measures(outcome.retrieval.mean())
             what = [outcome.title, outcome.learns_from, *chosen]
@@ -135,13 +129,13 @@ class Results:
 
 
 def pretty(name: str) -> str:
-    """A measure's name as papers print it: ``map@50`` is mAP@50."""
+    """Name of a measure as printed in papers: ``map@50`` is mAP@50."""
     kind = Measure.parse(name).kind
     return _PRETTY.get(kind, kind.replace("_", " ")) + name.removeprefix(kind)
 
 
 def written(name: str, value: float) -> str:
-    """A measure's value with as many digits as mean something."""
+    """Format a measure with its significant digits."""
     return format(value, ".1f" if Measure.parse(name).smaller_is_better else ".3f")
 
 
@@ -150,7 +144,7 @@ def _measures(values: dict[str, float]) -> list[str]:
 
 
 def _right_items(case: Case, settings: Settings) -> str:
-    """Which items are right for a query, by each measure."""
+    """Description of the right items for each measure."""
     names: dict[str, list[str]] = {}
     for name in settings.measures:
         right = case.right_item(Measure.parse(name).is_rank, settings.relevance)
@@ -159,14 +153,14 @@ def _right_items(case: Case, settings: Settings) -> str:
 
 
 def _settings(settings: Settings) -> str:
-    """What holds for all methods."""
+    """Settings common to all methods."""
     regs = " or ".join(map(str, settings.regs or (REG,)))
     n_components, seed = settings.options["n_components"], settings.seed
     return f"settings: {n_components} components, reg {regs}, seed {seed}"
 
 
 def _networks(fitted: Sequence[Fitted]) -> list[str]:
-    """How networks were trained: a line for those that were trained alike."""
+    """Training settings of networks, one line for each distinct setting."""
     trained: dict[str, list[str]] = {}
     for outcome in fitted:
         parameters = outcome.estimator.get_params(deep=False)
@@ -174,22 +168,22 @@ def _networks(fitted: Sequence[Fitted]) -> list[str]:
             continue
         sizes = parameters.get("hidden_layer_sizes")
         hidden = "" if sizes is None else f"hidden layers of {','.join(map(str, sizes))}, "
-        how = (
+        settings = (
             f"{hidden}batches of {parameters['batch_size']}, {parameters['max_epochs']} epochs, "
             f"reg {parameters['reg']}"
         )
-        trained.setdefault(how, []).append(outcome.title)
-    return [f"networks of {', '.join(titles)}: {how}" for how, titles in trained.items()]
+        trained.setdefault(settings, []).append(outcome.title)
+    return [f"networks of {', '.join(titles)}: {settings}" for settings, titles in trained.items()]
 
 
 def _meaning(note: str) -> str:
-    """What measures mean, under their pretty names, for any similarity."""
+    """Definition of measures under their pretty names, without the similarity."""
     names, _, meaning = note.replace("; cosine", "").partition(": ")
     return f"{', '.join(map(pretty, names.split(', ')))}: {meaning}"
 
 
 def _aligned(rows: Sequence[Sequence[str]], n_left: int) -> list[str]:
-    """Rows of cells as lines of equal columns, the first `n_left` of them flush left."""
+    """Align cells in columns, the first `n_left` of them to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -1,6 +1,6 @@
 """Compiled loops over label vectors and rows, each tested against the same formula in NumPy.
 
-Kernels are serial and release the GIL. Importing this module loads numba, so it is imported inside
+They are serial and release the GIL. Importing this module loads numba, so it is imported inside
 the functions that need it.
 """
 

@@ -1,8 +1,4 @@
-"""A case: views of training and of held-out objects, with all that a comparison needs of them.
-
-Cases are made by `mvcca.cli.demo` and `mvcca.cli.compare`, and taken by `mvcca.cli.run` and
-`mvcca.cli.report`, which do not know where they came from.
-"""
+"""The data of a comparison: views and labels of training and of held-out objects."""
 
 from __future__ import annotations
 
@@ -16,32 +12,29 @@ from sklearn.model_selection import train_test_split
 from mvcca.cli.labels import Labels
 from mvcca.views import Views
 
-__all__ = ["Case", "split"]
-
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What methods are fitted to and measured on.
+    """Data that methods are fitted to and measured on.
 
     Attributes
     ----------
     title : str
-        What results are printed under.
+        Heading of the results.
     train, test : Views
         Training and held-out objects.
     labels : dict of str to Labels
-        What can be learned from, by name: no kind of labels of the training objects, one, or
-        several to be compared.
+        Labels of the training objects to learn from, by name; several kinds are compared.
     train_relevance, test_relevance : Labels or None
-        What makes objects relevant to each other, besides being the same.
+        Labels that define relevant items.
     like, same : str
-        What items that share a label, and items of the same object, have in common.
+        Descriptions of items that share a label with the query, and of those of the same object.
     layout : tuple of tuples of str
-        Views whose rows are parts of one image, as rows and columns of that image.
+        For views that are parts of one image, their rows and columns in that image.
     image_shapes : mapping of str to (height, width)
-        Of the parts.
+        Shapes of these parts.
     words : callable or None
-        Text for a row of a view, from the view's name and the row.
+        Function from the name of a view and a row to the text of that row.
     """
 
     title: str
@@ -63,29 +56,29 @@ class Case:
 
     @property
     def has_test_pairs(self) -> bool:
-        """Whether enough held-out objects are seen in two views to correlate these."""
+        """Whether two views have enough held-out objects in common for correlations."""
         shared = self.test.seen.T.astype(int) @ self.test.seen
         return bool((shared[~np.eye(len(shared), dtype=bool)] > 1).any())
 
     @property
     def relevance_vectors(self) -> Any:
-        """Labels of held-out objects in which two can have one in common; None without any."""
+        """Label sets of the held-out objects; None without classes or label sets."""
         labels = self.test_relevance
         return labels.vectors if labels is not None and labels.are_sets else None
 
     def right_item(self, is_rank: bool, relevance: str | None) -> str:
-        """What makes an item right for a measure, where the user asked for `relevance` or not."""
+        """Description of the right items for a measure."""
         prefers_pairs = relevance == "pairs" or (relevance is None and is_rank and self.has_pairs)
         return self.same if prefers_pairs or self.relevance_vectors is None else self.like
 
     @property
     def label_texts(self) -> list[str] | None:
-        """Names of each held-out object's labels; None without any."""
+        """Label names of each held-out object; None without classes or label sets."""
         labels = self.test_relevance
         return labels.texts() if labels is not None and labels.are_sets else None
 
     def describe(self) -> list[str]:
-        """Views, sizes and labels, as lines of text."""
+        """Describe views, sizes and labels in lines of text."""
         views = ", ".join(f"{name} ({width})" for name, width in self.train.widths.items())
         pairing = "paired" if self.has_pairs else "unpaired"
         several = len(self.labels) > 1
@@ -94,33 +87,16 @@ class Case:
             for kind, of in self.labels.items()
         ]
         return [
-            f"views: {views}; {len(self.train):,} {pairing} objects to train on, "
+            f"views: {views}; {len(self.train):,} {pairing} training objects, "
             f"{len(self.test):,} held out",
             *([f"labels: {'; '.join(labels)}"] if labels else []),
         ]
 
 
 def split(views: Views, test_size: float | int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of training and of held-out objects; what is paired stays together.
+    """Positions of training and of held-out objects, in random order, stratified by `pattern`.
 
-    Parameters
-    ----------
-    views : Views
-        Every combination of views that objects are seen in gets its share of both parts.
-    test_size : float or int
-        Share, or number, of held-out objects.
-    seed : int
-        Seed of the draw.
-
-    Returns
-    -------
-    train, test : ndarray of int
-        In random order.
-
-    Raises
-    ------
-    ValueError
-        If a part would be empty.
+    `test_size` is the fraction or number of held-out objects.
     """
     patterns = None if views.is_paired else views.pattern
     train, test = train_test_split(

@@ -1,14 +1,13 @@
-"""Reading an array from a file of any of the accepted formats, or opening it to be read by rows.
+"""Read an array from a file in any supported format, or open it for reading in blocks.
 
-An array comes back as the file has it, dense or sparse; what it may be used for is checked by
-`mvcca.cli.inputs` for views and by `mvcca.cli.labels` for labels. Pickled content is never loaded,
-and every error names the file.
+Pickled content is never loaded, and every error names the file. `inputs` and `labels` validate the
+arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,96 +15,78 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca.cli.errors import CommandError
-from mvcca.cli.tables import read_table
+from mvcca.cli.text_tables import read_table
 from mvcca.sources import SourceError, open_matrix
 from mvcca.sources._sparse_npz import read_sparse
-
-__all__ = ["FORMATS", "open_array", "path_of", "read_array"]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .csv or .tsv"
 
 _TEXT = (".csv", ".tsv")
 _KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat")
 _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet")
-_SPARSE_KEYS = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, whatever the format
+_SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
 
 
 def read_array(name: str, formats: str = FORMATS, n_rows: int | None = None) -> Any:
-    """Read one array.
+    """Read one array, dense or sparse.
 
     Parameters
     ----------
     name : str
-        A path ending in one of `FORMATS`; ``file.npz:key`` names one array of several.
+        Path ending in one of `FORMATS`; ``file.npz:key`` names one array of several.
     formats : str
-        The endings that an error message offers.
+        Supported file extensions, for the error message.
     n_rows : int, optional
-        The number of rows to expect. It decides whether the first line of a text file that could
-        be either is a row or names the columns.
+        Expected number of rows, which decides whether an ambiguous first line of a text file is a
+        header.
 
     Returns
     -------
     ndarray or csr_array
-        Text columns of a table come back as strings. Numbers below a line of names are
-        `NamedColumns`.
-
-    Raises
-    ------
-    CommandError
-        If the file is missing or damaged, or holds something else.
+        Text columns are strings; a numeric table with a header is a `NamedColumns`.
     """
     path, key = _path_and_key(name)
     suffix = path.suffix.lower()
     if suffix not in _TEXT and suffix not in _READERS:
         raise CommandError(f"{path}: expected a file ending in {formats}")
-    _check_exists(path)
-    try:
+    with _reading(path):
         array = read_table(path, n_rows) if suffix in _TEXT else _READERS[suffix](path, key)
-    except SourceError as error:
-        raise CommandError(_line(error)) from error
-    except CommandError:
-        raise
-    except Exception as error:  # damaged files raise whatever their readers think of
-        raise _unreadable(path, error) from error
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise CommandError(f"{path}: expected real numbers or text, got {array.dtype}")
     return array
 
 
 def open_array(name: str) -> Any:
-    """Open one matrix where it can be read by rows, read it where it cannot.
-
-    Parameters
-    ----------
-    name : str
-        As for `read_array`.
-
-    Returns
-    -------
-    RowSource, ndarray or csr_array
-
-    Raises
-    ------
-    CommandError
-        As `read_array`.
-    """
+    """Open a matrix for reading in blocks if its format allows, else read it as `read_array`."""
     path, key = _path_and_key(name)
     if path.suffix.lower() not in _BY_ROWS and (key is not None or not _is_csr(path)):
         return read_array(name)
-    _check_exists(path)
-    try:
+    with _reading(path):
         return open_matrix(path, key)
-    except (SourceError, ImportError) as error:
-        raise CommandError(_line(error)) from error
-    except CommandError:
-        raise
-    except Exception as error:  # damaged files raise whatever their readers think of
-        raise _unreadable(path, error) from error
 
 
 def path_of(name: str) -> Path:
-    """The file of an array, which may be one of several in there."""
+    """The path of an array's file, without the key of the array."""
     return _path_and_key(name)[0]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Convert all errors of reading a file to a `CommandError` that names the file."""
+    if not path.exists():
+        raise CommandError(f"{path}: no such file")
+    if not path.is_file() and path.suffix.lower() != ".zarr":
+        raise CommandError(f"{path}: not a file")
+    try:
+        yield
+    except CommandError:
+        raise
+    except Exception as error:  # readers raise exceptions of any type for damaged files
+        text = " ".join(str(error).split())
+        if not isinstance(error, SourceError | ImportError):
+            reason = text or type(error).__name__
+            text = f"{path}: cannot be read as {path.suffix}: {reason}"
+        raise CommandError(text) from error
 
 
 def _path_and_key(name: str) -> tuple[Path, str | None]:
@@ -115,16 +96,9 @@ def _path_and_key(name: str) -> tuple[Path, str | None]:
     return Path(name), None
 
 
-def _check_exists(path: Path) -> None:
-    if not path.exists():
-        raise CommandError(f"{path}: no such file")
-    if not path.is_file() and path.suffix.lower() != ".zarr":
-        raise CommandError(f"{path}: not a file")
-
-
 def _is_csr(path: Path) -> bool:
-    """Whether a file is one of `scipy.sparse.save_npz` with rows one after the other."""
-    with suppress(Exception), path.open("rb") as file:  # others will say what is wrong
+    """Whether a file was written by `scipy.sparse.save_npz` in CSR format."""
+    with suppress(Exception), path.open("rb") as file:  # `read_array` reports what is wrong
         if path.suffix.lower() != ".npz":
             return False
         archive = np.load(file, allow_pickle=False)
@@ -133,34 +107,24 @@ def _is_csr(path: Path) -> bool:
     return False
 
 
-def _unreadable(path: Path, error: Exception) -> CommandError:
-    return CommandError(
-        f"{path}: cannot be read as {path.suffix}: {_line(error) or type(error).__name__}"
-    )
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 def _read_npy(path: Path, _: None) -> np.ndarray:
     return np.load(path, allow_pickle=False)
 
 
 def _read_npz(path: Path, key: str | None) -> Any:
-    with path.open("rb") as file:  # np.load leaves a damaged file open
+    with path.open("rb") as file:  # np.load does not close a damaged file
         archive = np.load(file, allow_pickle=False)
         if not hasattr(archive, "files"):
-            raise ValueError("it holds a single array; name it .npy")
+            raise ValueError("it contains a single array; rename it to .npy")
         keys = list(archive.files)
         if key is None and _SPARSE_KEYS.issubset(keys):
             file.seek(0)
             return read_sparse(file)
         if key is None and len(keys) != 1:
-            raise ValueError(f"it holds the arrays {keys}; name one, as in {path.name}:KEY")
+            raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
         key = keys[0] if key is None else key
         if key not in keys:
-            raise ValueError(f"it has no array {key!r}; it holds {keys}")
+            raise ValueError(f"it has no array {key!r}; it contains {keys}")
         return archive[key]
 
 
@@ -180,7 +144,7 @@ def _read_parquet(path: Path, _: None) -> np.ndarray:
     if not words:
         return frame.to_numpy()
     if frame.shape[1] > 1:
-        raise ValueError(f"expected columns of numbers, got other things in {words}")
+        raise ValueError(f"expected numeric columns, got other types in {words}")
     return frame.to_numpy(dtype=str)
 
 

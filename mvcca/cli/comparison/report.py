@@ -1,7 +1,4 @@
-"""The report: tables first, then pictures with a sentence on what to see, then all settings.
-
-How pictures are drawn stands in `mvcca.cli.figures`, how HTML is written in `mvcca.cli.page`.
-"""
+"""The HTML report: tables, figures with explanations, and all settings."""
 
 from __future__ import annotations
 
@@ -17,20 +14,18 @@ from pathlib import Path
 
 from sklearn import config_context
 
-from mvcca.cli import page
-from mvcca.cli.examples import Example, Item, examples
+from mvcca.cli.comparison import html
+from mvcca.cli.comparison.examples import Example, Item, examples
+from mvcca.cli.comparison.results import Line, Results, pretty, written
+from mvcca.cli.comparison.run import Settings
 from mvcca.cli.output import replacing
-from mvcca.cli.run import Settings
-from mvcca.cli.table import Line, Results, pretty, written
-
-__all__ = ["NO_PICTURES", "has_pictures", "write_report"]
 
 _TITLE = "Retrieval across views"
 _LEAD = (
-    "A query is a row of one view, its answer a list of rows of another, best first. Which method "
-    "puts the right ones on top? Each method ranks by its own similarity. The best by the first "
-    "measure is shaded; all measures are means over the directions between views, on objects that "
-    "no method was fitted to."
+    "A query is a row of one view; its answer is a ranked list of rows of another view. Which "
+    "method ranks the right rows first? Each method ranks by the similarity it declares. The best "
+    "method by the first measure is shaded; all measures are means over the directions between "
+    "views, on held-out objects."
 )
 _N_QUERIES, _N_ITEMS = 6, 8
 _LIBRARIES = ("mvcca", "numpy", "scipy", "scikit-learn")
@@ -38,57 +33,41 @@ NO_PICTURES = "which need matplotlib: pip install 'mvcca[plot]'"
 
 
 def has_pictures() -> bool:
-    """Whether matplotlib is installed, to draw them."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def write_report(
     path: Path, results: Sequence[Results], settings: Settings, arguments: Sequence[str]
 ) -> None:
-    """Write the report, whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        Where to.
-    results : sequence of Results
-        One for each case.
-    settings : Settings
-    arguments : sequence of str
-        What the user typed.
-
-    Raises
-    ------
-    CommandError
-        If it cannot be written.
-    """
+    """Write the report on all cases; `arguments` are those of the command line."""
     meanings = dict.fromkeys(meaning for result in results for meaning in result.meanings)
     parts = [
-        page.heading(1, _TITLE),
-        page.paragraph(_LEAD),
+        html.heading(1, _TITLE),
+        html.paragraph(_LEAD),
         *(part for result in results for part in _tables(result)),
-        page.heading(2, "measures"),
-        page.items(meanings),
+        html.heading(2, "measures"),
+        html.items(meanings),
         *(part for result in results for part in _pictures(result, settings)),
-        page.heading(2, "settings"),
+        html.heading(2, "settings"),
         _facts(results, settings, arguments),
     ]
-    text = page.page(_TITLE, parts)
+    text = html.page(_TITLE, parts)
     with replacing(path) as file:
-        file.write(text.encode(errors="backslashreplace"))  # a file's name need not be text
+        file.write(text.encode(errors="backslashreplace"))  # a file name need not be valid text
 
 
 # ---- tables -------------------------------------------------------------------------------------
 
 
 def _tables(results: Results) -> Iterator[str]:
-    yield page.heading(2, results.case.title)
-    yield from (page.paragraph(text, "about") for text in results.about)
-    head = page.row(results.header, tag="th")
-    yield page.table([head, *(_row(line) for line in results.lines)])
-    yield page.items(results.notes, numbered=True)
+    yield html.heading(2, results.case.title)
+    yield from (html.paragraph(text, "about") for text in results.about)
+    head = html.row(results.header, tag="th")
+    yield html.table([head, *(_row(line) for line in results.lines)])
+    yield html.items(results.notes, numbered=True)
     directions = [f"{row.query} → {row.target}" for row in results.best.retrieval]
-    yield page.folded(
+    yield html.folded(
         f"All {len(directions)} directions, from a query's view to the view searched",
         (_by_direction(results, name, directions) for name in results.best.retrieval.mean()),
     )
@@ -96,19 +75,19 @@ def _tables(results: Results) -> Iterator[str]:
 
 def _row(line: Line) -> str:
     if not line.skipped:
-        return page.row(line.cells, kind=line.kind)
+        return html.row(line.cells, kind=line.kind)
     reason = f"skipped: {line.skipped}"
     span = len(line.cells) - 1
-    return f"<tr>{page.cell(line.cells[0])}{page.cell(reason, kind='reason', span=span)}</tr>"
+    return f"<tr>{html.cell(line.cells[0])}{html.cell(reason, kind='reason', span=span)}</tr>"
 
 
 def _by_direction(results: Results, name: str, directions: list[str]) -> str:
     """One measure of every method in every direction."""
-    rows = [page.row([pretty(name), "learns from", *directions], tag="th")]
+    rows = [html.row([pretty(name), "learns from", *directions], tag="th")]
     for outcome in results.fitted:
         values = [written(name, row.values[name]) for row in outcome.retrieval]
-        rows.append(page.row([outcome.title, outcome.learns_from, *values]))
-    return page.table(rows)
+        rows.append(html.row([outcome.title, outcome.learns_from, *values]))
+    return html.table(rows)
 
 
 # ---- pictures -----------------------------------------------------------------------------------
@@ -117,34 +96,33 @@ def _by_direction(results: Results, name: str, directions: list[str]) -> str:
 def _pictures(results: Results, settings: Settings) -> Iterator[str]:
     case, best = results.case, results.best
     if not has_pictures():
-        yield page.heading(2, case.title)
-        yield page.paragraph(f"This report has no pictures, {NO_PICTURES}.", "about")
+        yield html.heading(2, case.title)
+        yield html.paragraph(f"This report has no figures, {NO_PICTURES}.", "about")
         yield from _queries(results, settings)
         return
-    from mvcca.cli import figures
+    from mvcca.cli.comparison import figures
 
-    yield page.heading(2, f"{case.title}: pictures")
+    yield html.heading(2, f"{case.title}: figures")
     if case.has_test_pairs:
-        yield page.heading(3, "correlations")
-        yield page.figure(
+        yield html.heading(3, "correlations")
+        yield html.figure(
             *figures.correlations(results.fitted),
-            "How much the views of one object agree on each component of the shared space: the "
-            "further the held-out line falls below the training line, the less of what was "
-            "learned holds on new objects.",
+            "Correlation between views on each component of the shared space: the further the "
+            "held-out line falls below the training line, the less the method generalizes.",
         )
     right = case.right_item(True, settings.relevance)
-    yield page.heading(3, "recall")
-    yield page.figure(
+    yield html.heading(3, "recall")
+    yield html.figure(
         *figures.recall_curves(case, results.fitted, settings),
         f"Share of queries with a right item ({right}) among the first k, mean over all "
-        "directions: the higher a line starts, the sooner users find what they look for.",
+        "directions: the higher a line starts, the earlier the right items appear.",
     )
     if best.estimator.n_components_ > 1:
-        yield page.heading(3, "shared space")
-        yield page.figure(
+        yield html.heading(3, "shared space")
+        yield html.figure(
             *figures.embedding(case, best, settings.seed),
-            f"Held-out objects as {best.name} places them, laid out by t-SNE: where different "
-            "markers of one colour mix, a query in one view finds its like in the other.",
+            f"t-SNE embedding of held-out objects in the space of {best.name}: where different "
+            "markers of one colour mix, queries in one view find similar items in the other.",
         )
     yield from _queries(results, settings)
 
@@ -154,23 +132,23 @@ def _queries(results: Results, settings: Settings) -> Iterator[str]:
     source, target, *_ = case.test.names
     rows, similarity = best.ranked, best.ranking.similarity
     found = examples(case, rows, similarity, _N_QUERIES, _N_ITEMS, settings.seed)
-    what = f"Queries in {source} and, best first, what {best.name} finds for them in {target}"
-    yield page.heading(3, f"queries: {source} → {target}")
+    what = f"Queries in {source} and the items that {best.name} ranks first in {target}"
+    yield html.heading(3, f"queries: {source} → {target}")
     if case.layout and has_pictures():
-        from mvcca.cli import figures
+        from mvcca.cli.comparison import figures
 
-        yield page.figure(
+        yield html.figure(
             *figures.images(case, found),
-            f"{what}: a solid green frame is right (a bold one is {case.same}), a dashed orange "
-            "one wrong, and faded is what the method did not see.",
+            f"{what}: a solid green frame marks a right item (bold: {case.same}), a dashed orange "
+            "frame a wrong one; parts outside the view are faded.",
         )
     else:
-        yield page.paragraph(f"{what}.", "about")
+        yield html.paragraph(f"{what}.", "about")
         yield from (_listing(results, example) for example in found)
 
 
 def _listing(results: Results, example: Example) -> str:
-    """A query and what it found, to be read."""
+    """A query and its retrieved items, as text."""
     lines = []
     for item in example.found:
         kind, mark = ("right", "✓") if item.is_right else ("wrong", "✗")
@@ -181,7 +159,7 @@ def _listing(results: Results, example: Example) -> str:
 
 
 def _text(results: Results, item: Item) -> str:
-    """What there is to read of a row: its words, its labels, or at least its number."""
+    """Text of a row: its words and labels, or else its number."""
     words = results.case.words(item.view, item.row) if results.case.words is not None else ""
     labels = f"[{item.labels}]" if item.labels else ""
     return " ".join(filter(None, (words, labels))) or f"row {item.row}"
@@ -207,4 +185,4 @@ def _facts(results: Sequence[Results], settings: Settings, arguments: Sequence[s
         ("versions", f"Python {platform.python_version()}, {versions}"),
         ("date", now.isoformat(sep=" ", timespec="minutes")),
     ]
-    return page.table((page.row(fact) for fact in facts), "facts")
+    return html.table((html.row(fact) for fact in facts), "facts")

@@ -1,6 +1,6 @@
-"""The pictures of a report, drawn with `mvcca.plotting` and encoded as PNG.
+"""Figures of the report, drawn with `mvcca.plotting` and encoded as PNG.
 
-Figures are made without pyplot, so that no window system is asked for and none is left open.
+They do not use pyplot, so that no window is needed and no figure stays open.
 """
 
 from __future__ import annotations
@@ -15,35 +15,33 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from threadpoolctl import threadpool_limits
 
-from mvcca.cli.case import Case
-from mvcca.cli.examples import Example, Item
-from mvcca.cli.run import Fitted, Settings
+from mvcca.cli.comparison.case import Case
+from mvcca.cli.comparison.examples import Example, Item
+from mvcca.cli.comparison.run import Fitted, Settings
 from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
 from mvcca.plotting._style import literal
 from mvcca.retrieval import recall_curve
 
-__all__ = ["Picture", "correlations", "embedding", "images", "recall_curves"]
-
 _RIGHT, _WRONG = "#1a7f5a", "#d9480f"
 _DPI = 150
-_FADED = 0.2  # what is left of the parts of an image that a method did not see
-_MOST_POINTS = 400  # in the plane: more take long and are a blot
+_FADED = 0.2  # intensity of the parts of an image outside the item's view
+_MOST_POINTS = 400  # more are slow to draw and overlap
 
 
 class Picture(NamedTuple):
-    """The address that an HTML image takes, and its width in CSS pixels."""
+    """Data URL of an image, and its width in CSS pixels."""
 
     address: str
     width: int
 
 
 def correlations(outcomes: Sequence[Fitted]) -> Picture:
-    """Correlation of each component on training and held-out rows, axes per method."""
+    """Correlation of each component on training and held-out rows, one subplot per method."""
     n_columns = min(4, len(outcomes))
     n_rows = -(-len(outcomes) // n_columns)
     figure = Figure(figsize=(2.4 * n_columns, 2.0 * n_rows), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for ax, outcome in zip(axes, outcomes, strict=False):  # the last line may not be full
+    for ax, outcome in zip(axes, outcomes, strict=False):  # the last row may not be full
         CorrelationDisplay.from_scores(outcome.train, scores_test=outcome.test, ax=ax)
         ax.set_title(literal(outcome.name), fontsize="small")
         ax.legend(frameon=False, fontsize="x-small", loc="best")
@@ -72,16 +70,14 @@ def recall_curves(case: Case, outcomes: Sequence[Fitted], settings: Settings) ->
 
 
 def embedding(case: Case, outcome: Fitted, seed: int) -> Picture:
-    """Held-out objects in the plane, neighbours beside neighbours."""
+    """Two-dimensional t-SNE embedding of held-out objects."""
     few = np.random.default_rng(seed).permutation(len(case.test))[
         : _MOST_POINTS // len(case.test.names)
     ]
     labels = case.label_texts
     groups = None if labels is None else [labels[i] or "no label" for i in few]
     figure = Figure(figsize=(7.4, 5.2), layout="constrained")
-    with threadpool_limits(
-        1
-    ):  # so few points gain nothing from threads, and lose on a busy machine
+    with threadpool_limits(1):  # threads do not help with so few points
         EmbeddingDisplay.from_scores(
             outcome.ranked[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
         )
@@ -89,10 +85,10 @@ def embedding(case: Case, outcome: Fitted, seed: int) -> Picture:
 
 
 def images(case: Case, found: Sequence[Example]) -> Picture:
-    """Queries in the first column, and what each of them retrieved."""
+    """Queries in the first column, each followed by the images it retrieves."""
     n_columns = 1 + max(len(example.found) for example in found)
     figure = Figure(figsize=(0.85 * (n_columns + 0.5), 0.85 * len(found)))
-    ax = figure.add_axes((0, 0, 1, 1))  # one for all: axes for each image take seconds
+    ax = figure.add_axes((0, 0, 1, 1))  # shared: axes per image would take seconds
     for line, example in enumerate(found):
         for column, item in enumerate([example.query, *example.found]):
             box = (column - 0.4, column + 0.4, line + 0.4, line - 0.4)
@@ -108,7 +104,7 @@ def images(case: Case, found: Sequence[Example]) -> Picture:
 
 
 def _image(case: Case, item: Item) -> np.ndarray:
-    """The whole image of an item's object, faded outside the item's own part."""
+    """The image of an item's object, faded outside the item's part."""
     whole = max(float(np.max(case.test[name])) for name in case.test.names)
 
     def part(name: str) -> np.ndarray:
@@ -134,7 +130,7 @@ def _frame(item: Item, box: tuple[float, float, float, float]) -> Rectangle:
 
 def _picture(figure: Figure) -> Picture:
     buffer = BytesIO()
-    # Tight: a legend beside the axes may be wider than the room that was left for it.
+    # Tight, since a legend beside the axes may need more space than was reserved.
     figure.savefig(buffer, format="png", dpi=_DPI, bbox_inches="tight", metadata={"Software": None})
     png = buffer.getvalue()
     width = int.from_bytes(png[16:20], "big") * 96 // _DPI  # CSS has 96 pixels to an inch

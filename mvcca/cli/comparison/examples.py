@@ -1,4 +1,4 @@
-"""A few queries and what they retrieved, for a reader to judge by eye."""
+"""Example queries and the items they retrieve, for visual inspection."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mvcca.cli.case import Case
+from mvcca.cli.comparison.case import Case
 from mvcca.retrieval import top_k
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
 
-__all__ = ["Example", "Item", "examples"]
-
 
 @dataclass(frozen=True)
 class Item:
-    """A row of a view.
+    """A held-out row of a view.
 
     Attributes
     ----------
     view : str
     row : int
-        Among the view's held-out rows.
     labels : str
         Names of its labels.
     is_right, is_same : bool
-        For an item that a query retrieved: whether it is relevant to the query, and whether it
-        shows the query's object.
+        For a retrieved item, whether it is relevant to the query, and whether it shows the same
+        object.
     """
 
     view: str
@@ -48,23 +45,9 @@ class Example:
 def examples(
     case: Case, rows_by_view: Views, similarity: Similarity, n_queries: int, n_items: int, seed: int
 ) -> list[Example]:
-    """Search the second view with rows of the first, all with different labels if there are any.
+    """Search the second view with rows of the first, preferably rows with different labels.
 
-    Parameters
-    ----------
-    case : Case
-    rows_by_view : Views
-        Held-out objects, as the method compares them.
-    similarity : {"cosine", "euclidean", "inner"}
-        How it compares them.
-    n_queries, n_items : int
-        How many queries, and how many items for each, as far as there are as many.
-    seed : int
-        Seed of the choice of queries.
-
-    Returns
-    -------
-    list of Example
+    `rows_by_view` are the held-out objects, as rows to compare by `similarity`.
     """
     source, target, *_ = rows_by_view.names
     queries, gallery = case.test.objects(source), case.test.objects(target)
@@ -92,20 +75,20 @@ def examples(
 
 
 def _varied(texts: list[str], n: int, seed: int) -> list[int]:
-    """Rows drawn at random, each with a label not seen before as long as there are such."""
+    """Random rows, preferably with labels that differ from those of the rows before."""
     order = np.random.default_rng(seed).permutation(len(texts)).tolist()
     seen: dict[str, int] = {}
     for row in order:
         seen.setdefault(texts[row], row)
-    fresh = dict.fromkeys(row for text, row in seen.items() if text)  # no label, no right item
+    fresh = dict.fromkeys(row for text, row in seen.items() if text)  # with right items
     rows = [*fresh, *(row for row in order if row not in fresh)]
     return sorted(rows[:n], key=lambda row: texts[row])
 
 
 def _shared_labels(case: Case, queries: np.ndarray, gallery: np.ndarray) -> np.ndarray:
-    """Whether items are right for queries: they share a label or, without labels, the object."""
+    """Whether items share a label with queries or, without labels, show the same object."""
     vectors = case.relevance_vectors
     if vectors is None:
         return queries[:, None] == gallery
-    vectors = vectors.astype(int)  # a sum of 256 bytes would be none
+    vectors = vectors.astype(int)  # sums of uint8 would overflow
     return (vectors[queries] @ vectors[gallery].T).toarray() > 0

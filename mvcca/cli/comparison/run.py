@@ -1,8 +1,7 @@
-"""Fitting methods to a case and measuring each of them on the held-out objects.
+"""Fit methods to a case and measure each of them on the held-out objects.
 
-Every method gets the same rows. One that cannot take the case is an outcome too, with the reason;
-warnings are kept with the outcome that caused them. How results look is `table`'s and `report`'s
-business.
+All methods use the same rows. A method that cannot be fitted is an outcome with a reason; warnings
+are stored with the outcome that caused them.
 """
 
 from __future__ import annotations
@@ -17,35 +16,23 @@ from typing import Any
 import numpy as np
 
 from mvcca.cli import networks
-from mvcca.cli.arguments_of_networks import FLAGS
-from mvcca.cli.case import Case, split
+from mvcca.cli.comparison.case import Case, split
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.labels import Labels
 from mvcca.cli.methods import METHODS, Method
-from mvcca.cli.progress import Progress
+from mvcca.cli.options import NETWORK_FLAGS
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
 
-__all__ = [
-    "REG",
-    "Fitted",
-    "Outcome",
-    "Settings",
-    "Skipped",
-    "at_random",
-    "best_of",
-    "check_settings",
-    "run_case",
-]
-
 REG = 0.1
+Report = Callable[[str], None]  # shows progress
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose.
+    """Settings of a comparison.
 
     Attributes
     ----------
@@ -54,14 +41,14 @@ class Settings:
     options : dict
         Parameters for all estimators that have them.
     regs : tuple of float or str
-        Ridges. Of several, each method with a ridge takes the best on a fifth of the training
-        objects; without any it is `REG`, and for networks as `mvcca.cli.networks` chooses.
+        Ridges. Of several, each method uses the best on a fifth of the training objects. The
+        default is `REG`, and that of `mvcca.cli.networks` for networks.
     measures : tuple of str
-        Measures as `mvcca.retrieval.evaluate_retrieval` names them; the first one decides.
+        Measures of `mvcca.retrieval.evaluate_retrieval`; the first one determines the best method.
     relevance : {"pairs", "labels"} or None
-        What makes an item relevant, if not each measure's own choice.
+        Definition of relevant items; None is the default of each measure.
     seed : int
-        Seed of all that is drawn.
+        Seed of random generators.
     """
 
     methods: tuple[str, ...]
@@ -74,28 +61,28 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A method on a case.
+    """A method fitted to a case.
 
     Attributes
     ----------
     title : str
-        The method.
+        Name of the method.
     learns_from : str
-        Pairs, or which labels.
+        Pairs, or the kind of labels.
     estimator : estimator
-        The method, fitted.
+        The fitted estimator.
     seconds : float
-        How long the fit took.
+        Duration of the fit.
     train, test : Views
         Projected training and held-out objects.
     ranking : Ranking
         The similarity that the method declares.
     ranked : Views
-        Held-out objects as rows that this similarity compares; `test` for most methods.
+        Held-out objects as rows for this similarity; `test` for most methods.
     retrieval : RetrievalTable
-        Measures of the held-out objects.
+        Measures on the held-out objects.
     warnings : tuple of str
-        What the fit warned of, each warning once.
+        Distinct warnings of the fit.
     """
 
     title: str
@@ -117,7 +104,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A method that cannot take a case, and why."""
+    """A method that cannot be fitted to a case, and the reason."""
 
     title: str
     reason: str
@@ -127,7 +114,7 @@ Outcome = Fitted | Skipped
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse unknown measures, and options that no chosen method has."""
+    """Raise for unknown measures, and for options that none of the methods has."""
     for name in settings.measures:
         try:
             Measure.parse(name)
@@ -135,24 +122,18 @@ def check_settings(settings: Settings) -> None:
             raise UsageError(str(error)) from error
     taken: set[str] = set().union(*(METHODS[name].takes() for name in settings.methods))
     for option in settings.options.keys() - taken - {"random_state"}:
-        flag = FLAGS.get(option, "--" + option.replace("_", "-"))
-        raise UsageError(f"{flag} is a parameter of none of {', '.join(settings.methods)}")
+        flag = NETWORK_FLAGS.get(option, "--" + option.replace("_", "-"))
+        raise UsageError(f"{flag} is not a parameter of {', '.join(settings.methods)}")
 
 
-def run_case(case: Case, settings: Settings, progress: Progress) -> list[Outcome]:
-    """Fit and measure all methods, those that learn from labels once for each kind of them.
-
-    Raises
-    ------
-    CommandError
-        If nothing can be relevant to a query, or no method could be fitted.
-    """
+def run_case(case: Case, settings: Settings, report: Report) -> list[Outcome]:
+    """Fit and measure all methods; methods that learn from labels, once for each kind of labels."""
     _check_relevance(case, settings)
     outcomes = []
     for name, kind in _runs(case, settings):
         title = f"{case.title}: {METHODS[name].title}"
-        progress.say(title)
-        outcomes.append(_run(METHODS[name], kind, case, settings, _within(title, progress.say)))
+        report(title)
+        outcomes.append(_run(METHODS[name], kind, case, settings, _prefixed(title, report)))
     skipped = [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
     if len(skipped) == len(outcomes):
         reasons = dict.fromkeys(f"{outcome.title}: {outcome.reason}" for outcome in skipped)
@@ -161,7 +142,7 @@ def run_case(case: Case, settings: Settings, progress: Progress) -> list[Outcome
 
 
 def at_random(case: Case, settings: Settings) -> RetrievalTable:
-    """Measures of scores that are drawn at random: what no method should fall below."""
+    """Measures of random scores, the chance level."""
     rng = np.random.default_rng(settings.seed)
     noise = {name: rng.standard_normal((X.shape[0], 8)) for name, X in case.test.items()}
     return _measure(case.test.replace(noise), "cosine", case.test_relevance, settings)
@@ -178,9 +159,7 @@ def _runs(case: Case, settings: Settings) -> Iterator[tuple[str, str]]:
         yield from ((name, kind) for kind in kinds or [""])
 
 
-def _run(
-    method: Method, kind: str, case: Case, settings: Settings, say: Callable[[str], None]
-) -> Outcome:
+def _run(method: Method, kind: str, case: Case, settings: Settings, report: Report) -> Outcome:
     if method.learns_from == "pairs" and not case.has_pairs:
         return Skipped(method.title, "needs objects seen in two views; these are unpaired")
     if method.learns_from != "pairs" and not kind:
@@ -190,16 +169,16 @@ def _run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            parameters = _parameters(method, case, labels, settings, say)
+            parameters = _parameters(method, case, labels, settings, report)
             estimator = method.build(parameters)
             if not method.is_deep:
                 _warm_up(method, estimator, case.train, y)
             caught.clear()
             start = perf_counter()
-            with networks.told(estimator, say):
+            with networks.epochs_reported(estimator, report):
                 method.fit(estimator, case.train, y)
             seconds = perf_counter() - start
-        except (ValueError, RuntimeError) as error:  # the estimator's own words for why it cannot
+        except (ValueError, RuntimeError) as error:  # the estimator rejects the case
             return Skipped(method.title, " ".join(str(error).split()))
         train, test = estimator.transform(case.train), estimator.transform(case.test)
         ranking = Ranking.of(estimator)
@@ -219,9 +198,9 @@ def _run(
     )
 
 
-def _within(title: str, say: Callable[[str], None]) -> Callable[[str], None]:
-    """Says what a method is at, after its title."""
-    return lambda at: say(f"{title}, {at}")
+def _prefixed(title: str, report: Report) -> Report:
+    """Report messages after a title."""
+    return lambda message: report(f"{title}, {message}")
 
 
 def _learns_from(method: Method, kind: str, case: Case) -> str:
@@ -231,15 +210,11 @@ def _learns_from(method: Method, kind: str, case: Case) -> str:
 
 
 def _parameters(
-    method: Method,
-    case: Case,
-    labels: Labels | None,
-    settings: Settings,
-    say: Callable[[str], None],
+    method: Method, case: Case, labels: Labels | None, settings: Settings, report: Report
 ) -> dict[str, Any]:
-    """What the user chose, or what is usual; of several ridges, the one that does best."""
-    usual = networks.usual(method, settings.options, len(case.train))
-    parameters = {"reg": REG, **usual, **settings.options}
+    """The user's parameters and the defaults, with the best of several ridges."""
+    defaults = networks.defaults(method, settings.options, len(case.train))
+    parameters = {"reg": REG, **defaults, **settings.options}
     if len(settings.regs) > 1 and "reg" in method.takes():
         fit, held_out = split(case.train, 0.2, settings.seed)
         relevance = None if case.train_relevance is None else case.train_relevance[held_out]
@@ -247,7 +222,7 @@ def _parameters(
 
         def goodness(reg: float | str) -> float:
             estimator = method.build({**parameters, "reg": reg})
-            with networks.told(estimator, _within(f"reg {reg}", say)):
+            with networks.epochs_reported(estimator, _prefixed(f"reg {reg}", report)):
                 method.fit(estimator, case.train[fit], y)
             ranking = Ranking.of(estimator)
             rows = ranking.project(case.train[held_out])
@@ -258,7 +233,7 @@ def _parameters(
 
 
 def _warm_up(method: Method, estimator: Any, views: Views, y: Any) -> None:
-    """Compile and load what a fit needs, on few rows, so that only fitting is timed."""
+    """Fit to few rows first, so that compilation and imports are not timed."""
     with suppress(ValueError):
         few = np.linspace(0, len(views) - 1, min(100, len(views)), dtype=int)
         method.fit(estimator, views[few], None if y is None else y[few])
@@ -285,8 +260,8 @@ def _check_relevance(case: Case, settings: Settings) -> None:
         raise CommandError("--relevance pairs needs objects seen in two views; there are none")
     if not (has_labels or case.has_pairs):
         raise CommandError(
-            "nothing tells which items are right for a query: the views are unpaired, and real "
-            "label vectors have no label in common. Give classes or label sets"
+            "no item is relevant to any query: the views are unpaired, and real label vectors do "
+            "not define relevance. Give classes or label sets"
         )
 
 

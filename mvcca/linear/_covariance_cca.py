@@ -1,0 +1,110 @@
+"""CCA with between- and within-view matrices chosen by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mvcca.base import StatisticEstimator
+from mvcca.problem import Problem, Rows
+from mvcca.statistics import Moments
+
+Matrix = Callable[[Moments], np.ndarray]
+
+
+class CovarianceCCA(StatisticEstimator):
+    """CCA with your own matrices between and within views.
+
+    Finds maps of two or more views,
+
+        max Σ_{p≠q} w_pᵀ A_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
+
+    for matrices A and B that functions compute from the `mvcca.statistics.Moments` of the rows.
+    With both the covariance this is `MVCCA`. Precision, rank deficiency, wide views, batches,
+    sparse and streamed rows are handled as there. A wide view is solved in a basis of its rows, so
+    that functions must not depend on the basis of a view, as entries of the covariance do.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    between : callable, default=Moments.covariance
+        Takes moments and returns A, symmetric of shape (n_features, n_features) over the features
+        of all views; its diagonal blocks are not used.
+    within : callable, default=Moments.covariance
+        Takes moments and returns B, of the same shape; only its diagonal blocks are used. They
+        must be positive semi-definite.
+    reg : float, mapping of str to float, or "auto", default=1e-4
+        Ridge r_p in units of the mean diagonal of B_p; see `MVCCA`.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        One map per view, by name.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        λ = 1 + ρ in decreasing order.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        Rank of each view's constraint.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    MVCCA : Both matrices are the covariance.
+    mvcca.deep.EncoderCCA : Networks and an objective of your own.
+
+    Notes
+    -----
+    A model file holds no code, so that these models cannot be saved with `mvcca.save`. Write an
+    estimator instead, as the contributor's guide shows.
+
+    Examples
+    --------
+    Weights of unit length for the left view, scores of unit variance for the right:
+
+    >>> import numpy as np
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.linear import CovarianceCCA
+    >>> def identity_for_left(moments):
+    ...     B = moments.covariance()
+    ...     B[:32, :32] = np.eye(32)
+    ...     return B
+    >>> model = CovarianceCCA(3, within=identity_for_left)
+    >>> model.fit(load_digits_views().views).n_components_
+    3
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": StatisticEstimator._parameter_constraints["n_components"],
+        "between": [callable],
+        "within": [callable],
+        "reg": StatisticEstimator._parameter_constraints["reg"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        between: Matrix = Moments.covariance,
+        within: Matrix = Moments.covariance,
+        reg: float | str | Mapping[str, float] = 1e-4,
+    ) -> None:
+        self.n_components = n_components
+        self.between = between
+        self.within = within
+        self.reg = reg
+
+    def _statistic_of(self, rows: Rows) -> Moments:
+        return rows.moments()
+
+    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+        A, B = self.between(statistic), self.within(statistic)
+        return Problem(rows, statistic.mean(), between=A, within=B)

@@ -1,0 +1,121 @@
+"""The contributor's guide: its examples run, and its methods are what they claim to be."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import block_diag, eigh, lstsq
+
+from mvcca import CCA, MVCCA, Views
+from mvcca.datasets import load_digits_views
+from mvcca.linear import CovarianceCCA
+from mvcca.statistics import Moments
+
+PAGE = Path(__file__).parents[1] / "docs" / "contributing.rst"
+
+
+@pytest.fixture(scope="module")
+def methods():
+    """The classes that the guide defines."""
+    source = doctest.DocTestParser().get_examples(PAGE.read_text(encoding="utf-8"))
+    names = {}
+    for example in source:
+        exec(example.source, names)
+    return names
+
+
+def three_views(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 3))
+    return {
+        name: z @ rng.normal(size=(3, p)) + rng.normal(size=(n, p))
+        for name, p in {"a": 6, "b": 5, "c": 4}.items()
+    }
+
+
+def test_what_the_guide_prints_is_what_its_code_prints():
+    assert not doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8").failed
+
+
+def test_maxvar_with_a_ridge_solves_the_full_generalized_eigenproblem(methods):
+    views = three_views()
+    model = methods["GCCA"](3, reg=0.2).fit(views)
+    Sigma = np.cov(np.hstack(list(views.values())), rowvar=False)
+    blocks = [np.cov(X, rowvar=False) for X in views.values()]
+    constraint = block_diag(*(B + 0.2 * np.diag(B).mean() * np.eye(len(B)) for B in blocks))
+    assert_allclose(model.eigenvalues_, eigh(Sigma, constraint)[0][:-4:-1], rtol=1e-10)
+    w = np.concatenate(list(model.weights_.values()))
+    assert_allclose(w.T @ constraint @ w, 3 * np.eye(3), atol=1e-10)
+
+
+def test_maxvar_of_batches_is_that_of_all_rows(methods):
+    views = three_views()
+    whole = methods["GCCA"](2, reg=0.2).fit(views)
+    batches = methods["GCCA"](2, reg=0.2)
+    for rows in (slice(0, 90), slice(90, 200)):
+        batches.partial_fit({name: X[rows] for name, X in views.items()})
+    assert_allclose(batches.weights_["a"], whole.weights_["a"], atol=1e-10)
+
+
+def test_partial_cca_is_cca_of_residuals(methods):
+    views = three_views()
+    Z = views["c"] - views["c"].mean(axis=0)
+    residuals = {}
+    for name in "ab":
+        X = views[name] - views[name].mean(axis=0)
+        residuals[name] = X - Z @ lstsq(Z, X)[0]
+    expected = CCA(3).fit(residuals)
+    model = methods["PartialCCA"](3, given="c").fit(views)
+    assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+    found = model.transform(views)
+    for name, scores in expected.transform(residuals).items():
+        assert_allclose(found[name], scores, atol=1e-8)
+    assert_allclose(model.score(views), expected.score(residuals), rtol=1e-10)
+
+
+def test_an_operator_between_views_is_never_formed(methods, monkeypatch):
+    monkeypatch.setattr(Moments, "of", None)
+    views = load_digits_views().views
+    model = methods["StreamedPLS"](3).fit(views)
+    X, Y = (block - block.mean(axis=0) for _, block in views.items())
+    left, values, _ = np.linalg.svd(X.T @ Y / (len(X) - 1))
+    assert_allclose(model.eigenvalues_ - 1, values[:3], rtol=1e-10)
+    assert_allclose(np.abs(left[:, :3].T @ model.weights_["left"]), np.eye(3), atol=1e-6)
+
+
+# ---- matrices of the user's own ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_covariance_cca_with_its_defaults_is_mvcca(dtype):
+    views = {name: X.astype(dtype) for name, X in three_views().items()}
+    expected = MVCCA(3, reg=0.1).fit(views)
+    model = CovarianceCCA(3, reg=0.1).fit(views)
+    assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+    for name, weights in expected.weights_.items():
+        assert_allclose(model.weights_[name], weights, atol=1e-10)
+    batches = CovarianceCCA(3, reg=0.1)
+    for rows in (slice(0, 90), slice(90, 200)):
+        batches.partial_fit(Views(views)[rows])
+    assert_allclose(batches.eigenvalues_, expected.eigenvalues_, rtol=1e-5)
+
+
+def test_covariance_cca_solves_the_problem_of_the_matrices_it_is_given():
+    views = three_views()
+
+    def within(_):
+        return np.diag(1.0 + np.arange(15))
+
+    def between(moments):
+        return moments.covariance() ** 3
+
+    model = CovarianceCCA(2, between=between, within=within, reg=0).fit(views)
+    A = np.cov(np.hstack(list(views.values())), rowvar=False) ** 3
+    for own in (slice(0, 6), slice(6, 11), slice(11, 15)):
+        A[own, own] = 0
+    expected = eigh(A, np.diag(1.0 + np.arange(15)), eigvals_only=True)[:-3:-1]
+    assert_allclose(model.eigenvalues_ - 1, expected, rtol=1e-10)
