@@ -30,7 +30,7 @@ from mvcca._backend import is_device_array, namespace, to_host
 from mvcca.labels import encode_labels
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
-from mvcca.statistics import LabelSums, Moments, _scatter
+from mvcca.statistics import LabelSums, Moments, _moments
 
 # ---- places where rows may be: those on a GPU are skipped, with a reason, where there is none ----
 
@@ -549,13 +549,13 @@ def test_rows_in_a_file_are_copied_to_a_named_device_block_by_block(which, devic
 def test_products_of_dense_rows_are_taken_on_the_named_device(device, monkeypatch):
     skip_without(device)
     seen = []
-    compute = _scatter._stacked_scatter
+    compute = _moments._stacked_scatter
 
     def spy(A, B, weights):
         seen.append(A.shape[0])
         return compute(A, B, weights)
 
-    monkeypatch.setattr(_scatter, "_stacked_scatter", spy)
+    monkeypatch.setattr(_moments, "_stacked_scatter", spy)
     with config_context(device=device, block_rows=100):
         CCA(2).fit(blocks())
     assert sum(seen) == N
