@@ -16,6 +16,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 
 from mvcca.config import block_slices
 from mvcca.measures import column_correlations
+from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views, as_views, holds_views
 
 __all__ = [
@@ -27,11 +28,12 @@ __all__ = [
     "variable_correlations",
 ]
 
+RandomState = int | np.random.RandomState | None
 _ROUNDING = 32 * np.finfo(float).eps  # relative deviation from the mean of a constant column
 
 
 def component_correlations(
-    estimator: Any, X: Any, y: Any = None
+    estimator: Any, X: ViewsLike | MatrixLike, y: MatrixLike | None = None
 ) -> dict[tuple[str, str], np.ndarray]:
     """Correlation of each component between every pair of views, on given rows.
 
@@ -72,7 +74,7 @@ def component_correlations(
     return pairwise_correlations(scores)
 
 
-def pairwise_correlations(scores: Any) -> dict[tuple[str, str], np.ndarray]:
+def pairwise_correlations(scores: ViewsLike) -> dict[tuple[str, str], np.ndarray]:
     """Correlation of each component between every pair of projected views.
 
     Parameters
@@ -106,7 +108,11 @@ def pairwise_correlations(scores: Any) -> dict[tuple[str, str], np.ndarray]:
 
 
 def loadings(
-    estimator: Any, X: Any, y: Any = None, *, variates: str | None = None
+    estimator: Any,
+    X: ViewsLike | MatrixLike,
+    y: MatrixLike | None = None,
+    *,
+    variates: str | None = None,
 ) -> dict[str, np.ndarray]:
     """Correlations of the variables with the canonical variates (structure coefficients).
 
@@ -148,7 +154,7 @@ def loadings(
 
 
 def variable_correlations(
-    X: Any, scores: Any, *, variates: str | None = None
+    X: ViewsLike, scores: ViewsLike, *, variates: str | None = None
 ) -> dict[str, np.ndarray]:
     """Correlations of the variables with projected rows: `loadings` without an estimator.
 
@@ -176,7 +182,11 @@ def variable_correlations(
 
 
 def explained_variance(
-    estimator: Any, X: Any, y: Any = None, *, variates: str | None = None
+    estimator: Any,
+    X: ViewsLike | MatrixLike,
+    y: MatrixLike | None = None,
+    *,
+    variates: str | None = None,
 ) -> dict[str, np.ndarray]:
     """Fraction of each view's standardized variance explained by each component.
 
@@ -221,7 +231,11 @@ def explained_variance(
 
 
 def permutation_test(
-    X: Any, y: Any = None, *, n_permutations: int = 999, random_state: Any = None
+    X: ViewsLike | MatrixLike,
+    y: MatrixLike | None = None,
+    *,
+    n_permutations: int = 999,
+    random_state: RandomState = None,
 ) -> Bunch:
     """Test which canonical correlations of two views are significant, by permutation.
 

@@ -12,8 +12,16 @@ settings.load_profile("patient")
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
-        "needs_data(filename): reads a file of the data home; skipped by name where it is absent",
+        "needs_data(filename): reads a file of the data home, and is slow; skipped by name where "
+        "it is absent",
     )
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by marker
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("needs_data"):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item):

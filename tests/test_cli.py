@@ -850,7 +850,7 @@ def test_without_matplotlib_the_report_has_no_pictures_and_says_so(capsys, monke
 def test_a_report_is_a_page_by_its_ending_or_is_refused_before_the_work(capsys, name):
     code, out, err = compare(capsys, "--methods", "cca", "--report", name)
     assert (code, out) == (1, "")
-    assert err == f"mvcca: error: {name}: expected a report file ending in .html or .htm\n"
+    assert err == f"mvcca: error: {name}: expected a file for the report ending in .html or .htm\n"
     assert not Path(name).exists()
 
 

@@ -301,7 +301,7 @@ def test_a_failed_fit_leaves_what_was_fitted():
             {"sound": IMAGE},
             r"Unknown view 'sound'; PerView was fitted on the views \['image",
         ),
-        (BLOCKS, IMAGE, "name the view of a lone matrix: {'image': X}"),
+        (BLOCKS, IMAGE, "name the view of a single matrix: {'image': X}"),
         (BLOCKS, [IMAGE], r"list of 2 views \['image', 'text'\], got 1"),
         (
             BLOCKS,
@@ -433,8 +433,8 @@ SPLIT_ERRORS = {
         r"View 'a': X has no columns \['length'\]; it has \['height', 'weight'",
     ),
     "a short mask": ({"a": [True, False]}, WIDE, r"View 'a': no columns \[True, False\] in X"),
-    "nothing": ({"a": []}, WIDE, r"View 'a' gets no columns: \[\] chooses none of X"),
-    "an empty slice": ({"a": slice(4, None)}, WIDE, "View 'a' gets no columns"),
+    "nothing": ({"a": []}, WIDE, r"View 'a' has no columns: \[\] selects no column of X"),
+    "an empty slice": ({"a": slice(4, None)}, WIDE, "View 'a' has no columns"),
     "no views": ({}, WIDE, "Expected at least one view, got none"),
     "views": ({"a": [0]}, BLOCKS, "SplitViews takes one matrix to split, got a dict of views"),
     "a vector": ({"a": [0]}, WIDE[0], "Expected 2D array, got 1D array"),
@@ -468,7 +468,7 @@ def test_a_split_checks_the_columns_it_was_fitted_on():
 def test_joined_views_stand_side_by_side(container):
     views = container(BLOCKS)
     if isinstance(views, Views) and not views.is_paired:
-        with pytest.raises(ValueError, match="60 of 60 objects are not: the views are unpaired"):
+        with pytest.raises(ValueError, match="60 of 60 objects are missing from some view"):
             JoinViews().fit(views)
         return
     np.testing.assert_array_equal(JoinViews().fit_transform(views), np.hstack([IMAGE, TEXT]))
@@ -581,9 +581,9 @@ JOIN_ERRORS = {
     "partly paired": (
         "concat",
         Views(BLOCKS, INDEX),
-        "15 of 30 objects are not: the views are unpaired or partly paired",
+        "15 of 30 objects are missing from some view",
     ),
-    "different widths": ("mean", BLOCKS, "views of one width, got image: 4, text: 5.*MVCCA"),
+    "different widths": ("mean", BLOCKS, "views of equal width, got image: 4, text: 5.*MVCCA"),
     "different heights": ("concat", [IMAGE, TEXT[:3]], "same number of rows"),
     "strings": ("concat", [IMAGE, np.full((30, 1), "a")], "View 'view1': .*numeric|.*string"),
     "masks": ("concat", [IMAGE, np.ma.masked_equal(TEXT, 3)], "View 'view1': Masked arrays"),
@@ -610,7 +610,7 @@ def test_what_cannot_be_joined_is_refused(how, X, message):
             {"image": TEXT, "text": TEXT},
             "View 'image' has 5 features, but JoinViews is exp",
         ),
-        (BLOCKS, Views(BLOCKS, INDEX), "unpaired or partly paired"),
+        (BLOCKS, Views(BLOCKS, INDEX), "are missing from some view"),
         (IMAGE, TEXT, "X has 5 features, but JoinViews is expecting 4"),
         (IMAGE, BLOCKS, "fitted on one matrix"),
         ({"a": named("ab")}, {"a": named("ba")}, "View 'a': the feature names should match"),

@@ -621,6 +621,7 @@ def test_label_sums_that_died_with_their_workers_are_made_again(cluster, tmp_pat
     assert_allclose(expected, sums.deviations().T @ dense @ sums.deviations(), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_rows_that_kill_every_worker_are_named_with_their_bytes(cluster, tmp_path):
     views = Views({"a": Rows(planted()["a"], tmp_path, accident=_die)})

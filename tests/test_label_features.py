@@ -144,7 +144,7 @@ BAD_MAPS = {
     ),
     "an indefinite similarity": (
         {"label_features": "nystroem", "label_similarity": lambda A, B: cdist(A, B)},
-        "positive semi-definite similarity, got one with the eigenvalues -",
+        "positive semi-definite similarity, got eigenvalues from -",
     ),
     "an asymmetric similarity": (
         {"label_features": "nystroem", "label_similarity": lambda A, B: A[:, :1] + 2 * B[:, 0]},
@@ -152,7 +152,7 @@ BAD_MAPS = {
     ),
     "a similarity of nothing": (
         {"label_features": "nystroem", "label_similarity": lambda A, B: np.zeros((len(A), len(B)))},
-        "nothing to make features of",
+        "is zero, even to themselves",
     ),
 }
 

@@ -104,10 +104,25 @@ def assert_same_model(ours, reference, tolerance=1e-9):
         np.testing.assert_allclose(ours.means_[name], reference.means_[name], rtol=tolerance)
 
 
-@over(ADDING)
+# Every format on one estimator, one format on all; the rest of the product is slow.
 @pytest.mark.parametrize(
-    ("kind", "block_rows"),
-    [("npy", 1), *product(["npy", "h5", "zarr", "dask"], [None, 7, 400])],
+    ("estimator", "kind", "block_rows"),
+    [
+        pytest.param(
+            estimator,
+            kind,
+            block_rows,
+            marks=()
+            if estimator is ADDING[0] or (kind, block_rows) == ("npy", 400)
+            else pytest.mark.slow,
+        )
+        for estimator in ADDING
+        for kind, block_rows in [
+            ("npy", 1),
+            *product(["npy", "h5", "zarr", "dask"], [None, 7, 400]),
+        ]
+    ],
+    ids=repr,
 )
 def test_files_give_the_model_of_the_arrays(
     estimator, kind, block_rows, blocks, labels, tmp_path, request

@@ -89,7 +89,14 @@ ESTIMATORS = [
         **NETS,
     ),
 ]
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:60])
+# The first estimator goes through everything; saving the others is slow.
+every_estimator = pytest.mark.parametrize(
+    "estimator",
+    [
+        pytest.param(estimator, id=repr(estimator)[:60], marks=pytest.mark.slow if i else ())
+        for i, estimator in enumerate(ESTIMATORS)
+    ],
+)
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
 
 

@@ -21,7 +21,7 @@ from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_view, read_inputs
 from mvcca.cli.labels import Labels
 from mvcca.cli.options import network_parameters
-from mvcca.cli.output import writable
+from mvcca.cli.output import checked_suffix, writable
 from mvcca.sources import RowSource
 from mvcca.views import Views
 
@@ -39,8 +39,8 @@ def run_cases(cases: Sequence[Case], options: Namespace, n_components: int) -> N
     settings = _settings(options, n_components)
     check_settings(settings)
     page = None if options.report is None else writable(options.report)
-    if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise CommandError(f"{page}: expected a report file ending in .html or .htm")
+    if page is not None:
+        checked_suffix(options.report, "the report", (".html", ".htm"))
     results = []
     with Progress() as progress:
         for case in cases:

@@ -86,9 +86,17 @@ def write_parquet(file: BinaryIO, tables: Iterable[Table]) -> None:
             writer.close()
 
 
-def check_parquet() -> None:
-    """Raise before the work if pyarrow is missing."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise CommandError("writing .parquet needs pyarrow: pip install 'mvcca[files]'") from error
+def checked_suffix(name: str, content: str, suffixes: tuple[str, ...]) -> str:
+    """Return the suffix of an output file, if it is supported and its library is installed."""
+    suffix = Path(name).suffix.lower()
+    if suffix not in suffixes:
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise CommandError(f"{name}: expected a file for {content} ending in {known}")
+    if suffix == ".parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError as error:
+            raise CommandError(
+                "writing .parquet needs pyarrow: pip install 'mvcca[files]'"
+            ) from error
+    return suffix

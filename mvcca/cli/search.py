@@ -16,7 +16,7 @@ from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import by_name, files_of
 from mvcca.cli.models import load_model
 from mvcca.cli.output import (
-    check_parquet,
+    checked_suffix,
     replacing,
     writable,
     write_csv,
@@ -30,8 +30,6 @@ from mvcca.retrieval import top_k
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import Views
-
-_FORMATS = (".csv", ".parquet", ".npz", ".npy")
 
 
 def run(options: Namespace) -> None:
@@ -123,13 +121,7 @@ class _Search:
 
 
 def _check_format(output: str, n_galleries: int) -> None:
-    suffix = Path(output).suffix.lower()
-    if suffix not in _FORMATS:
-        raise CommandError(
-            f"{output}: expected an output file for hits ending in {', '.join(_FORMATS)}"
-        )
-    if suffix == ".parquet":
-        check_parquet()
+    suffix = checked_suffix(output, "hits", (".csv", ".parquet", ".npz", ".npy"))
     if suffix == ".npy" and n_galleries > 1:
         raise UsageError(
             "a .npy file cannot tell which gallery an item belongs to; write .npz, .csv or .parquet"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mvcca.cli.console import printable
-from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.errors import UsageError
 from mvcca.cli.inputs import by_name, files_of
 from mvcca.cli.models import load_model
 from mvcca.cli.output import (
-    check_parquet,
+    checked_suffix,
     replacing,
     writable,
     write_csv,
@@ -47,13 +47,7 @@ def run(options: Namespace) -> None:
 
 def _targets(output: str, names: list[str]) -> dict[str, str]:
     """The file of every view's scores."""
-    suffix = Path(output).suffix.lower()
-    if suffix not in (".npy", ".parquet", ".csv"):
-        raise CommandError(
-            f"{output}: expected an output file for scores ending in .npy, .parquet or .csv"
-        )
-    if suffix == ".parquet":
-        check_parquet()
+    suffix = checked_suffix(output, "scores", (".npy", ".parquet", ".csv"))
     if len(names) > 1 and _VIEW not in output:
         raise UsageError(
             f"scores of {len(names)} views need one file each: use {_VIEW} in --output, such as "

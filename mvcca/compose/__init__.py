@@ -1,8 +1,7 @@
-"""Steps that lead into, through and out of several views in a scikit-learn pipeline.
+"""Pipeline steps that split a matrix into views, transform each view, and join views.
 
-`SplitViews` makes views of the columns of one matrix, `PerView` applies transformers view by view,
-and `JoinViews` makes one matrix of several, for whatever comes next. They arrange matrices; what
-the numbers mean is the business of the transformers and estimators in between.
+`SplitViews` makes views from the columns of one matrix, `PerView` applies transformers to each
+view, and `JoinViews` makes one matrix from several views.
 """
 
 from mvcca.compose._join_views import JoinViews

@@ -1,7 +1,8 @@
-"""One matrix made of several views."""
+"""Join views into one matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mvcca._containers import column_labels, reject_masks
 from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
+from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.validation import FLOATS, check_column_names, of_view
 from mvcca.views import Views, as_views, holds_views
 
@@ -23,30 +25,30 @@ _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all
 
 
 class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
-    """Make one matrix of several views of the same objects.
+    """Join several views of the same objects into one matrix.
 
     Parameters
     ----------
     how : {"concat", "mean", "sum"}, default="concat"
-        Put the views side by side, or, where they share one space (as after `MVCCA`), take their
-        mean or sum.
+        Concatenate the columns of the views, or, for views in a shared space (as after `MVCCA`),
+        compute their mean or sum.
 
     Attributes
     ----------
     view_names_ : tuple of str
-        The views, in order; empty where a lone matrix was fitted, which is joined already.
+        Names of the views; empty if a single matrix was fitted, which is passed through.
     n_features_in_ : int
-        Number of features of X, over all its views.
+        Total number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the columns, where X was a lone DataFrame.
+        Column names, if X was a single DataFrame.
 
     See Also
     --------
-    SplitViews : The way in.
+    SplitViews : Split a matrix into views.
 
     Examples
     --------
-    A classifier on what two views have in common:
+    A classifier on the shared space of two views:
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
@@ -65,15 +67,15 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
     def __init__(self, how: str = "concat") -> None:
         self.how = how
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the views and their widths.
+    def fit(self, X: ViewsLike | MatrixLike, y: Any = None) -> Self:
+        """Store the names and widths of the views.
 
         Parameters
         ----------
         X : Views, mapping, list or tuple of matrices, or matrix
             Views of the same objects.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -82,7 +84,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If an object is not seen in all views, or views to be averaged differ in width.
+            If an object is not seen in all views, or views to average or sum differ in width.
         """
         self._validate_params()
         if not holds_views(X):
@@ -94,7 +96,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         if self.how != "concat" and len(set(views.widths.values())) > 1:
             found = ", ".join(f"{name}: {width}" for name, width in views.widths.items())
             raise ValueError(
-                f"how={self.how!r} needs views of one width, got {found}. Project them first (as "
+                f"how={self.how!r} needs views of equal width, got {found}. Project them first (as "
                 'with MVCCA), or use how="concat".'
             )
         forget(self)
@@ -104,7 +106,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         self._columns = {name: column_labels(block) for name, block in views.items()}
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ViewsLike | MatrixLike) -> Any:
         """Join the views.
 
         Parameters
@@ -115,12 +117,12 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         Returns
         -------
         ndarray or csr_array, shape (n_objects, n_features_out)
-            Sparse where a view to be put beside others is sparse, or all are.
+            Sparse if any view to concatenate is sparse, or all views to average or sum are.
 
         Raises
         ------
         ValueError
-            If an object is not seen in all views, or views or widths are not the fitted ones.
+            If an object is not seen in all views, or views or widths differ from the fitted ones.
         """
         check_is_fitted(self)
         if not holds_views(X):
@@ -138,18 +140,18 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         joined = self._join([self._check_view(name, block) for name, block in views.items()])
         return self._frame(joined, self.get_feature_names_out(), views[self.view_names_[0]])
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the joined columns: ``view__column`` side by side, else the column's own.
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """Names of the joined columns: ``view__column`` if concatenated, else the columns' names.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns of every view. By default those of DataFrames, else x0, x1, ...
+            Column names of every view; by default those of DataFrames, else x0, x1, ...
 
         Raises
         ------
         ValueError
-            If there are not as many names as columns.
+            If the number of names is not the number of columns.
         """
         check_is_fitted(self)
         if not self.view_names_:
@@ -159,7 +161,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
             flat = [f"{view}__{column}" for view in names for column in names[view]]
         elif len(set(names.values())) == 1:
             flat = list(names[self.view_names_[0]])
-        else:  # the mean of columns that differ in name
+        else:  # columns with different names
             flat = [f"joinviews{i}" for i in range(self._widths[self.view_names_[0]])]
         return np.array(flat, dtype=object)
 
@@ -190,7 +192,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
             n = int((~views.seen.all(axis=1)).sum())
             raise ValueError(
                 f"JoinViews needs every object in every view, but {n} of {len(views)} objects are "
-                "not: the views are unpaired or partly paired. Take the paired ones, "
+                "missing from some view. Select the complete objects with "
                 "views[views.seen.all(axis=1)]."
             )
         return views
@@ -226,6 +228,3 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-# Whether there are missing values is for the next step to ask.

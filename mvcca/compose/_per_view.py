@@ -1,8 +1,8 @@
-"""Transformers applied view by view."""
+"""Apply transformers to each view."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,38 +17,39 @@ from mvcca._by_view import value_by_view
 from mvcca._containers import reject_masks
 from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
+from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.validation import is_per_view, labels_by_view, of_view
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
 
 
 class PerView(OutputContainerMixin, BaseEstimator):
-    """Apply a transformer to every view, each fitted on its own.
+    """Apply a transformer to each view separately.
 
     Parameters
     ----------
     transformer : transformer, "passthrough", or mapping of str to these, default="passthrough"
         One transformer, cloned for every view, or one for each view by name. "passthrough" leaves a
-        view as it is.
+        view unchanged.
 
     Attributes
     ----------
     transformers_ : dict of str to transformer
-        The fitted transformers, by view name ("X" where a lone matrix was fitted).
+        The fitted transformers, by view name ("X" if a single matrix was fitted).
     n_features_in_ : int
-        Number of features of X, over all its views.
+        Total number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the columns, where X was a lone DataFrame.
+        Column names, if X was a single DataFrame.
 
     See Also
     --------
-    SplitViews : Make views of one matrix.
-    JoinViews : Make one matrix of views.
+    SplitViews : Split a matrix into views.
+    JoinViews : Join views into one matrix.
 
     Notes
     -----
-    In a mapping, parameters of a view's transformer are reached through the view's name:
-    ``PerView({"image": PCA()})`` has ``image__n_components``. Transformers that learn from labels
-    get those of the objects that their view shows.
+    In a mapping, parameters of transformers are prefixed by the name of the view:
+    ``PerView({"image": PCA()})`` has ``image__n_components``. Supervised transformers get the
+    labels of the objects seen in their view.
 
     Examples
     --------
@@ -73,15 +74,15 @@ class PerView(OutputContainerMixin, BaseEstimator):
     def __init__(self, transformer: Any = "passthrough") -> None:
         self.transformer = transformer
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit a transformer to every view.
+    def fit(self, X: ViewsLike | MatrixLike, y: LabelsLike | None = None) -> Self:
+        """Fit a transformer to each view.
 
         Parameters
         ----------
         X : Views, mapping, list of matrices, or matrix
-            The views; a lone matrix is one view.
+            The views; a single matrix is one view.
         y : labels, optional
-            One per object, or a list or mapping with those of each view.
+            Labels of the objects, or a list or mapping with the labels of each view.
 
         Returns
         -------
@@ -90,40 +91,40 @@ class PerView(OutputContainerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a mapping of transformers does not name the views, or a transformer refuses its view.
+            If a mapping of transformers does not name the views, or a transformer rejects its view.
         """
         self._fit("fit", X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit a transformer to every view, and give the transformed views; see `fit`."""
+    def fit_transform(self, X: ViewsLike | MatrixLike, y: LabelsLike | None = None) -> Any:
+        """Fit a transformer to each view and return the transformed views; see `fit`."""
         return self._fit("fit_transform", X, y)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ViewsLike | MatrixLike) -> Any:
         """Transform any of the fitted views.
 
         Parameters
         ----------
         X : Views, mapping, list of matrices, or matrix
-            A mapping or `Views` may hold any subset of the fitted views, by name; a list holds all
-            of them, in order.
+            A mapping or `Views` may contain any subset of the fitted views; a list contains all of
+            them, in order.
 
         Returns
         -------
-        same container as came in
+        same type of container as X
             The transformed views.
 
         Raises
         ------
         ValueError
-            If a view is unknown, or its transformer refuses it.
+            If a view is unknown, or its transformer rejects it.
         """
         check_is_fitted(self)
         names = tuple(self.transformers_)
         if not holds_views(X):
             if "X" not in names:
                 raise ValueError(
-                    f"PerView was fitted on the views {list(names)}; name the view of a lone "
+                    f"PerView was fitted on the views {list(names)}; name the view of a single "
                     f"matrix: {{{names[0]!r}: X}}."
                 )
             block = self._checked(X, reset=False)
@@ -140,46 +141,46 @@ class PerView(OutputContainerMixin, BaseEstimator):
         }
         return in_same_container(X, views, transformed)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that a lone matrix is transformed to.
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """Names of the output columns for a single matrix.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns of X.
+            Column names of X.
 
         Raises
         ------
         ValueError
-            If PerView was fitted on several views: ask ``transformers_[name]``.
+            If PerView was fitted on several views; use ``transformers_[name]`` then.
         """
         check_is_fitted(self)
         if list(self.transformers_) != ["X"]:
             raise ValueError(
-                "The output of PerView is several matrices. Ask transformers_[name] for the names "
-                f"of the columns of one of {list(self.transformers_)}."
+                "The output of PerView is several matrices. Ask transformers_[name] for the column "
+                f"names of one of {list(self.transformers_)}."
             )
         return self.transformers_["X"].get_feature_names_out(input_features)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what the transformed views are: "default" (NumPy), "pandas" or "polars".
+        """Set the type of the transformed views: "default" (NumPy), "pandas" or "polars".
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            None leaves the choice as it is.
+            None keeps the current setting.
         """
         for transformer in getattr(self, "transformers_", {}).values():
             transformer.set_output(transform=transform)
         return super().set_output(transform=transform)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, with those of the transformers if `deep`.
+        """Get parameters, with those of the transformers if `deep`.
 
         Parameters
         ----------
         deep : bool, default=True
-            Whether to go into the transformers, of a mapping under the names of their views.
+            Whether to include parameters of transformers, prefixed by view names for a mapping.
         """
         params = super().get_params(deep=deep)
         if deep and isinstance(self.transformer, Mapping):
@@ -191,18 +192,18 @@ class PerView(OutputContainerMixin, BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the transformers included; the name of a view replaces its own.
+        """Set parameters, including those of transformers.
 
         Parameters
         ----------
         **params
-            As `get_params` names them.
+            Parameters named as by `get_params`; the name of a view replaces its transformer.
         """
         if "transformer" in params:
             self.transformer = params.pop("transformer")
         if isinstance(self.transformer, Mapping):
             replaced = {name: params.pop(name) for name in list(params) if name in self.transformer}
-            if replaced:  # in a new mapping: the old one is the caller's
+            if replaced:  # in a new mapping, since the old one belongs to the caller
                 self.transformer = {**self.transformer, **replaced}
         return super().set_params(**params)
 
@@ -227,7 +228,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
         return in_same_container(X, views, done) if method == "fit_transform" else None
 
     def _clones(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """A fresh transformer for every view, with the output container chosen here."""
+        """An unfitted transformer for each view, with this estimator's output container."""
         advice = ' Name every view once, with "passthrough" for views to leave unchanged.'
         chosen = value_by_view("transformer", self.transformer, names, advice)
         clones = {name: clone(_as_transformer(one)) for name, one in chosen.items()}
@@ -237,7 +238,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
         return clones
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        """A lone matrix with its values as they are."""
+        """A single matrix, without changing its values."""
         reject_masks(X)
         block = in_memory(Views({"X": X})["X"])
         return validate_data(self, block, reset=reset, skip_check_array=True)
@@ -272,7 +273,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
 
 
 def _in_view(name: str, method: Callable[..., Any], block: Any, *labels: Any) -> Any:
-    """What a transformer makes of a view; its errors say which view that was."""
+    """Call a transformer's method on a view; errors name the view."""
     try:
         reject_masks(block)
         return method(block, *labels)

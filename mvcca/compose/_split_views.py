@@ -1,8 +1,8 @@
-"""Views made of the columns of one matrix."""
+"""Split the columns of a matrix into views."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,20 +12,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca._containers import reject_masks
 from mvcca._output import OutputContainerMixin
+from mvcca.typing import MatrixLike
 from mvcca.validation import column_names
 from mvcca.views import Views, holds_views
 
 
 class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
-    """Make views of the columns of one matrix or DataFrame.
+    """Split the columns of a matrix or DataFrame into views.
 
     Parameters
     ----------
     columns : mapping of str to columns, or None, default=None
-        For every view its columns: positions, a slice, a mask, a name or names of a DataFrame's
-        columns, or a function of X that gives one of these (such as scikit-learn's
-        `make_column_selector`). Columns may be in several views; those in none are left out. With
-        None nothing is split and X stays one array.
+        Columns of every view: positions, a slice, a mask, column names of a DataFrame, or a
+        function of X that returns one of these (such as scikit-learn's `make_column_selector`).
+        Views may overlap; columns in no view are dropped. None does not split X.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of str
-        Their names, where X was a DataFrame.
+        Column names, if X was a DataFrame.
 
     See Also
     --------
-    JoinViews : The way back.
+    JoinViews : Join views into one matrix.
 
     Examples
     --------
@@ -54,15 +54,15 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
     def __init__(self, columns: Mapping[str, Any] | None = None) -> None:
         self.columns = columns
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Find the columns of every view.
 
         Parameters
         ----------
         X : matrix, sparse matrix or DataFrame, shape (n_rows, n_features)
-            What is to be split.
+            Matrix to split.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -71,7 +71,7 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X has no such columns.
+            If X does not have these columns.
         """
         self._validate_params()
         X = self._checked(X, reset=True)
@@ -79,60 +79,60 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         self.columns_ = {name: _positions(name, X, columns) for name, columns in chosen.items()}
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Take X apart.
+    def transform(self, X: MatrixLike) -> Any:
+        """Split X into views.
 
         Parameters
         ----------
         X : matrix, sparse matrix or DataFrame, shape (n_rows, n_features)
-            What is to be split; sparse stays sparse, and a DataFrame gives views of DataFrames.
+            Matrix to split. Views of a sparse matrix are sparse, those of a DataFrame DataFrames.
 
         Returns
         -------
         Views
-            Or X, if `columns` is None.
+            The views; X if `columns` is None.
 
         Raises
         ------
         ValueError
-            If X has other columns than were fitted.
+            If X does not have the fitted columns.
         """
         check_is_fitted(self)
-        came = self._checked(X, reset=False)
+        matrix = self._checked(X, reset=False)
         names = super().get_feature_names_out()
         if self.columns is None:
-            block = came if issparse(came) else np.asarray(came)
+            block = matrix if issparse(matrix) else np.asarray(matrix)
             return self._frame(block, names, X)
         return Views(
             {
-                name: self._frame(_take_columns(came, columns), names[columns], X)
+                name: self._frame(_take_columns(matrix, columns), names[columns], X)
                 for name, columns in self.columns_.items()
             }
         )
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of X, where it is not split.
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """Names of the columns of X, if it is not split.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns of X.
+            Column names of X.
 
         Raises
         ------
         ValueError
-            If X is split: the output is several matrices.
+            If X is split, since the output is then several matrices.
         """
         check_is_fitted(self)
         if self.columns is not None:
             raise ValueError(
-                "The output of SplitViews is several matrices: feature_names_in_[columns_[name]] "
-                "are the names of the columns of one."
+                "The output of SplitViews is several matrices. The column names of one are "
+                "feature_names_in_[columns_[name]]."
             )
         return super().get_feature_names_out(input_features)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        """X with its values as they are: a DataFrame, CSR or an array of any kind."""
+        """X as a DataFrame, CSR or array, without changing its values."""
         if holds_views(X):
             raise ValueError(
                 f"SplitViews takes one matrix to split, got a {type(X).__name__} of views."
@@ -154,7 +154,7 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
 
 
 def _positions(view: str, X: Any, columns: Any) -> np.ndarray:
-    """Positions of the columns that were chosen for a view."""
+    """Positions of the columns of a view."""
     if callable(columns):
         columns = columns(X)
     key = columns
@@ -169,7 +169,7 @@ def _positions(view: str, X: Any, columns: Any) -> np.ndarray:
             f"View {view!r}: no columns {columns} in X, which has {X.shape[1]}."
         ) from error
     if not len(positions):
-        raise ValueError(f"View {view!r} gets no columns: {columns} chooses none of X.")
+        raise ValueError(f"View {view!r} has no columns: {columns} selects no column of X.")
     return positions
 
 
@@ -184,7 +184,7 @@ def _positions_by_name(view: str, X: Any, chosen: list[str]) -> list[int]:
 
 
 def _take_columns(X: Any, columns: np.ndarray) -> Any:
-    """Columns of a matrix by their positions; consecutive ones of an array without a copy."""
+    """Select columns by position; consecutive columns of an array are not copied."""
     first, last = columns[0], columns[-1]
     consecutive = np.array_equal(columns, np.arange(first, last + 1))
     key = slice(first, last + 1) if consecutive else columns

@@ -9,6 +9,7 @@ import numpy as np
 
 from mvcca.inspection import component_correlations, pairwise_correlations
 from mvcca.plotting._style import GREY, color, literal, tidy_axes
+from mvcca.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,12 +53,12 @@ class CorrelationDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any = None,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
-        X_test: Any = None,
-        y_test: Any = None,
-        ax: Any = None,
+        X_test: ViewsLike | MatrixLike | None = None,
+        y_test: MatrixLike | None = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the correlations of a fitted estimator.
 
@@ -84,7 +85,9 @@ class CorrelationDisplay:
         return cls(correlations).plot(ax)
 
     @classmethod
-    def from_scores(cls, scores: Any, *, scores_test: Any = None, ax: Any = None) -> Self:
+    def from_scores(
+        cls, scores: ViewsLike, *, scores_test: ViewsLike | None = None, ax: Axes | None = None
+    ) -> Self:
         """Draw the correlations of projected rows.
 
         Parameters
@@ -105,7 +108,7 @@ class CorrelationDisplay:
             correlations["held-out"] = pairwise_correlations(scores_test)
         return cls(correlations).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the display.
 
         Parameters

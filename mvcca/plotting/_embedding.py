@@ -11,6 +11,7 @@ import numpy as np
 from mvcca.labels import encode_labels
 from mvcca.measures import unit_rows
 from mvcca.plotting._style import COLORS, FAINT, GREY, color, literal, marker, tidy_axes
+from mvcca.typing import LabelsLike, ViewsLike
 from mvcca.views import Views, as_views
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class EmbeddingDisplay:
     ax_: Axes
     figure_: Figure
 
-    def __init__(self, points: Any, groups: Sequence[str] | None = None) -> None:
+    def __init__(self, points: ViewsLike, groups: Sequence[str] | None = None) -> None:
         self.points = as_views(points).in_memory()
         self.groups = groups
 
@@ -55,14 +56,14 @@ class EmbeddingDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any = None,
+        X: ViewsLike,
+        y: LabelsLike | None = None,
         *,
         method: Literal["pca", "tsne"] = "pca",
         similarity: Literal["cosine", "euclidean"] = "cosine",
         lines: bool = False,
         random_state: Any = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw rows projected by a fitted estimator.
 
@@ -94,14 +95,14 @@ class EmbeddingDisplay:
     @classmethod
     def from_scores(
         cls,
-        scores: Any,
-        y: Any = None,
+        scores: ViewsLike,
+        y: LabelsLike | None = None,
         *,
         method: Literal["pca", "tsne"] = "pca",
         similarity: Literal["cosine", "euclidean"] = "cosine",
         lines: bool = False,
         random_state: Any = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw projected rows.
 
@@ -143,7 +144,7 @@ class EmbeddingDisplay:
         groups = None if y is None else group_names(y)
         return cls(scores.replace(points), groups).plot(ax, lines=lines)
 
-    def plot(self, ax: Any = None, *, lines: bool = False) -> Self:
+    def plot(self, ax: Axes | None = None, *, lines: bool = False) -> Self:
         """Draw the display.
 
         Parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from mvcca.inspection import loadings, variable_correlations
 from mvcca.plotting._style import FAINT, GREY, color, literal, tidy_axes
+from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import holds_views
 
 if TYPE_CHECKING:
@@ -56,15 +57,15 @@ class LoadingsDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any = None,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
         kind: Literal["bar", "circle"] = "bar",
         components: int | tuple[int, int] | None = None,
         n_top: int = 12,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the loadings of a fitted estimator on given rows.
 
@@ -95,15 +96,15 @@ class LoadingsDisplay:
     @classmethod
     def from_scores(
         cls,
-        scores: Any,
-        X: Any,
+        scores: ViewsLike,
+        X: ViewsLike,
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
         kind: Literal["bar", "circle"] = "bar",
         components: int | tuple[int, int] | None = None,
         n_top: int = 12,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the loadings of projected rows.
 
@@ -128,7 +129,7 @@ class LoadingsDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         kind: Literal["bar", "circle"] = "bar",
         components: int | tuple[int, int] | None = None,

@@ -14,6 +14,7 @@ from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
+from mvcca.typing import LabelsLike, ViewsLike
 from mvcca.views import holds_views
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class RecallCurveDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any = None,
+        X: ViewsLike,
+        y: LabelsLike | None = None,
         *,
         k: int = 50,
         similarity: Similarity | None = None,
@@ -69,7 +70,7 @@ class RecallCurveDisplay:
         directions: Directions = "cross",
         exclude_self: bool = True,
         ties: Ties = "average",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the recall of fitted estimators.
 
@@ -109,8 +110,8 @@ class RecallCurveDisplay:
     @classmethod
     def from_scores(
         cls,
-        scores: Any,
-        y: Any = None,
+        scores: ViewsLike | Mapping[str, ViewsLike],
+        y: LabelsLike | None = None,
         *,
         k: int = 50,
         similarity: Similarity | None = None,
@@ -118,7 +119,7 @@ class RecallCurveDisplay:
         directions: Directions = "cross",
         exclude_self: bool = True,
         ties: Ties = "average",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the recall of projected rows.
 
@@ -137,7 +138,7 @@ class RecallCurveDisplay:
         -------
         RecallCurveDisplay
         """
-        methods = scores if _are_methods(scores) else {"": scores}
+        methods: Any = scores if _are_methods(scores) else {"": scores}
         compute = partial(
             recall_curve,
             labels=y,
@@ -150,7 +151,7 @@ class RecallCurveDisplay:
         )
         return cls({name: compute(scores) for name, scores in methods.items()}).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the display.
 
         Parameters

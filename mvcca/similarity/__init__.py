@@ -1,9 +1,8 @@
-"""Label similarity: how alike two label vectors are, and what is asked of all pairs at once.
+"""Label similarity: similarity functions of label vectors, and products with their Gram matrix.
 
-The formulas are plain functions of two stacks of label vectors. `LabelGram` is the similarity
-matrix G over a table of distinct label vectors; label features Φ with G ≈ ΦΦᵀ take the place of
-pairs where label vectors are too many. Features of the views and their sums are
-`mvcca.statistics`' business.
+The similarity functions take two stacks of label vectors. `LabelGram` multiplies with the Gram
+matrix G of distinct label vectors without storing it; label features Φ with G ≈ ΦΦᵀ replace it if
+there are too many pairs. Sums of the views' features by label are in `mvcca.statistics`.
 """
 
 from mvcca.similarity._features import FourierLabelFeatures, LabelFeatures, LandmarkLabelFeatures

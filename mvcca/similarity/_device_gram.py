@@ -1,7 +1,7 @@
-"""Products with the similarity matrix G on a device: its tiles are made where they are used.
+"""Products with the similarity matrix G on a device, tile by tile.
 
-The same formulas as `LabelGram`'s own, in the array API; user functions and distances of real label
-vectors that are not squared are computed at home, and their tiles copied.
+Formulas are those of `LabelGram` in the array API. Tiles of user functions, and of unsquared
+distances between real label vectors, are computed on the host and copied.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ Fill = Callable[[slice, slice, np.ndarray], None]
 
 
 class DeviceGram:
-    """Tiles of G like a block of sums: in its precision, and on its device.
+    """Products with G in the precision and on the device of a block of sums.
 
     Parameters
     ----------
     table : LabelTable
         U distinct label vectors.
     similarity : str or callable
-        The formula; "sqexp" and "exp" of indicators, and "sqexp", are computed on the device.
+        The similarity; "sqexp", and "exp" of indicators, are computed on the device.
     sigma : float
-        Its bandwidth.
+        Bandwidth.
     fill : callable
-        Writes a tile at home, for all other formulas.
+        Fills a tile on the host, for all other similarities.
     like : device block
+        Array that determines precision and device.
     """
 
     def __init__(
@@ -47,14 +48,14 @@ class DeviceGram:
         self._vectors = None
         if similarity == "sqexp" or (similarity == "exp" and table.is_binary):
             vectors = table.dense().astype(np.float64)
-            if not table.is_binary:  # indicators are exact as they are
+            if not table.is_binary:  # centring reduces rounding; indicators are exact
                 vectors = vectors - vectors.mean(axis=0)
             self._vectors = placed(vectors, like)
             self._half_norms = self._xp.sum(self._vectors * self._vectors, axis=1) / 2
             self._scale = min(1 / float(sigma), float(np.finfo(dtype).max))  # inf x 0 is NaN
 
     def quadratic(self, S: Any) -> np.ndarray:
-        """SᵀGS at home: products in the precision of S, added up in float64."""
+        """SᵀGS in host memory: products in the precision of S, summed in float64."""
         xp = self._xp
         half = xp.zeros((S.shape[1], S.shape[1]), dtype=xp.float64, device=S.device)
         for start in range(0, self._n, self._rows):
@@ -67,7 +68,7 @@ class DeviceGram:
         return half + half.T
 
     def times(self, V: Any) -> np.ndarray:
-        """GV at home, for a narrow V of shape (U, v)."""
+        """GV in host memory, for a narrow V of shape (U, v)."""
         starts = range(0, self._n, self._rows)
         blocks = (slice(start, min(start + self._rows, self._n)) for start in starts)
         everything = slice(0, self._n)
@@ -75,7 +76,7 @@ class DeviceGram:
         return np.concatenate(parts).astype(np.float64)
 
     def _tile(self, rows: slice, columns: slice) -> Any:
-        """G[rows, columns]; whatever rounding made of a distance of nothing, the diagonal is 1."""
+        """G[rows, columns], with a diagonal of exactly 1 in spite of rounding."""
         xp = self._xp
         if self._vectors is None:
             shape = (rows.stop - rows.start, columns.stop - columns.start)
@@ -90,5 +91,5 @@ class DeviceGram:
             tile = xp.exp(-self._scale * distances)
         if not self._has_unit_diagonal or columns.stop <= rows.start:
             return tile
-        own = np.arange(*rows.indices(self._n))[:, None] == np.arange(*columns.indices(self._n))
-        return xp.where(placed(own, tile) > 0, xp.ones_like(tile), tile)
+        diagonal = np.arange(rows.start, rows.stop)[:, None] == np.arange(self._n)[columns]
+        return xp.where(placed(diagonal, tile) > 0, xp.ones_like(tile), tile)

@@ -1,7 +1,6 @@
-"""Features Φ of label vectors with Φ(z)ᵀΦ(z') ≈ g(z, z'), which turn sums over pairs into products.
+"""Features Φ of label vectors with Φ(z)ᵀΦ(z') ≈ g(z, z'), which replace sums over pairs.
 
-A map is drawn once and then takes label vectors block by block. What is summed with them is
-`mvcca.statistics`' business.
+A feature map is drawn once and then applied to blocks of label vectors.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ __all__ = ["FourierLabelFeatures", "LabelFeatures", "LandmarkLabelFeatures"]
 
 
 class LabelFeatures(Protocol):
-    """A map of label vectors to features whose inner products are about their similarity."""
+    """A map of label vectors to features whose inner products approximate their similarity."""
 
     @property
     def n_features(self) -> int:
-        """Of what the map makes of a label vector."""
+        """Number of features."""
 
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
         """Φ of dense label vectors (n, n_labels): float64, (n, n_features)."""
@@ -30,17 +29,18 @@ class LabelFeatures(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FourierLabelFeatures:
-    """Random Fourier features of the exponential similarities, of label vectors of any kind.
+    """Random Fourier features of the exponential similarities.
 
-    The cosine and the sine of zᵀw_j for each of m / 2 frequencies, over √(m / 2), have the inner
-    product Σ_j cos((z - z')ᵀw_j) / (m / 2), whose expectation is g(z, z') if the w_j are drawn from
-    g's Fourier transform [1]_: the error is of order 1 / √m, and g(z, z) = 1 exactly.
+    The features are cosine and sine of zᵀw_j, divided by √(m / 2), for each of m / 2 frequencies.
+    Their inner product Σ_j cos((z - z')ᵀw_j) / (m / 2) has the expectation g(z, z') if the w_j are
+    drawn from the Fourier transform of g [1]_. The error is of order 1 / √m, and g(z, z) = 1 is
+    exact.
 
     Attributes
     ----------
     frequencies : ndarray, shape (n_labels, n_features / 2)
     origin : ndarray, shape (n_labels,)
-        Mean of the label vectors at hand when drawing. Only differences count: it saves digits.
+        Mean of the label vectors given to `draw`, subtracted to reduce rounding errors.
 
     References
     ----------
@@ -59,7 +59,7 @@ class FourierLabelFeatures:
         n_features: int,
         rng: np.random.RandomState,
     ) -> Self:
-        """Draw frequencies, for label vectors with the columns of those given.
+        """Draw frequencies for label vectors.
 
         Parameters
         ----------
@@ -72,12 +72,13 @@ class FourierLabelFeatures:
         n_features : int
             m, an even number.
         rng : RandomState
-            Source of the frequencies.
+            Random generator.
 
         Raises
         ------
         ValueError
-            If the similarity is another, m is odd, or σ so small that frequencies overflow.
+            If another similarity is given, m is odd, or frequencies overflow because σ is too
+            small.
         """
         if similarity not in ("sqexp", "exp"):
             raise ValueError(
@@ -86,8 +87,8 @@ class FourierLabelFeatures:
             )
         if n_features % 2:
             raise ValueError(
-                "Fourier label features are a cosine and a sine of each frequency: expected an "
-                f"even n_label_features, got {n_features}."
+                "Fourier label features are cosine and sine of each frequency: expected an even "
+                f"n_label_features, got {n_features}."
             )
         frequencies = rng.standard_normal((vectors.shape[1], n_features // 2))
         with np.errstate(over="ignore"):
@@ -98,7 +99,7 @@ class FourierLabelFeatures:
         if not np.isfinite(frequencies).all():
             raise ValueError(
                 f"sigma={sigma} is too small for Fourier label features: frequencies overflow. "
-                "Expected a bandwidth of the size of distances between label vectors."
+                "Use a bandwidth similar to the distances between label vectors."
             )
         return cls(frequencies, np.asarray(vectors.mean(axis=0)).reshape(-1))
 
@@ -120,9 +121,9 @@ class FourierLabelFeatures:
 class LandmarkLabelFeatures:
     """Nyström features g(z, Z) U Λ^(-1/2), with U Λ Uᵀ = g(Z, Z) of the landmark label vectors Z.
 
-    Their products are the similarity projected onto the span of the landmarks [1]_: exact for
-    landmarks, so all distinct label vectors as landmarks give what pairs give. For any positive
-    semi-definite similarity; directions that rounding alone has made are left out.
+    Their products are the similarity projected onto the span of the landmarks [1]_, which is exact
+    if all distinct label vectors are landmarks. For any positive semi-definite similarity;
+    directions due to rounding are dropped.
 
     Attributes
     ----------
@@ -144,7 +145,7 @@ class LandmarkLabelFeatures:
 
     @classmethod
     def at(cls, similarity: Similarity, sigma: float, landmarks: np.ndarray) -> Self:
-        """Features with these label vectors as landmarks.
+        """Make features with given landmarks.
 
         Raises
         ------
@@ -156,17 +157,16 @@ class LandmarkLabelFeatures:
         size = np.abs(values).max()
         if values[0] < -1e-6 * size:
             raise ValueError(
-                "Label features need a positive semi-definite similarity, got one with the "
-                f"eigenvalues {values[0]:.3g} to {values[-1]:.3g} on the landmarks. Use "
-                "label_features=None."
+                "Label features need a positive semi-definite similarity, got eigenvalues from "
+                f"{values[0]:.3g} to {values[-1]:.3g} on the landmarks. Use label_features=None."
             )
-        real = values > 10 * len(values) * np.finfo(float).eps * size
-        if not real.any():
+        kept = values > 10 * len(values) * np.finfo(float).eps * size
+        if not kept.any():
             raise ValueError(
-                "The similarity of all landmark label vectors is zero, also to themselves: there "
-                "is nothing to make features of. Check the similarity and the labels."
+                "The similarity of all landmark label vectors is zero, even to themselves. Check "
+                "the similarity and the labels."
             )
-        return cls(similarity, sigma, landmarks, basis[:, real] / np.sqrt(values[real]))
+        return cls(similarity, sigma, landmarks, basis[:, kept] / np.sqrt(values[kept]))
 
     @property
     def n_features(self) -> int:

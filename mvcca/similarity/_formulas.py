@@ -1,4 +1,4 @@
-"""How alike two label vectors are: one plain function of two stacks of label vectors a formula."""
+"""Similarity functions of two stacks of label vectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def squared_exponential(A: np.ndarray, B: np.ndarray, sigma: float = 1.0) -> np.
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
        Cross-modal Matching and Retrieval", CVPRW 2022.
     """
-    with np.errstate(over="ignore"):  # a tiny sigma is the identity: exp(-inf) = 0
+    with np.errstate(over="ignore"):  # exp(-inf) = 0 for a tiny sigma
         return np.exp(-squared_distances(A, B) / sigma / 2)
 
 
@@ -81,7 +81,7 @@ def cosine(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def equal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Similarity 1 for equal label vectors and 0 for all others, which makes MLCCA cluster-CCA.
+    """Similarity 1 for equal label vectors and 0 for others, as in cluster-CCA.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ Similarity = str | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def similarity_function(similarity: Similarity, sigma: float) -> Callable[..., np.ndarray]:
-    """The formula of that name, with its bandwidth, as a function of two stacks of vectors."""
+    """The similarity of that name, with its bandwidth, as a function of two stacks of vectors."""
     if callable(similarity):
         return similarity
     if similarity in ("sqexp", "exp"):
@@ -111,13 +111,7 @@ def similarity_function(similarity: Similarity, sigma: float) -> Callable[..., n
 
 
 def similarities_within(similarity: Similarity, sigma: float, vectors: np.ndarray) -> np.ndarray:
-    """G of all pairs of a stack of vectors; a user's function is asked to be symmetric and finite.
-
-    Raises
-    ------
-    ValueError
-        If it is not, or returns anything but a value per pair.
-    """
+    """Similarities of all pairs of vectors; raise unless they are finite and symmetric."""
     function = similarity_function(similarity, sigma)
     values = np.asarray(function(vectors, vectors), dtype=float)
     if values.shape != (len(vectors), len(vectors)):
@@ -135,7 +129,7 @@ def similarities_within(similarity: Similarity, sigma: float, vectors: np.ndarra
 
 def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
-    origin = B.mean(axis=0)  # the expansion below rounds by the size of the norms
+    origin = B.mean(axis=0)  # rounding of the expansion below grows with the norms
     A, B = A - origin, B - origin
     norms = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
     squares = norms - 2 * (A @ B.T)

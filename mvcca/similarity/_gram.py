@@ -1,6 +1,6 @@
-"""The similarity matrix G of all pairs of label vectors: multiplied at once, and never held.
+"""Products with the similarity matrix G of label vectors, without storing it.
 
-It is made tile by tile, or not at all where the formula factorises (G = ΦΦᵀ).
+G is computed tile by tile, or not at all if the similarity factorizes (G = ΦΦᵀ).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
 from mvcca.similarity._formulas import Similarity, similarities_within, similarity_function
 
-_FILLED_ROWS = 128  # of a tile, by one thread at a time
+_FILLED_ROWS = 128  # rows of a tile per thread
 
 
 class LabelGram:
-    """The similarity matrix G of a table of label vectors, without holding it.
+    """Products with the similarity matrix G of a table of label vectors, without storing G.
 
     Parameters
     ----------
     table : LabelTable
         U distinct label vectors.
     similarity : {"sqexp", "exp", "cosine", "equal"} or callable
-        A formula of this module, or a symmetric function of two stacks of label vectors.
+        Name of a similarity, or a symmetric function of two stacks of label vectors.
     sigma : float, default=1.0
-        Bandwidth of the exponentials.
+        Bandwidth of exponential similarities.
     tile_rows : int, default=1024
-        Rows of G made at a time; results agree for every choice up to rounding.
+        Rows of G per tile; affects results by rounding only.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class LabelGram:
             raise ValueError(f"unknown similarity {similarity!r}")
 
     def __reduce__(self) -> tuple[type[LabelGram], tuple[Any, ...]]:
-        return LabelGram, self._arguments  # tiles are filled by closures, which are made anew
+        return LabelGram, self._arguments  # closures cannot be pickled
 
     def quadratic(self, S: Any) -> np.ndarray:
-        """SᵀGS for S of shape (U, d): products in the precision of S, added up in float64.
+        """SᵀGS in host memory for S of shape (U, d), with products in the precision of S.
 
-        Of a device block S it is computed there, and comes home.
+        Products are summed in float64, and computed on the device of S if it is a device block.
         """
         if is_device_array(S):
             if self._factor is None:
@@ -82,21 +82,21 @@ class LabelGram:
         if self._factor is not None:
             root = np.asarray(self._factor.T @ S)
             return np.asarray(root.T @ root, dtype=np.float64)
-        # G is symmetric: its strict lower triangle and half its diagonal give A, SᵀGS = A + Aᵀ.
+        # G is symmetric: SᵀGS = A + Aᵀ with A from its strict lower triangle and half its diagonal.
         half = np.zeros((S.shape[1], S.shape[1]))
         for stripe in self._stripes(S, self.stripes()):
             half += stripe
         return half + half.T
 
     def stripes(self) -> list[slice]:
-        """Rows of G cut into the parts that `quadratic` is the sum of."""
+        """Slices of rows of G whose contributions sum to `quadratic`."""
         rows = self._n if self._factor is not None else self._tile_rows
         return [slice(start, min(start + rows, self._n)) for start in range(0, self._n, rows)]
 
     def stripe(self, S: np.ndarray, rows: slice) -> np.ndarray:
-        """What one of `stripes` adds: A_i in SᵀGS = Σ_i A_i + (Σ_i A_i)ᵀ, in the precision of S.
+        """Contribution A_i of one of `stripes` to SᵀGS = Σ_i A_i + (Σ_i A_i)ᵀ.
 
-        Added up in float64 and in order, they give what `quadratic` gives.
+        It has the precision of S. Their sum in float64 and in order equals `quadratic`.
         """
         if self._factor is not None:
             root = np.asarray(self._factor.T @ S)
@@ -105,14 +105,14 @@ class LabelGram:
         return stripe
 
     def _stripes(self, S: np.ndarray, stripes: list[slice]) -> Iterator[np.ndarray]:
-        """The matrices A_i, each in place of the one before it."""
+        """The matrices A_i, in one buffer."""
         step = np.empty((S.shape[1], S.shape[1]), S.dtype)
         for rows, strip in self._strips(S.dtype, stripes, lower=True):
             strip[:, rows] *= 0.5
             yield np.matmul(S[rows].T, strip @ S[: rows.stop], out=step)
 
     def times(self, V: Any) -> np.ndarray:
-        """GV for a narrow V of shape (U, v); of a device block it is computed there."""
+        """GV in host memory for a narrow V of shape (U, v), computed on the device of V."""
         if is_device_array(V):
             if self._factor is None:
                 return self._on_device(V).times(V)
@@ -137,19 +137,19 @@ class LabelGram:
     def _strips(
         self, dtype: np.dtype, stripes: list[slice], lower: bool = False
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Row after row of tiles of G, or of its lower triangle; the buffer is used again."""
+        """Tiles of rows of G, or of its lower triangle, in one buffer."""
         buffer = np.empty(min(self._tile_rows, self._n) * self._n, dtype=dtype)
         for rows in stripes:
             shape = (rows.stop - rows.start, rows.stop if lower else self._n)
             strip = buffer[: shape[0] * shape[1]].reshape(shape)
             self._fill(rows, slice(0, shape[1]), strip)
-            if self._has_unit_diagonal:  # whatever rounding made of a distance of nothing
+            if self._has_unit_diagonal:  # in spite of rounding
                 np.fill_diagonal(strip[:, rows], 1)
             yield rows, strip
 
 
 def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
-    """Tiles of an exponential of the distance between label sets: popcount, then a table."""
+    """Fill tiles with exponential similarities of label sets: popcount, then a table."""
     from mvcca._compiled_loops import fill_by_difference, pack_label_sets
 
     packed = pack_label_sets(table.vectors)
@@ -170,17 +170,17 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
 
 
 def _real_fill(table: LabelTable, sigma: float) -> Any:
-    """Tiles of the squared exponential of real label vectors: one product, then one fused pass."""
+    """Fill tiles with the squared exponential of real label vectors: a product, then one pass."""
     from mvcca._compiled_loops import inner_products_to_exponents
 
-    # Distances do not depend on the origin, the rounding of their expansion does.
+    # Centring does not change distances but reduces rounding.
     vectors = table.vectors - table.vectors.mean(axis=0)
 
     def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
         A, B = vectors[rows].astype(out.dtype), vectors[columns].astype(out.dtype)
         np.matmul(A, B.T, out=out)
         half_norms = [np.einsum("ij,ij->i", V, V) / 2 for V in (A, B)]
-        scale = min(1 / float(sigma), np.finfo(out.dtype).max)  # of a tiny sigma: inf x 0 is NaN
+        scale = min(1 / float(sigma), np.finfo(out.dtype).max)  # inf x 0 is NaN
         inner_products_to_exponents(out, *half_norms, scale)
         np.exp(out, out=out)
 
@@ -197,6 +197,6 @@ def _function_fill(table: LabelTable, function: Any) -> Any:
 
 
 def _checked_fill(table: LabelTable, function: Any) -> Any:
-    """Tiles of a user's function, which is asked to be symmetric and finite."""
+    """Fill tiles with a user's function, after checking that it is symmetric and finite."""
     similarities_within(function, 1.0, table.dense()[:64])
     return _function_fill(table, function)
