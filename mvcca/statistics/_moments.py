@@ -40,12 +40,12 @@ from mvcca.passes import accumulate, in_precision, uses_device
 from mvcca.statistics._sparse_rows import shifted
 from mvcca.views import Views, take_rows
 
-ROUNDING = 32 * np.finfo(np.float64).eps  # a deviation this small against its mean is rounding
+_ULPS = 32  # a deviation of so many units in the last place is rounding
+ROUNDING = _ULPS * np.finfo(np.float64).eps
 
 _DEVICE_BLOCKS = 32  # times as many rows: scatter is copied to the host for every block
 _MEMORY_BLOCKS = 32  # times as many rows: they are cut into pieces later
 
-_ROUNDING = 32  # units in the last place
 _STACKED_ROWS = 4096  # of a piece: few enough for float32 sums, enough to occupy a device
 
 _SAMPLE_STEP = 16  # every 16th row of a piece estimates its mean
@@ -442,7 +442,7 @@ def _merge(
     if a is not b or np.any(left > eps * np.diag(scatter)):
         _add_product(scatter, -totals[:, None] * a.residues, b.residues)
     if a is b:  # scatter as small as the rounding of the mean is that of a constant column
-        constant = np.diag(scatter) <= _ROUNDING * eps * left
+        constant = np.diag(scatter) <= _ULPS * eps * left
         scatter[constant] = scatter[:, constant] = 0
     return mean_a, mean_b
 
@@ -485,7 +485,7 @@ def _scatter_of_pieces(
         result = multiplied(rows, np.concatenate([share @ block[some] for block in blocks]))
         shifts, residue, product = result
         shifted, squares = w[rows].sum() * residue**2, np.diag(product)
-        varies = squares - shifted > _ROUNDING * np.finfo(dtype).eps * shifted
+        varies = squares - shifted > _ULPS * np.finfo(dtype).eps * shifted
         if np.any(varies & (shifted > _FAR * squares)):
             return multiplied(rows, shifts + residue)
         return result
