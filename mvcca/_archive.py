@@ -1,8 +1,8 @@
-"""Arrays and a JSON document in one file that is written whole or not at all, and checked again.
+"""Arrays and a JSON document in one file, written whole or not at all and verified when read.
 
 The file is a safetensors file: a header in JSON and the bytes of the arrays, nothing that could be
-run. What the arrays mean is the business of `mvcca.persistence` (models) and of the checkpoints of
-`mvcca.statistics`; here is how they reach a disk and how damage is found out.
+executed. `mvcca.persistence` (models) and the checkpoints of `mvcca.statistics` and `mvcca.deep`
+decide what the arrays mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from scipy.sparse import csr_array
 
 from mvcca._replacing import replacing
 
@@ -25,20 +24,11 @@ FORMAT = 1  # of the header below; files of all formats up to this one can be re
 _KEY = "mvcca"  # of the document among the metadata of the file
 _HEADER_BYTES = 100_000_000  # at most, as in safetensors itself
 _HEADER_VALUES = 800_000  # at most: each takes some 80 bytes of memory, a list or mapping more
-_DTYPES = {  # what an array may hold, and what safetensors calls it
-    "bool": "BOOL",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "uint8": "U8",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "float16": "F16",
-    "float32": "F32",
+_DTYPES = {  # of arrays, and their names in safetensors
+    "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8",
+    "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "float32": "F32",
     "float64": "F64",
-}
+}  # fmt: skip
 
 
 class ModelFileError(ValueError):
@@ -50,23 +40,11 @@ class ModelFileError(ValueError):
 def write_archive(
     path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> None:
-    """Write arrays and a document to a file; where that fails, the file is what it was before.
+    """Write arrays and a document of what `json` can write; after a failure `path` is unchanged.
 
-    Parameters
-    ----------
-    path : path
-        The file, which is replaced. A symbolic link stays one, and the file it names is replaced.
-    arrays : mapping of str to ndarray
-        Of numbers or truth values. Arrays in C or Fortran order are not copied.
-    content : mapping
-        What `json` can write, finite numbers only.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; the disk may be full.
-    TypeError, ValueError
-        If an array or the document holds what the file cannot.
+    Arrays in C or Fortran order are not copied. A symbolic link stays one, and its target is
+    replaced. Raises OSError if the file cannot be written, TypeError or ValueError if the arrays
+    or the document hold what a file cannot.
     """
     stored, tensors = {}, {}
     for name, array in arrays.items():
@@ -84,18 +62,12 @@ def write_archive(
         "content": content,
     }
     text = json.dumps(document, allow_nan=False)
-    if len(text) > _HEADER_BYTES // 4:  # quotes are escaped, and arrays have their own lines
-        raise ValueError(
-            f"The part of the file that is not arrays is {len(text):,} bytes long, at most "
-            f"{_HEADER_BYTES // 4:,} are possible. Store long lists as arrays."
-        )
+    most = _HEADER_BYTES // 4  # quotes are escaped, and arrays have their own lines
+    _check_size(f"is {len(text):,} bytes long", len(text), most)
     # The layout is that of safetensors, whose own writer leaves nameless files behind if killed.
     header, ordered = _header_and_order(stored, text)
-    if (n_values := _n_values(header)) > _HEADER_VALUES:
-        raise ValueError(
-            f"The part of the file that is not arrays would hold {n_values:,} values, at most "
-            f"{_HEADER_VALUES:,} are possible. Store long lists as arrays."
-        )
+    n_values = _n_values(header)
+    _check_size(f"would hold {n_values:,} values", n_values, _HEADER_VALUES)
     with replacing(path) as file:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
@@ -104,26 +76,10 @@ def write_archive(
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what `write_archive` wrote, every byte of it checked; nothing in the file is run.
+    """Read what `write_archive` wrote: writable arrays in C or Fortran order, and the document.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Writable, in the order (C or Fortran) they had.
-    content : dict
-        The document.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, was not written by mvcca, or was written by a later version.
-    OSError
-        If it cannot be opened.
+    Raises ModelFileError if the file is damaged, was not written by mvcca or is of a later version,
+    and OSError if it cannot be opened.
     """
     _check_outside(path)
     try:
@@ -136,50 +92,39 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
 
 
 def _damaged(path: Any, finding: str, cause: Exception | None = None) -> NoReturn:
-    """Refuse a file of ours in which something is amiss."""
+    """Refuse a damaged file."""
     raise ModelFileError(
-        f"{os.fspath(path)} is damaged: {finding}. Expected the file as mvcca wrote it: take "
+        f"{os.fspath(path)} is damaged: {finding}. Expected the file as mvcca wrote it: use "
         "another copy, or fit and save again."
     ) from cause
 
 
 def not_ours(path: Any, finding: str, cause: Exception | None = None) -> NoReturn:
-    """Refuse a file that mvcca did not write, or not for this."""
+    """Refuse a file that mvcca did not write, or not for this purpose."""
     raise ModelFileError(
         f"{os.fspath(path)} {finding}. Expected a file written by mvcca.save; pickles, .npz and "
         "other formats are not read."
     ) from cause
 
 
-def csr_parts(matrix: Any) -> dict[str, np.ndarray]:
-    """The three arrays that a CSR matrix is made of."""
-    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
-
-
-def csr_of(parts: Mapping[str, np.ndarray], shape: tuple[int, int], kind: Any = csr_array) -> Any:
-    """The CSR matrix that the three arrays make.
-
-    Raises
-    ------
-    ValueError
-        If an index points outside: compiled loops would follow it.
-    """
-    matrix = kind((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
-
-
 # ---- writing -------------------------------------------------------------------------------------
+
+
+def _check_size(finding: str, number: int, most: int) -> None:
+    if number > most:
+        raise ValueError(
+            f"The part of the file that is not arrays {finding}, at most {most:,} are possible. "
+            "Store long lists as arrays."
+        )
 
 
 def _header_and_order(
     stored: Mapping[str, np.ndarray], text: str
 ) -> tuple[bytes, list[np.ndarray]]:
-    """The header of a safetensors file, and the arrays in the order in which it names them."""
+    """The header of a safetensors file, and the arrays in the order of its names."""
     header: dict[str, Any] = {"__metadata__": {_KEY: text}}
     end = 0
-    # The widest numbers first, so that all are aligned in the file.
-    names = sorted(stored, key=lambda name: (-stored[name].itemsize, name))
+    names = sorted(stored, key=lambda name: (-stored[name].itemsize, name))  # aligns all numbers
     for name in names:
         array, start = stored[name], end
         end += array.nbytes
@@ -193,7 +138,7 @@ def _header_and_order(
 
 
 def _in_c_order(array: np.ndarray) -> tuple[np.ndarray, str]:
-    """The array or its transpose, whichever has its bytes in C order; which of them that is."""
+    """The array or its transpose, whichever is contiguous, and the order of the array."""
     array = np.asarray(array)
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = array.copy(order="F" if abs(array.strides[0]) < abs(array.strides[-1]) else "C")
@@ -215,7 +160,7 @@ def _digest_of_text(*parts: Any) -> str:
 
 
 def _check_outside(path: str | os.PathLike[str]) -> None:
-    """Check a file's kind, length and size of header, before anything is made of it."""
+    """Check a file's kind, length and size of header before parsing it."""
     if not Path(path).is_file():  # a pipe would be waited for, a device never ends
         os.stat(path)
         not_ours(path, "is not a regular file")
@@ -231,47 +176,45 @@ def _check_outside(path: str | os.PathLike[str]) -> None:
 
 
 def _n_values(header: bytes) -> int:
-    """About how many values a header describes, without parsing it; containers weigh three."""
+    """Upper bound of the values in a header, without parsing it; a container weighs three."""
     n_containers = header.count(b"[") + header.count(b"{")
     return header.count(b",") + header.count(b":") + 3 * n_containers
 
 
 def _document(path: Any, metadata: Mapping[str, str] | None) -> dict[str, Any]:
-    """The JSON document of the header, its checksum compared."""
+    """The JSON document of the header, after comparing its checksum."""
     if not metadata or _KEY not in metadata:
         not_ours(path, "is a safetensors file, but not of mvcca")
     try:
         document = json.loads(metadata[_KEY])
         version = document["format"]
-        if type(version) is int and version > FORMAT:
-            raise ModelFileError(
-                f"{os.fspath(path)} has format {version}, and this version of mvcca reads formats "
-                f"up to {FORMAT}. Update mvcca."
-            )
-        tensors, content = document["tensors"], document["content"]
-        intact = document["sha256"] == _digest_of_text(tensors, content)
-    except ModelFileError:
-        raise
+        later = type(version) is int and version > FORMAT
+        intact = later or document["sha256"] == _digest_of_text(
+            document["tensors"], document["content"]
+        )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         _damaged(path, "its description is not what mvcca writes", error)
-    if not intact or version != FORMAT or not isinstance(content, dict):
+    if later:
+        raise ModelFileError(
+            f"{os.fspath(path)} has format {version}, and this version of mvcca reads formats up "
+            f"to {FORMAT}. Update mvcca."
+        )
+    if not intact or version != FORMAT or not isinstance(document["content"], dict):
         _damaged(path, "its description does not match its checksum")
     return document
 
 
 def _checked_arrays(path: Any, file: Any, tensors: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Every array with its checksum compared; safetensors has compared shapes with the file."""
+    """Every array, after comparing its checksum; safetensors has compared sizes with the file."""
     if not isinstance(tensors, dict) or set(tensors) != set(file.keys()):
         _damaged(path, "it does not hold the arrays that it describes")
     for name, described in tensors.items():
+        if file.get_slice(name).get_dtype() not in _DTYPES.values():
+            _damaged(path, f"array {name!r} is of a type that mvcca does not write")
         try:
-            if file.get_slice(name).get_dtype() not in _DTYPES.values():
-                _damaged(path, f"array {name!r} is of a type that mvcca does not write")
             array = file.get_tensor(name)
             intact = described["sha256"] == _digest_of_array(array)
             order = described["order"]
-        except ModelFileError:
-            raise
         except (KeyError, TypeError, ValueError) as error:
             _damaged(path, f"array {name!r} cannot be read", error)
         if not intact:

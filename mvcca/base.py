@@ -519,6 +519,7 @@ class StatisticEstimator(LinearEstimator):
     reg: Reg = 0.0
     _statistic: Any  # sums over the batches so far; None after fit
     _tries_float32 = True  # whether float32 products of float32 rows can suffice
+    _takes_any_basis = True  # else views are solved in the basis of their features
 
     def _statistic_of(self, rows: Rows) -> Any:
         """What the method needs to know of the rows: a value with `+`, as `Moments` are."""
@@ -615,9 +616,11 @@ class StatisticEstimator(LinearEstimator):
 
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
-        rows.in_row_space().precisely(
+        rows = rows.in_row_space() if self._takes_any_basis else rows
+        rows.precisely(
             lambda rows: self._learn_problem(rows, self._statistic_of(rows)),
             float32=self._tries_float32,
+            decompose=self._takes_any_basis,
         )
 
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:

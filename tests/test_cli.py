@@ -187,7 +187,7 @@ def test_printed_figures_are_those_of_the_library(capsys):
     _, out, _ = compare(capsys, "--methods", "cca", "--n-components", "2", "--by-direction")
     views = Views({"image": np.load("image.npy"), "text": np.load("text.npy")})
     train, test = split(views, 0.2, seed=0)
-    scores = CCA(2, reg=0.1).fit(views[train]).transform(views[test])
+    scores = CCA(2, reg=0.1).fit(views[train]).retrieval_scores(views[test])
     table = evaluate_retrieval(scores, CLASSES[test])
     for query, target in (("image", "text"), ("text", "image")):
         line = next(line for line in out.splitlines() if f"{query} -> {target}" in line)
@@ -272,7 +272,7 @@ def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
     _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs")
     assert float(figures(out)["JRL"][0]) >= 0.59
     ranked_by = {line.split()[0]: line.split("  ")[-1].strip() for line in out.splitlines() if line}
-    assert ranked_by["CCA"] == "cosine"
+    assert ranked_by["CCA"] == "weighted cosine"
     assert ranked_by["JRL"] == "inner (propagate)"
     assert ranked_by["CMOLRS"] == "inner"
 

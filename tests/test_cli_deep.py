@@ -103,7 +103,7 @@ def test_compare_prints_the_figures_of_the_library(capsys):
     out = compare(capsys, "--methods", "deep", "--hidden", 16)
     train, test = split(views(), 0.2, seed=0)
     for name, estimator in OF_PYTHON.items():
-        scores = estimator.fit(views()[train]).transform(views()[test])
+        scores = estimator.fit(views()[train]).retrieval_scores(views()[test])
         expected = evaluate_retrieval(scores, measures=("map@50", "r@1", "r@10", "mrr")).mean()
         printed = figures(out)[METHODS[name].title]
         assert printed == [f"{value:.3f}" for value in expected.values()], name
@@ -129,7 +129,8 @@ def test_transform_search_and_info_take_the_model(capsys):
         np.testing.assert_allclose(np.load(f"{name}-scores.npy"), scores[name], atol=1e-6)
     between = ["--gallery", "image=image.npy", "--query", "text=text.npy"]
     succeed(capsys, "search", "model.mvcca", *between, "-k", 1, "-o", "hits.npy")
-    unit = {name: X / np.linalg.norm(X, axis=1, keepdims=True) for name, X in scores.items()}
+    vectors = deep.DCCA(2, **NETS).fit(views()).retrieval_scores(views())
+    unit = {name: X / np.linalg.norm(X, axis=1, keepdims=True) for name, X in vectors.items()}
     best = (unit["text"] @ unit["image"].T).argmax(axis=1)
     assert (np.load("hits.npy")[:, 0] == best).all()
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))

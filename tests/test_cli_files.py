@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.io import savemat
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -816,6 +817,30 @@ def test_info_says_what_was_fitted(capsys, model):
     assert re.search(r"^parameters +n_components=2, reg=0.01$", out, re.M)
 
 
+def test_info_says_what_an_index_holds(capsys, model):
+    index = mvcca.RetrievalIndex(model, "euclidean").add({"image": arrays()["image"]})
+    mvcca.save(index, "index.mvcca")
+    found = json.loads(succeed(capsys, "info", "index.mvcca", "--json"))
+    assert found["method"] == "RetrievalIndex"
+    assert found["parameters"] == {"similarity": "euclidean", "backend": "exact"}
+    assert found["rows"] == {"image": len(arrays()["image"])}
+    out = succeed(capsys, "info", "index.mvcca")
+    assert re.search(rf"^estimator +{re.escape(repr(model))}$", out, re.M)
+    assert re.search(rf"^gallery +image \({len(arrays()['image'])} rows\)$", out, re.M)
+    mvcca.save(mvcca.RetrievalIndex(model), "empty.mvcca")
+    assert re.search(r"^gallery +empty$", succeed(capsys, "info", "empty.mvcca"), re.M)
+
+
+def test_info_says_what_a_search_chose(capsys):
+    search = GridSearchCV(CCA(2), {"reg": [0.01, 0.1]}, cv=2).fit(mvcca.Views(arrays()))
+    mvcca.save(search, "search.mvcca")
+    found = json.loads(succeed(capsys, "info", "search.mvcca", "--json"))
+    assert (found["method"], found["n_components"]) == ("GridSearchCV", 2)
+    assert found["best_estimator"] == repr(search.best_estimator_)
+    out = succeed(capsys, "info", "search.mvcca")
+    assert re.search(rf"^best estimator +{re.escape(repr(search.best_estimator_))}$", out, re.M)
+
+
 def test_a_model_that_was_not_fitted_says_so(capsys):
     mvcca.save(CCA(2), "model.mvcca")
     assert re.search(r"^views +not fitted$", succeed(capsys, "info", "model.mvcca"), re.M)
@@ -852,6 +877,9 @@ def _damage():
 )
 def test_a_file_that_holds_no_model_is_named(capsys, command, make, message):
     make()
+    if command == "info" and "Index" in message:
+        assert "RetrievalIndex" in succeed(capsys, "info", "model.mvcca")
+        return
     assert message in fail(capsys, command, "model.mvcca", *READERS[command])
     assert not Path("out.npy").exists()
 

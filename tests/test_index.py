@@ -82,8 +82,8 @@ def test_over_all_views_an_object_counts_once_with_its_best_view(model, k):
     gallery, queries = objects(), objects(6, seed=2)
     index = RetrievalIndex(model).add(gallery)
     scores, ids = index.search({"text": queries["text"]}, k=k)
-    projected = model.transform(gallery)
-    q = model.transform({"text": queries["text"]})["text"]
+    projected = model.retrieval_scores(gallery)
+    q = model.retrieval_scores({"text": queries["text"]})["text"]
     unit = {name: p / np.linalg.norm(p, axis=1, keepdims=True) for name, p in projected.items()}
     best = np.max([q @ p.T for p in unit.values()], axis=0)
     best /= np.linalg.norm(q, axis=1, keepdims=True)

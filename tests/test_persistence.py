@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable, Mapping
@@ -11,6 +13,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +21,32 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import scipy.stats
 from sklearn.base import BaseEstimator, clone
-from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.decomposition import NMF, PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.model_selection import GridSearchCV
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import (
+    BaseCrossValidator,
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    ShuffleSplit,
+)
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
+    PowerTransformer,
     RobustScaler,
     StandardScaler,
 )
+from sklearn.svm import SVR, LinearSVC
+from sklearn.utils import all_estimators
 from test_contract import DEEP, LABELS, VARIANTS, blocks_for, over
 
 import mvcca
@@ -47,10 +63,12 @@ from mvcca import (
     RetrievalIndex,
     SplitViews,
     Views,
+    retrieval_scorer,
 )
 from mvcca._archive import ModelFileError, read_archive, write_archive
 from mvcca.persistence import load, save
 from mvcca.persistence._classes import CLASSES, models_in
+from mvcca.persistence._sklearn import Classes
 
 DATA = Path(__file__).parent / "data"
 FITTED = [
@@ -93,8 +111,10 @@ def assert_equal(back: Any, model: Any, where: str = "model") -> None:
     elif hasattr(model, "requires_grad"):  # a tensor; torch may not be there
         assert_equal(back.detach().numpy(), model.detach().numpy(), where)
         assert back.requires_grad == model.requires_grad, where
-    elif hasattr(model, "load_state_dict"):  # a network or a callback
+    elif hasattr(model, "load_state_dict") or isinstance(model, BaseCrossValidator):
         assert_equal(vars(back), vars(model), where)
+    elif isinstance(model, np.random.RandomState):
+        assert_equal(back.get_state(), model.get_state(), where)
     elif isinstance(model, NearestNeighbors):
         assert_equal(back._fit_X, model._fit_X, f"{where}._fit_X")
     elif is_dataclass(model) and not isinstance(model, BaseEstimator):
@@ -103,9 +123,7 @@ def assert_equal(back: Any, model: Any, where: str = "model") -> None:
                 getattr(back, field.name), getattr(model, field.name), f"{where}.{field.name}"
             )
     elif isinstance(model, BaseEstimator):
-        ours = type(model).__module__.startswith("mvcca")
-        kept = {n for n in vars(model) if ours or not n.startswith("_")}
-        assert kept - set(vars(back)) == set(), where
+        assert set(vars(back)) == set(vars(model)), where
         for name in vars(back):
             assert_equal(vars(back)[name], vars(model)[name], f"{where}.{name}")
     elif isinstance(model, Views):
@@ -353,6 +371,19 @@ def assert_same_answers(back: RetrievalIndex, index: RetrievalIndex, queries: An
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("backend", ["faiss", "faiss:IVF4,Flat"])
+def test_an_index_with_faiss_comes_back_and_can_be_added_to(backend, path):
+    pytest.importorskip("faiss")
+    blocks = blocks_for(CCA())
+    index = RetrievalIndex(fitted(CCA()), backend=backend).add(blocks)
+    back = there_and_back(index, path)
+    assert back.backend == backend
+    assert_same_answers(back, index, blocks)
+    for each in (index, back):
+        each.add(blocks_for(CCA(), seed=1))
+    assert_same_answers(back, there_and_back(index, path), blocks)
+
+
 def test_an_empty_index_comes_back_empty(path):
     back = there_and_back(RetrievalIndex(fitted(CCA())), path)
     with pytest.raises(ValueError, match="The index is empty"):
@@ -362,7 +393,186 @@ def test_an_empty_index_comes_back_empty(path):
 def test_every_public_estimator_can_be_saved():
     public = {getattr(mvcca, name) for name in mvcca.__all__}
     estimators = {cls for cls in public if isinstance(cls, type) and hasattr(cls, "get_params")}
-    assert estimators | {RetrievalIndex} <= models_in(CLASSES).keys()
+    assert estimators | {RetrievalIndex} <= models_in(CLASSES)
+
+
+# ---- classes of scikit-learn ---------------------------------------------------------------------
+
+COUNTS = {name: np.abs(X[:, :5]) for name, X in blocks_for(CCA()).items()}
+SETTINGS = {  # where the defaults cannot be fitted
+    **{name: {"n_components": 1} for name in ("CCA", "PLSCanonical", "PLSSVD")},  # of one label
+    "ColumnTransformer": {"transformers": [("a", StandardScaler(), [0, 1])], "remainder": PCA(2)},
+    "FeatureUnion": {"transformer_list": [("a", PCA(2)), ("b", StandardScaler())]},
+    "FunctionTransformer": {"func": np.log1p, "inverse_func": np.expm1},
+    "GaussianRandomProjection": {"n_components": 2},
+    "Pipeline": {"steps": [("a", StandardScaler()), ("b", PCA(2))]},
+    "RFE": {"estimator": LinearRegression()},
+    "RFECV": {"estimator": LogisticRegression(), "cv": KFold(3)},
+    "RadiusNeighborsTransformer": {"radius": 9.0},
+    "SelectFromModel": {"estimator": LinearSVC()},
+    "SelectKBest": {"k": 2},
+    "SequentialFeatureSelector": {"estimator": Ridge(), "cv": 2},
+    "SparseCoder": {"dictionary": np.eye(5)},
+    "SparseRandomProjection": {"n_components": 2},
+    "StackingClassifier": {"estimators": [("a", LogisticRegression())]},
+    "StackingRegressor": {"estimators": [("a", Ridge())]},
+    "VotingClassifier": {"estimators": [("a", LogisticRegression())]},
+    "VotingRegressor": {"estimators": [("a", Ridge())]},
+}
+NOT_OF_MATRICES = [
+    "DictVectorizer", "FeatureHasher", "HashingVectorizer", "PatchExtractor",  # of text, of images
+    "IsotonicRegression", "KernelCenterer",  # of one feature, of a square matrix
+    "LabelBinarizer", "LabelEncoder", "MultiLabelBinarizer",  # of labels
+    "TSNE",  # has no transform
+]  # fmt: skip
+NOT_STORED = {
+    "Birch": r"'a'\].(root|dummy_leaf)_ is a sklearn.*_CFNode",  # a tree of clusters
+    "BisectingKMeans": r"'a'\]._kmeans_single is a function",  # and a tree of clusters
+    "RandomTreesEmbedding": r"'a'\].estimator_ is a sklearn.*ExtraTreeRegressor",  # trees
+}
+TRANSFORMERS = {
+    name: cls for name, cls in all_estimators(type_filter="transformer")
+    if name not in NOT_OF_MATRICES
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_any_transformer_of_sklearn_comes_back_bitwise_or_is_refused(name, path):
+    parameters = SETTINGS.get(name, {})
+    if "random_state" in signature(TRANSFORMERS[name]).parameters:
+        parameters = {**parameters, "random_state": 0}
+    model = PerView(TRANSFORMERS[name](**parameters)).fit({"a": COUNTS["image"]}, np.arange(90) % 3)
+    if name in NOT_STORED:
+        with pytest.raises(TypeError, match=NOT_STORED[name]):
+            save(model, path)
+        return
+    back = there_and_back(model, path)
+    scores = [each.transform({"a": COUNTS["image"][:20]})["a"] for each in (back, model)]
+    assert_equal(*(X.tocsr() if sp.issparse(X) else X for X in scores))
+    if name in (
+        "KNeighborsTransformer",
+        "RadiusNeighborsTransformer",
+        "Isomap",
+        "LocallyLinearEmbedding",
+        "SplineTransformer",
+    ):  # hold trees or splines
+        return
+    assert_equal(back, model)
+
+
+@pytest.mark.parametrize("name", NOT_OF_MATRICES)
+def test_the_other_transformers_take_no_matrix(name):
+    public = dict(all_estimators(type_filter="transformer"))
+    with pytest.raises((AttributeError, TypeError, ValueError)):
+        PerView(public[name]()).fit({"a": COUNTS["image"]}).transform({"a": COUNTS["image"]})
+
+
+STORED_BESIDE = {
+    "sets": {1, "a", None},
+    "frozen sets": frozenset({1.5}),
+    "keys of any plain kind": {0: "a", None: [1], (1, "b"): {}, "c": float("nan")},
+    "masked arrays": np.ma.array([1.0, 2.0, 3.0], mask=[True, False, True]),
+    "masked objects": np.ma.array([[1], {"a": 2}, None], mask=[0, 0, 1], dtype=object),
+    "lists in an array": np.array([[1, 2], [3, 4], None], dtype=object),
+    "columns of a sparse matrix": sp.csc_array(np.eye(3)),
+    "types of numbers": [np.float32, np.dtype("int16"), np.bool_, float, int],
+    "slices": slice(None, 3),
+    "functions of numpy": [np.log1p, np.mean, np.maximum],
+}
+
+
+@pytest.mark.parametrize("value", STORED_BESIDE.values(), ids=STORED_BESIDE)
+def test_values_of_any_plain_kind_come_back(value, path):
+    model = CCA()
+    model._held = value
+    back = there_and_back(model, path)._held
+    if isinstance(value, np.ma.MaskedArray):
+        assert_equal(back.mask, value.mask)
+        assert back.tolist() == value.tolist()
+        assert back.fill_value == value.fill_value
+        assert back.dtype == value.dtype
+    else:
+        assert_equal(back, value)
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_random_states_go_on_where_they_were(make, path):
+    source = make(0)
+    source.standard_normal(5)
+    back = there_and_back(MVCCA(reg=[source, source]), path).reg
+    assert back[0] is back[1]
+    np.testing.assert_array_equal(back[0].standard_normal(2000), source.standard_normal(2000))
+
+
+SEARCHES = {
+    "default score": GridSearchCV(CCA(1), {"reg": [0.1, 1.0], "n_components": [1, 2]}, cv=3),
+    "a measure": GridSearchCV(
+        make_pipeline(PerView(), CCA(1)),
+        {"perview__transformer": ["passthrough", StandardScaler(), PowerTransformer()]},
+        scoring=retrieval_scorer("mrr"),
+        cv=ShuffleSplit(2, random_state=np.random.RandomState(3)),
+    ),
+    "several measures": GridSearchCV(
+        CCA(1),
+        {"reg": [{"image": 0.1, "text": 1.0}, 1.0]},
+        scoring={"mrr": retrieval_scorer("mrr"), "rank": retrieval_scorer("mean_rank")},
+        refit="mrr",
+        return_train_score=True,
+        cv=KFold(3, shuffle=True, random_state=0),
+        n_jobs=1,
+    ),
+    "random": RandomizedSearchCV(
+        CCA(1), {"reg": [0.1, 0.3, 1.0]}, n_iter=2, cv=2, random_state=0, pre_dispatch="n_jobs"
+    ),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_a_search_comes_back_with_its_results(search, path):
+    views = Views(blocks_for(CCA()))
+    search = clone(search).fit(views)
+    back = there_and_back(search, path)
+    assert list(back.cv_results_) == list(search.cv_results_)
+    for name, column in search.cv_results_.items():
+        if isinstance(column, np.ma.MaskedArray):
+            assert repr(back.cv_results_[name]) == repr(column)
+        else:
+            assert_equal(back.cv_results_[name], column)
+    assert_equal(back.best_estimator_, search.best_estimator_)
+    assert_equal(back.best_params_, search.best_params_)
+    assert back.score(views) == search.score(views)
+    assert_same_scores(back, search, dict(views.items()))
+    assert_equal(clone(back).fit(views).best_params_, search.best_params_)
+    index = RetrievalIndex(back).add(views)
+    assert_same_answers(there_and_back(index, path), index, dict(views.items()))
+
+
+def test_a_pipeline_may_end_in_a_classifier(path):
+    views = Views(blocks_for(CCA()))
+    model = make_pipeline(PerView(), CCA(), JoinViews(), LogisticRegression()).fit(
+        views, np.arange(90) % 3
+    )
+    assert_equal(there_and_back(model, path).predict(views), model.predict(views))
+
+
+def test_the_names_of_classes_are_those_that_sklearn_makes_public():
+    known = Classes(CLASSES)
+    for name, cls in all_estimators():
+        if key := known.name_of(cls):
+            assert known[key].type is cls
+            assert key in (name, f"{cls.__module__.split('._')[0]}.{name}")
+
+
+def test_files_name_classes_without_importing_anything_else(path):
+    save(make_pipeline(PerView(NMF(2)), CCA(1)).fit(COUNTS), path)
+    program = (
+        "import sys, mvcca\n"
+        "mvcca.load(sys.argv[1])\n"
+        "print([name for name in ('torch', 'pytest', 'sklearn.manifold') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert answer.strip() == "[]"
 
 
 # ---- what cannot be stored is refused by name, before anything is written ------------------------
@@ -374,6 +584,17 @@ class Mine(CCA):
 
 def gaussian(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.exp(-np.sum((x - y) ** 2)))
+
+
+def nested_in_itself() -> GridSearchCV:
+    search = GridSearchCV(CCA(), {})
+    return search.set_params(estimator=search)
+
+
+def list_in_itself() -> list[Any]:
+    items: list[Any] = []
+    items.append(items)
+    return items
 
 
 def with_attribute(**attributes: Any) -> CCA:
@@ -400,19 +621,37 @@ REFUSED = {
         SplitViews({"a": lambda X: [X.shape[1] - 1]}),
         r"SplitViews.columns\['a'\] is a function",
     ),
-    "a RandomState": (
-        NCCA(random_state=np.random.RandomState(0)),
-        "NCCA.random_state is a .*RandomState, .*Give an integer",
+    "a generator of another kind": (
+        NCCA(random_state=np.random.Generator(np.random.Philox(0))),
+        r"Generator\(Philox\).* is not stored. Give an integer random_state",
     ),
     "a step of another library": (
-        PerView(GridSearchCV(PCA(), {"n_components": [1, 2]})),
-        "PerView.transformer is a sklearn.*GridSearchCV.*those of mvcca, and PCA",
+        PerView(SVR()),
+        "PerView.transformer is a sklearn.*SVR.*only estimators of mvcca, and the transformers",
     ),
     "a reducer of another library": (
         NCCA(reducer=partial(PCA, 3)),
         r"NCCA.reducer is a function",
     ),
-    "a search": (GridSearchCV(CCA(), {}), "save takes a model: one of CCA, .*; got sklearn"),
+    "a transformer alone": (PCA(), "save takes a model: one of CCA, .*; got sklearn"),
+    "a search with a function": (
+        GridSearchCV(CCA(), {}, scoring=lambda *_: 0.0),
+        "GridSearchCV.scoring is a function",
+    ),
+    "a search over distributions": (
+        RandomizedSearchCV(CCA(), {"reg": scipy.stats.uniform()}),
+        r"RandomizedSearchCV.param_distributions\['reg'\] is a scipy.*files hold numbers",
+    ),
+    "a transformer with a function": (
+        PerView(FunctionTransformer(gaussian)),
+        r"PerView.transformer.func is a function .gaussian.",
+    ),
+    "a search in itself": (nested_in_itself(), "is nested more than 200 deep, or holds itself"),
+    "a list in itself": (MVCCA(reg=list_in_itself()), "is nested more than 200 deep"),
+    "a warm start": (
+        PerView(SelectFromModel(Lasso(warm_start=True))),
+        "PerView.transformer.estimator cannot be stored: it has warm_start=True",
+    ),
     "a class": (CCA, "save takes a model"),
     "an array": (np.ones(3), "save takes a model"),
     "a class of one's own": (Mine(), "got test_persistence.Mine"),
@@ -422,9 +661,8 @@ REFUSED = {
         "CCA.fit_t",
     ),
     "dates": (with_attribute(days_=np.array(["2020-01-01"], "M8[D]")), "CCA.days_ is an array of"),
-    "a mask": (with_attribute(masked_=np.ma.array([1.0])), "CCA.masked_ is a numpy.ma"),
-    "objects": (with_attribute(held_=np.array([{1}], object)), r"CCA.held_\[0\] is a builtins.set"),
-    "keys": (MVCCA(reg={0: 1.0}), "MVCCA.reg has the key 0; names in files are strings"),
+    "objects": (with_attribute(held_=np.array([1j], object)), r"CCA.held_\[0\] is a builtins.com"),
+    "keys": (MVCCA(reg={1j: 1.0}), r"MVCCA.reg \(key\) is a builtins.complex"),
 }
 
 
@@ -498,14 +736,98 @@ def labelled_rows(codes: str) -> dict[str, Any]:
     )
 
 
+def function(name: Any) -> dict[str, Any]:
+    return {"is": "function", "name": name}
+
+
+def masked(data: Any, mask: Any) -> dict[str, Any]:
+    mask = array(mask) if isinstance(mask, str) else mask
+    return node("MaskedArray", data=array(data), mask=mask, fill_value=0.0)
+
+
+def random_state(position: int) -> dict[str, Any]:
+    words = items(key=array("codes"), pos=position)
+    state = items(bit_generator="MT19937", state=words, has_gauss=0, gauss=0.0)
+    return node("RandomState", state=state)
+
+
+def items(**parts: Any) -> dict[str, Any]:
+    return {"is": "dict", "items": parts}
+
+
+SCALE, SEARCH = "sklearn.preprocessing", "sklearn.model_selection"
+CV = {"estimator": node("CCA"), "param_grid": items()}
+CSC = {"is": "csc_matrix"}
+
 deep: Any = 0
 for _ in range(900):
     deep = [deep]
+nested_searches = node("CCA")
+for _ in range(250):
+    nested_searches = node(f"{SEARCH}.GridSearchCV", estimator=nested_searches, param_grid=items())
 
 HOSTILE = {
     "a class of the system": node("os.system", command="true"),
     "a class by its module": node("subprocess.Popen", args=["true"]),
-    "a class of sklearn not listed": node("GridSearchCV", estimator=node("CCA"), param_grid={}),
+    "a class of sklearn without its module": node("GridSearchCV", estimator=node("CCA")),
+    "a class of sklearn that is refused": node("sklearn.svm.SVC"),
+    "neighbours of labels": node("sklearn.neighbors.KNeighborsClassifier"),
+    "a private class of sklearn": node("sklearn.decomposition._nmf.NMF"),
+    "a class imported by sklearn": node("sklearn.pipeline.Bunch"),
+    "a base class of sklearn": node("sklearn.linear_model._base.LinearModel"),
+    "a function of sklearn": node("sklearn.datasets.fetch_openml", data_id=1),
+    "a module of sklearn": node("sklearn.experimental"),
+    "a module beside sklearn": node("decomposition.NMF"),
+    "a class of numpy": node("numpy.memmap", filename="/etc/passwd"),
+    "a method of sklearn's hidden": node(f"{SCALE}.StandardScaler", transform="x"),
+    "a property of sklearn's hidden": node(f"{SCALE}.StandardScaler", _repr_html_="x"),
+    "a magic name in sklearn's": node(f"{SCALE}.StandardScaler", __class__="x"),
+    "a function of the system": node(f"{SCALE}.FunctionTransformer", func=function("os.system")),
+    "a function of numpy": node(f"{SCALE}.FunctionTransformer", func=function("numpy.load")),
+    "a ufunc by another path": node(f"{SCALE}.FunctionTransformer", func=function("numpy.ma.exp")),
+    "a function of no name": node(f"{SCALE}.FunctionTransformer", func=function(3)),
+    "a function of a class": node(f"{SCALE}.FunctionTransformer", func=node("function")),
+    "what joblib evaluates": node(f"{SEARCH}.GridSearchCV", pre_dispatch="__import__('os')", **CV),
+    "a power to be evaluated": node(f"{SEARCH}.GridSearchCV", pre_dispatch="9**9**9*n_jobs", **CV),
+    "a million threads": node("sklearn.decomposition.KernelPCA", n_jobs=10**6),
+    "threads in words": node("sklearn.decomposition.KernelPCA", n_jobs="all"),
+    "a scorer that is unknown": node(
+        f"{SEARCH}.GridSearchCV", scoring="os.system", multimetric_=False, **CV
+    ),
+    "a scorer by an unknown measure": node(
+        "RetrievalScorer", measure="x", query=None, target=None, relevance=None, similarity=None
+    ),
+    "a search that is its own estimator": node(
+        f"{SEARCH}.GridSearchCV", estimator={"is": "again", "object": 0}, param_grid={}
+    ),
+    "searches nested too deeply": nested_searches,
+    "a warm start": node("sklearn.linear_model.Lasso", warm_start=True, coef_=array("few")),
+    "centers of another width": node(
+        "sklearn.cluster.KMeans", cluster_centers_=array("rows"), n_features_in_=5, _n_threads=1
+    ),
+    "threads for centers": node(
+        "sklearn.cluster.KMeans", cluster_centers_=array("rows"), n_features_in_=2, _n_threads=10**6
+    ),
+    "labels that take memory": node(
+        "sklearn.cluster.FeatureAgglomeration", labels_=array("far"), n_features_in_=3
+    ),
+    "a mask of another shape": node("CCA", t_=masked("rows", "seen")),
+    "a mask of an absurd shape": node(
+        "CCA",
+        t_=masked(
+            "rows", {"is": "names", "dtype": "object", "shape": [2**40, 2**20], "of": [True]}
+        ),
+    ),
+    "a random state outside of its words": node("CCA", t_=random_state(10**6)),
+    "a random state before its words": node("CCA", t_=random_state(-1)),
+    "a random state of few words": node("CCA", t_=random_state(1)),
+    "a spline of few knots": node(
+        "CCA", t_=node("BSpline", t=array("few"), c=array("data"), k=3, extrapolate=True, axis=0)
+    ),
+    "keys that cannot be": node("CCA", reg={"is": "dict", "pairs": [[[1], 2]]}),
+    "a set of what cannot be in one": node("CCA", reg={"is": "set", "items": [[1]]}),
+    "a type that is no number": node("CCA", t_={"is": "type", "name": "O"}),
+    "columns outside": node("CCA", weights_=arrays("data", "outside", "indptr") | CSC),
     "a method hidden": node("CCA", transform="x"),
     "a private method hidden": node("CCA", _project="x"),
     "a magic name": node("CCA", __class__="x"),
@@ -527,6 +849,7 @@ HOSTILE = {
         t_=node("Views", blocks={"is": "dict", "items": {"a": array("few")}}, seen=array("seen")),
     ),
     "neighbours of nothing": node("NCCA", t_=node("NearestNeighbors", rows=array("data"))),
+    "neighbours without rows": node("NCCA", t_=node("NearestNeighbors")),
     "an index of no known similarity": node(
         "RetrievalIndex", estimator=None, similarity="x", backend="exact"
     ),

@@ -46,8 +46,8 @@ from mvcca.deep.callbacks import (  # noqa: E402
 )
 from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss  # noqa: E402
-from mvcca.deep.storage import STORED  # noqa: E402
-from mvcca.deep.storage._arguments import LAYERS as LAYERS_BY_ARGUMENTS  # noqa: E402
+from mvcca.deep.storage import LAYERS as STORED_LAYERS  # noqa: E402
+from mvcca.deep.storage import STORED, argument_names  # noqa: E402
 from mvcca.persistence import load, save  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
@@ -320,7 +320,7 @@ def test_every_layer_of_the_table_is_tried():
     assert stored - tried == {TraceNormLoss, SoftHGRLoss}
 
 
-@pytest.mark.parametrize("cls", LAYERS_BY_ARGUMENTS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", STORED_LAYERS, ids=lambda cls: cls.__name__)
 def test_the_table_knows_every_argument_of_a_constructor(cls):
     taken = {
         name
@@ -330,7 +330,7 @@ def test_the_table_knows_every_argument_of_a_constructor(cls):
     shown_by_tensors = {"init", "_weight", "_freeze", "bias"}
     old_names = {"min_value", "max_value"}
     beside = {"self", "device", "dtype"} | shown_by_tensors | old_names
-    assert taken - beside == set(LAYERS_BY_ARGUMENTS[cls].split()) - {"bias"}
+    assert taken - beside == set(argument_names(cls)) - {"bias"}
 
 
 # ---- what cannot be stored is refused by name, before anything is written ------------------------
@@ -382,8 +382,8 @@ REFUSED = {
         deep_of(nn.Bilinear(1, 1, 1)),
         rf"{IMAGE} is a torch.*Bilinear, and files hold no code",
     ),
-    "a hook": (deep_of(hooked()), rf"{IMAGE} has no place in a file: \['_forward_hooks'\] was add"),
-    "another forward": (deep_of(noted()), rf"{IMAGE} has no place in a file: \['forward'\] was"),
+    "a hook": (deep_of(hooked()), rf"{IMAGE} cannot be stored: \['_forward_hooks'\] was add"),
+    "another forward": (deep_of(noted()), rf"{IMAGE} cannot be stored: \['forward'\] was"),
     "weight norm": (deep_of(nn.utils.parametrizations.weight_norm(nn.Linear(6, 2))), "Parametriz"),
     "a tensor beside layers": (deep_of(with_tensor()), rf"{IMAGE} .*tensors of its own"),
     "bfloat16": (deep_of(nn.Linear(2, 2).bfloat16()), rf"{IMAGE}.state\['weight'\] .*BFloat16"),
@@ -396,7 +396,7 @@ REFUSED = {
         DCCA(optimizer=partial(torch.optim.SGD, momentum=0.9)),
         "DCCA.optimizer is a function",
     ),
-    "a class": (DCCA(optimizer=Mine), "DCCA.optimizer has no place in a file: files hold no class"),
+    "a class": (DCCA(optimizer=Mine), "DCCA.optimizer cannot be stored: files hold no class"),
     "a network alone": (nn.Linear(2, 2), "save takes a model: one of CCA, .*DCCA"),
 }
 

@@ -100,8 +100,10 @@ def test_plot_functions_return_the_axes(plot, cca, views):
 
 @pytest.mark.parametrize("display", [CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay])
 def test_projected_rows_draw_what_the_estimator_draws(display, cca, views):
+    ranked = display is RecallCurveDisplay
+    scores = cca.retrieval_scores(views) if ranked else cca.transform(views)
     of_estimator = display.from_estimator(cca, views).ax_
-    of_scores = display.from_scores(cca.transform(views)).ax_
+    of_scores = display.from_scores(scores).ax_
     for one, other in zip(of_estimator.lines, of_scores.lines, strict=True):
         np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
     for one, other in zip(scatters(of_estimator), scatters(of_scores), strict=True):
@@ -201,7 +203,7 @@ def recall_by_hand(queries, gallery, k):
 
 
 def test_recall_curves_are_recall_counted_query_by_query(cca, views):
-    scores = cca.transform(views[80:])
+    scores = cca.retrieval_scores(views[80:])
     forth, back = plot_recall(cca, views[80:], k=20).lines
     for line, query, target in ((forth, "view0", "view1"), (back, "view1", "view0")):
         expected = [recall_by_hand(scores[query], scores[target], k) for k in range(1, 21)]

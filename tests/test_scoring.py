@@ -17,6 +17,7 @@ from mvcca import (
     CCA,
     CMOLRS,
     JRL,
+    KCCA,
     MLCCA,
     MVCCA,
     PerView,
@@ -48,7 +49,9 @@ def test_the_score_is_the_mean_over_directions():
     X, y = views(names=("image", "text", "sound")), classes()
     model = MVCCA(2).fit(X)
     for measure in ("map@50", "map:hits", "r@1", "mrr:pessimistic"):
-        expected = evaluate_retrieval(model.transform(X), y, measures=measure).mean()[measure]
+        expected = evaluate_retrieval(model.retrieval_scores(X), y, measures=measure).mean()[
+            measure
+        ]
         assert retrieval_scorer(measure)(model, X, y) == expected
         assert retrieval_scorer(measure)(model, Views(X), y) == expected
 
@@ -57,14 +60,14 @@ def test_the_score_is_the_mean_over_directions():
 def test_ranks_are_negated(measure):
     X = views()
     model = MVCCA(2).fit(X)
-    expected = evaluate_retrieval(model.transform(X), measures=measure).mean()[measure]
+    expected = evaluate_retrieval(model.retrieval_scores(X), measures=measure).mean()[measure]
     assert retrieval_scorer(measure)(model, X) == -expected
 
 
 def test_a_direction_can_be_chosen():
     X, y = views(names=("image", "text", "sound")), classes()
     model = MVCCA(2).fit(X)
-    table = evaluate_retrieval(model.transform(X), y, measures="map", directions="all")
+    table = evaluate_retrieval(model.retrieval_scores(X), y, measures="map", directions="all")
 
     def value(query, target):
         return table[query, target]["map"]
@@ -96,7 +99,11 @@ ESTIMATORS = [
     for cls in (getattr(module, name) for name in module.__all__)
     if isinstance(cls, type) and issubclass(cls, MultiViewEstimator)
 ]
-SIMILARITIES = {JRL: ("propagate", "inner"), CMOLRS: ("transform", "inner")}  # the papers'
+SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
+    JRL: ("propagate", "inner"),
+    CMOLRS: ("transform", "inner"),
+    **dict.fromkeys((CCA, MVCCA, KCCA), ("retrieval_scores", "cosine")),
+}
 
 
 def fitted(cls, X, y):
@@ -182,7 +189,8 @@ def test_unpaired_lists_are_scored_by_their_labels():
 def test_two_lone_matrices_are_two_views(estimator):
     X, Y = views().values()
     model = clone(estimator).fit(X, Y)
-    scores = dict(zip("ab", model.transform(X, Y), strict=True))
+    project = getattr(model, "retrieval_scores", model.transform)
+    scores = dict(zip("ab", project(X, Y), strict=True))
     expected = evaluate_retrieval(scores, measures="mrr").mean()["mrr"]
     assert retrieval_scorer("mrr")(model, X, Y) == expected
     values = cross_val_score(clone(estimator), X, Y, scoring=retrieval_scorer("mrr"), cv=3)
@@ -210,7 +218,7 @@ def test_cross_validation_scores_held_out_objects():
     folds = [(np.arange(30, 90), np.arange(30)), (np.arange(60), np.arange(60, 90))]
     actual = cross_val_score(MVCCA(2), X, y, scoring=retrieval_scorer("map@10"), cv=folds)
     for value, (train, test) in zip(actual, folds, strict=True):
-        scores = MVCCA(2).fit(X[train]).transform(X[test])
+        scores = MVCCA(2).fit(X[train]).retrieval_scores(X[test])
         expected = evaluate_retrieval(scores, y[test], measures="map@10").mean()["map@10"]
         assert value == expected
 

@@ -13,35 +13,48 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca._archive import read_archive
 from mvcca.cli.errors import CommandError, in_one_line
 from mvcca.persistence import load
+from mvcca.retrieval import RetrievalIndex
 
 _SPECTRA = ("canonical_correlations_", "eigenvalues_")
 
 
 def load_model(name: str) -> Any:
     """Load a model that can project rows."""
-    path = Path(name)
-    if not path.is_file():
-        raise CommandError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
-    with in_one_line():
-        model = load(path)
+    model = _load(name)
     if not hasattr(model, "transform"):
         raise CommandError(
-            f"{path}: contains a {type(model).__name__}; expected a model written by `mvcca fit`"
+            f"{name}: contains a {type(model).__name__}; expected a model written by `mvcca fit`"
         )
     return model
 
 
+def _load(name: str) -> Any:
+    path = Path(name)
+    if not path.is_file():
+        raise CommandError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+    with in_one_line():
+        return load(path)
+
+
 def facts(name: str) -> dict[str, Any]:
     """Content of a model file in JSON-compatible values, without what the model lacks."""
-    model = load_model(name)
+    model = _load(name)
     _, content = read_archive(name)
     found = {
         "file": name,
         "bytes": Path(name).stat().st_size,
         "written_by": content.get("written by", {}),
         "method": type(model).__name__,
-        "parameters": {key: _plain(value) for key, value in model.get_params(deep=False).items()},
     }
+    if isinstance(model, RetrievalIndex):
+        made_with = {"similarity": model.similarity, "backend": model.backend}
+        rows = {view: len(held) for view, held in model._contents.views.items()}
+        return found | {"parameters": made_with, "estimator": repr(model.estimator), "rows": rows}
+    params = model.get_params(deep=False)
+    found["parameters"] = {key: _plain(value) for key, value in params.items()}
+    if hasattr(model, "best_estimator_"):
+        found["best_estimator"] = repr(model.best_estimator_)
+        model = model.best_estimator_
     if isinstance(model, Pipeline):
         found["steps"] = {name: type(step).__name__ for name, step in model.steps}
         model = next((step for _, step in model.steps if hasattr(step, "n_components_")), model)
@@ -64,7 +77,13 @@ def describe(found: dict[str, Any]) -> str:
     lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in found["parameters"].items())
     if "steps" in found:
         lines["steps"] = ", ".join(f"{name} ({kind})" for name, kind in found["steps"].items())
-    if "views" in found:
+    if "best_estimator" in found:
+        lines["best estimator"] = " ".join(found["best_estimator"].split())
+    if "rows" in found:
+        lines["estimator"] = " ".join(found["estimator"].split())
+        held = ", ".join(f"{name} ({n:,} rows)" for name, n in found["rows"].items())
+        lines["gallery"] = held or "empty"
+    elif "views" in found:
         lines["views"] = ", ".join(f"{name} ({width})" for name, width in found["views"].items())
         lines["components"] = str(found["n_components"])
     elif not found["fitted"]:

@@ -197,7 +197,7 @@ def add_to_search(command: ArgumentParser) -> None:
     command.add_argument(
         "--similarity",
         choices=("cosine", "euclidean", "inner"),
-        help="similarity of projected rows (default: that of the method, usually cosine)",
+        help="similarity of projected rows (default: that of the method)",
     )
     _add_output(
         command, "FILE", "hits to write, see below (default: .csv on standard output)", False

@@ -147,6 +147,7 @@ class KCCA(MVCCA):
         "random_state": ["random_state"],
     }
     power = 0.0  # a parameter of MVCCA, not of KCCA
+    _takes_any_basis = False
 
     feature_maps_: dict[str, FeatureMap]
 
@@ -204,11 +205,6 @@ class KCCA(MVCCA):
         if reset:
             self.feature_maps_ = self._draw_maps(rows.views)
         return rows
-
-    def _fit_rows(self, rows: Rows) -> None:
-        rows.precisely(
-            lambda rows: self._learn_problem(rows, self._statistic_of(rows)), decompose=False
-        )
 
     def _statistic_of(self, rows: Rows) -> Moments:
         """Moments of the features of all rows, of which a block at a time is in memory."""

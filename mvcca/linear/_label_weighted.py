@@ -40,7 +40,6 @@ class DrawnLabelFeatures:
 
     def sums(self, rows: Rows) -> LabelFeatureSums:
         """Sums of rows times the features of their labels."""
-        assert rows.table is not None
         table = in_columns(rows.table, self.columns)
         return LabelFeatureSums.of(
             rows.views, table, rows.codes, self.features, rows.weights, rows.products
@@ -76,7 +75,6 @@ class LabelWeightedEstimator(StatisticEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
-        assert rows.table is not None
         if not batch:
             check_shared_labels(rows.table, rows.codes)
             self._check_labels(label_counts(rows))
@@ -93,7 +91,6 @@ class LabelWeightedEstimator(StatisticEstimator):
         """Sums of rows by distinct label vector, or by label features."""
         if self._drawn is not None:
             return self._drawn.sums(rows)
-        assert rows.table is not None
         return LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
 
     def _gram(self, table: LabelTable) -> LabelGram:
@@ -103,7 +100,6 @@ class LabelWeightedEstimator(StatisticEstimator):
         """The map that `label_features` asks for, if any, drawn from the first batch."""
         if self.label_features is None:
             return None
-        assert rows.table is not None
         rng = check_random_state(self.random_state)
         _, vectors, vocabulary = _common_columns(rows.table, rows.table)
         features: LabelFeatures
@@ -117,7 +113,6 @@ class LabelWeightedEstimator(StatisticEstimator):
             features = LandmarkLabelFeatures.at(self.label_similarity, self.sigma, dense)
         columns = LabelTable(vectors[:0], vocabulary)
         sample = _sample(rows, rng.randint(_SEED_BOUND))
-        assert sample.table is not None
         exact = LabelSums.of(sample.views, sample.table, sample.codes, sample.weights)
         near = DrawnLabelFeatures(features, columns, np.nan).sums(sample)
         error = _relative_error(
@@ -153,7 +148,6 @@ class LabelWeightedEstimator(StatisticEstimator):
 
 def label_counts(rows: Rows) -> LabelSums:
     """Label sums of rows without their features."""
-    assert rows.table is not None
     counts = [
         np.bincount(code, weights=rows.weights_of(name), minlength=len(rows.table))
         for name, code in rows.codes.items()
@@ -189,7 +183,6 @@ def _draw_landmarks(rows: Rows, n: int, rng: np.random.RandomState) -> np.ndarra
 
 def _sample(rows: Rows, seed: int) -> Rows:
     """Some rows of each view, unpaired; for paired views those of the same objects."""
-    assert rows.table is not None
     chosen = {}
     for name, block in rows.views.items():
         order = np.random.RandomState(seed).permutation(block.shape[0])

@@ -123,12 +123,10 @@ class LGCFL(StatisticEstimator):
     ) -> Rows:
         rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
         if not batch:
-            assert rows.table is not None
             check_shared_labels(rows.table, rows.codes)
         return rows
 
     def _statistic_of(self, rows: Rows) -> LabelStatistic:
-        assert rows.table is not None
         sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
         return LabelStatistic(sums, rows.moments_of_each())
 

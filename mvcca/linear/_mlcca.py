@@ -187,7 +187,6 @@ class MLCCA(LabelWeightedEstimator):
 
     def _statistic_of(self, rows: Rows) -> LabelledRows:
         """The rows: the weight of a row in C_pp depends on the labels of all rows."""
-        assert rows.table is not None
         return LabelledRows(rows.views, rows.table, rows.codes, rows.weights)
 
     def _problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
@@ -259,7 +258,6 @@ class MLCCA(LabelWeightedEstimator):
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The same by label features, whose error may make weights negative."""
         assert self._drawn is not None
-        assert rows.table is not None
         row_weights = _row_weights(self._drawn.row_weights(sums, rows.table), rows)
         if self.label_similarity in _NEVER_NEGATIVE:
             row_weights = _cut_at_zero(row_weights)
@@ -286,7 +284,6 @@ class MLCCA(LabelWeightedEstimator):
     def _shares(self, rows: Rows, p: str, q: str, order: np.ndarray) -> csr_array:
         """Weight of each pair of a row of p and a nearest row of q in the mean, (n_p, n_q)."""
         assert self.n_neighbors is not None
-        assert rows.table is not None
         ranks = {name: order[rows.views.objects(name)] for name in (p, q)}
         F = nearest_label_pairs(
             rows.table.dense(),

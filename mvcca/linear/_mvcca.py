@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,11 @@ from mvcca.base import StatisticEstimator
 from mvcca.labels import encode_labels
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
+from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views, as_views
+
+# A training sample cannot tell correlations above this from 1, whose weight is infinite.
+_LARGEST_CORRELATION = 0.999
 
 
 class MVCCA(StatisticEstimator):
@@ -57,6 +62,9 @@ class MVCCA(StatisticEstimator):
         λ = 1 + ρ in decreasing order, at most the number of views.
     canonical_correlations_ : ndarray, shape (n_components_,)
         ρ; only for two views, where they are correlations.
+    expected_correlations_ : ndarray, shape (n_components_,)
+        Correlations of the scores to expect on new rows, averaged over pairs of views:
+        leave-one-out estimates, which `retrieval_scores` weights components by.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -88,6 +96,10 @@ class MVCCA(StatisticEstimator):
     array([2.92, 2.56, 2.4 ])
     """
 
+    retrieval_ranking = ("retrieval_scores", "cosine")
+
+    expected_correlations_: np.ndarray
+
     def __init__(
         self,
         n_components: int = 2,
@@ -110,6 +122,38 @@ class MVCCA(StatisticEstimator):
         super()._learn(solution)
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
+        if solution.expected is not None:
+            self.expected_correlations_ = solution.expected
+
+    def retrieval_scores(self, X: ViewsLike | MatrixLike, y: MatrixLike | None = None) -> Any:
+        """Project rows to the vectors whose cosine ranks best: scores weighted by correlation.
+
+        If views are jointly Gaussian, the log-likelihood ratio of "the rows x and y show the same
+        object" against "they do not" is, with scores a and b of unit variance,
+
+            Σ_i ρ_i / (1 - ρ_i²) a_i b_i - ρ_i² / (2 (1 - ρ_i²)) (a_i² + b_i²) + constant.
+
+        These vectors are the scores times √(ρ_i / (1 - ρ_i²)), so that their inner product is its
+        first term; the cosine takes the place of the second. Plain scores give a component with
+        correlation .1 the weight of one with .9. ρ is ``expected_correlations_``. If `power` is
+        set, it weights the components instead, and these are the scores of `transform`.
+
+        Parameters
+        ----------
+        X, y
+            As for `transform`.
+
+        Returns
+        -------
+        vectors : same container as X
+            As `transform` gives them.
+        """
+        rho = np.minimum(self.expected_correlations_, _LARGEST_CORRELATION)
+        model = copy(self)
+        if not self.power:
+            weights = np.sqrt(rho / (1 - rho**2))
+            model.weights_ = {name: W * weights for name, W in self.weights_.items()}
+        return model.transform(X, y)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

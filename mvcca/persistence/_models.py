@@ -9,44 +9,45 @@ from typing import Any
 
 from mvcca._archive import ModelFileError, not_ours, read_archive, write_archive
 from mvcca.persistence._classes import CLASSES, models_in, with_deep
-from mvcca.persistence._values import NotStorable, Reader, Writer
+from mvcca.persistence._estimators import NotStorable
+from mvcca.persistence._sklearn import Classes
+from mvcca.persistence._values import Reader, Writer
 
 _KIND = "model"  # other archives are checkpoints
 
 
 def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) -> None:
-    """Save an estimator, fitted or not, to one file that `load` reads.
+    """Save a model, fitted or not, to a file that `load` reads.
 
     The file is a safetensors file of arrays and plain parameters with their checksums. It is
-    written beside `path` and renamed once it is on the disk: if anything fails on the way, or is
-    interrupted, what was there before is still there.
+    written under another name and renamed once it is on disk: if writing fails or is interrupted,
+    the file that was there before is kept.
 
     Parameters
     ----------
-    model : estimator, step, pipeline or index
-        An estimator of `mvcca` or `mvcca.deep`, a step of `mvcca.compose`, a `RetrievalIndex`, or a
-        pipeline of scikit-learn made of these and of `PCA`, `TruncatedSVD`, `TfidfTransformer`,
-        `Normalizer` and the scalers.
+    model : estimator, pipeline, search or index
+        An estimator of `mvcca` or `mvcca.deep`, a `RetrievalIndex`, or scikit-learn's `Pipeline`,
+        `GridSearchCV` or `RandomizedSearchCV`. It may hold any transformer or linear model of
+        scikit-learn whose attributes are numbers, strings, arrays and containers of these.
     path : path
-        The file, which is replaced if it exists. A pipeline is saved without its cache (`memory`).
+        The file, which is replaced if it exists. The cache of a pipeline (`memory`) is not saved.
     statistic : bool, default=True
-        Keep what `partial_fit` has added up, so that it goes on after loading. It is as large as
-        the covariance of all features, for `MLCCA` as the rows themselves, for deep models two or
-        three times the networks; without it `partial_fit` starts over, and transforming is the
-        same.
+        Keep what `partial_fit` has accumulated, so that a loaded model takes the next batch. It is
+        as large as the covariance of all features, for `MLCCA` as the rows themselves, for deep
+        models two or three times the networks. Without it `partial_fit` starts over; transforming
+        is the same.
 
     Raises
     ------
     TypeError
-        If the model holds what a file cannot: a function (a kernel or similarity of your own), a
-        layer of your own, the state of a random generator, an object of another library. The
-        message says where.
+        If the model holds an object that a file cannot: a function or network layer of your own, a
+        tree, an object of another library. The message names its place in the model.
     OSError
         If the file cannot be written.
 
     See Also
     --------
-    load : The way back.
+    load : Load the model again.
 
     Examples
     --------
@@ -60,31 +61,31 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     >>> mvcca.load(path).canonical_correlations_.round(3)
     array([0.796, 0.201])
     """
-    classes = with_deep() if "mvcca.deep" in sys.modules else CLASSES
-    models = models_in(classes)
+    table = with_deep() if "mvcca.deep" in sys.modules else CLASSES
+    classes, models = Classes(table), models_in(table)
     if type(model) not in models:
         raise NotStorable(
-            f"save takes a model: one of {', '.join(sorted(models.values()))}; got "
+            f"save takes a model: one of {', '.join(sorted(cls.__name__ for cls in models))}; got "
             f"{type(model).__module__}.{type(model).__qualname__}."
         )
     writer = Writer(classes, skipped=() if statistic else ("_statistic",))
     try:
-        root = writer.encode(model, models[type(model)])
+        root = writer.encode(model, type(model).__name__)
     except NotStorable as error:
         if "._statistic" in str(error):
             error.add_note("Or save without it: save(model, path, statistic=False).")
         raise
-    deep = not writer.kinds <= CLASSES.keys()
+    deep = not writer.kinds.isdisjoint(table.keys() - CLASSES.keys())
     content = {"kind": _KIND, "written by": _versions(deep), "deep": deep, "model": root}
     write_archive(path, writer.arrays, content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what `save` saved.
+    """Load a model that `save` wrote.
 
-    Every byte is compared with its checksum, and nothing in the file is run: it names parameters
-    and arrays of classes that are known here. Every fitted estimator is tried on one row, so that a
-    model whose parts do not fit together is refused.
+    Every byte is compared with its checksum, and nothing in the file is executed: it names
+    parameters and arrays of known classes. Fitted estimators whose transform is cheap are tried on
+    one row, so that a model whose parts do not fit together is refused.
 
     Parameters
     ----------
@@ -93,8 +94,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator, step, pipeline or index
-        As it was: the same parameters, and bitwise the same scores.
+    estimator, pipeline, search or index
+        The model with the same parameters, and bitwise the same scores.
 
     Raises
     ------
@@ -103,11 +104,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     ImportError
         If it holds a deep model, and torch is not installed.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
 
     See Also
     --------
-    save : The way in, with an example.
+    save : Save a model; with an example.
     """
     arrays, content = read_archive(path)
     if content.get("kind") != _KIND or "model" not in content:
@@ -117,20 +118,20 @@ def load(path: str | os.PathLike[str]) -> Any:
         not_ours(path, "does not say by which versions it was written")
     deep = bool(content.get("deep"))
     try:
-        classes = with_deep() if deep else CLASSES
+        table = with_deep() if deep else CLASSES
     except ImportError as error:
         raise ImportError(f"{os.fspath(path)} holds a deep model, and {error}") from error
     try:
-        model = Reader(classes, arrays).decode(content["model"])
-    except Exception as error:  # a forged model raises whatever its parts think of
+        model = Reader(Classes(table), arrays).decode(content["model"])
+    except Exception as error:  # the parts of a forged model raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelFileError(
             f"{os.fspath(path)} holds a model that cannot be put together here: {reason}. It was "
             f"written by {written_by}, and this is {_versions(deep)}. Update what "
-            "is older; if nothing is, take another copy or fit and save again."
+            "is older; if nothing is, use another copy or fit and save again."
         ) from error
-    if type(model) not in models_in(classes):
-        not_ours(path, f"holds {type(model).__name__}, which is no model")
+    if type(model) not in models_in(table):
+        not_ours(path, f"holds {type(model).__name__}, which is not a model")
     return model
 
 

@@ -1,7 +1,9 @@
-"""A trial of loaded estimators on one row, so that an odd one fails to load, and not later.
+"""Try loaded estimators on one row, so that an inconsistent one fails to load, and not later.
 
 A file with valid checksums may still hold weights of another shape, no means, or a list where an
-array belongs. Every fitted estimator is asked for the scores of one row of ones.
+array belongs. The attributes of our estimators are checked, and every fitted estimator whose
+transform is a bounded formula transforms one row of ones. Transformers of scikit-learn that
+iterate, refuse unknown values, or allocate what a parameter says are not tried.
 """
 
 from __future__ import annotations
@@ -10,39 +12,44 @@ import operator
 import warnings
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
-from mvcca.compose import JoinViews, PerView
+from mvcca.compose import JoinViews, PerView, SplitViews
 from mvcca.linear import MVCCA
 
-_MOST_FEATURES = 2**20  # of a row that is made for a trial: a file may declare any number
+_MOST_FEATURES = 2**20  # of the row: a file may declare any number
+_TRIED = (  # transformers of scikit-learn
+    "Binarizer FactorAnalysis FastICA GaussianRandomProjection GenericUnivariateSelect "
+    "IncrementalPCA KMeans KernelPCA LinearDiscriminantAnalysis MaxAbsScaler MinMaxScaler "
+    "MiniBatchKMeans NeighborhoodComponentsAnalysis Normalizer Nystroem PCA PLSCanonical "
+    "PLSRegression PLSSVD PowerTransformer QuantileTransformer RBFSampler RobustScaler SelectFdr "
+    "SelectFpr SelectFwe SelectKBest SelectPercentile SkewedChi2Sampler SparseRandomProjection "
+    "StandardScaler TfidfTransformer TruncatedSVD VarianceThreshold"
+)
 
 
 def tried(estimator: Any) -> Any:
-    """The estimator, if it is not fitted or transforms a row.
-
-    Raises
-    ------
-    Exception
-        Whatever `transform` raises, or TypeError or ValueError if its attributes do not go
-        together.
-    """
+    """Return the estimator, or raise what `transform` raises, or an error of its attributes."""
     try:
         check_is_fitted(estimator)
     except NotFittedError:
         return estimator
     if isinstance(estimator, MultiViewEstimator):
         _check_attributes(estimator)
+    _check_followed_by_compiled_code(estimator)
     tested = _without_networks(estimator)
-    rows = _row_for(tested)
-    if rows is None:
+    row = _row_for(tested)
+    if row is None:
         return estimator
-    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        transformed = tested.transform(rows)
+    quiet = warnings.catch_warnings(action="ignore")
+    with quiet, np.errstate(all="ignore"), joblib.parallel_config("sequential"):
+        transformed = tested.transform(row)
     if isinstance(estimator, MultiViewEstimator):
         expected = 1, estimator.n_components_
         for name, scores in transformed.items():
@@ -51,8 +58,11 @@ def tried(estimator: Any) -> Any:
     return estimator
 
 
+# ---- checks --------------------------------------------------------------------------------------
+
+
 def _check_attributes(model: MultiViewEstimator) -> None:
-    """Check that the arrays of a fitted model go together; products of others might be huge."""
+    """Check that the arrays of a fitted model fit together, before products that may be huge."""
     names, k = model.view_names_, operator.index(model.n_components_)
     if type(names) is not tuple or not names or not all(type(name) is str for name in names):
         raise TypeError(f"view_names_ is {names!r}")
@@ -68,15 +78,67 @@ def _check_attributes(model: MultiViewEstimator) -> None:
             if width != len(weights):
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {len(weights)}")
     if hasattr(model, "history_"):
-        if {np.shape(column) for column in model.history_.values()} != {
-            np.shape(model.history_["epoch"])
-        }:
+        if len({np.shape(model.history_["epoch"]), *map(np.shape, model.history_.values())}) > 1:
             raise ValueError("columns of history_ differ in length")
         operator.index(model.best_epoch_)
     for spectrum in ("eigenvalues_", "canonical_correlations_"):
         if hasattr(model, spectrum):
             values = getattr(model, spectrum)
             _check_floats(spectrum, values, (len(values),))
+
+
+def _check_followed_by_compiled_code(estimator: Any) -> None:
+    """Check attributes of scikit-learn's clusterings whose shapes its compiled code trusts."""
+    if hasattr(estimator, "cluster_centers_"):
+        centers = estimator.cluster_centers_
+        _check_floats("cluster_centers_", centers, (len(centers), estimator.n_features_in_))
+        if hasattr(estimator, "_counts"):
+            _check_floats("_counts", estimator._counts, (len(centers),))
+    if hasattr(estimator, "pooling_func"):  # memory is as large as the largest label
+        labels = estimator.labels_
+        if not 0 <= labels.min() <= labels.max() < len(labels):
+            raise ValueError("labels_ are not numbers of clusters")
+
+
+def _check_floats(what: str, array: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
+        found = f"{array.dtype} {array.shape}" if hasattr(array, "shape") else repr(type(array))
+        raise ValueError(f"{what} is {found} where numbers of shape {shape} belong")
+
+
+# ---- the row -------------------------------------------------------------------------------------
+
+
+def _row_for(estimator: Any) -> Any:
+    """A row to be transformed; None if that is no bounded formula, or the row would be huge."""
+    if isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+        rows = _rows({step: _row_for(step) for step in steps})
+        return rows[steps[0]] if rows else None
+    if hasattr(estimator, "best_estimator_"):
+        return _row_for(estimator.best_estimator_)
+    if isinstance(estimator, MultiViewEstimator):
+        smoothers = getattr(estimator, "smoothers_", {}).values()  # of NCCA
+        reducers = [s.reducer for s in smoothers if s.reducer is not None]
+        widths = {name: estimator._fitted_width(name) for name in estimator.view_names_}
+        tried = _rows({reducer: _row_for(reducer) for reducer in reducers}) is not None
+        return _rows({name: _ones(width) for name, width in widths.items()}) if tried else None
+    if isinstance(estimator, PerView):
+        return _rows({name: _row_for(part) for name, part in estimator.transformers_.items()})
+    if isinstance(estimator, JoinViews) and estimator.view_names_:
+        return _rows({name: _ones(estimator._widths[name]) for name in estimator.view_names_})
+    tried = isinstance(estimator, JoinViews | SplitViews)
+    tried |= isinstance(estimator, FunctionTransformer) and estimator.func is None
+    tried |= type(estimator).__name__ in _TRIED.split()
+    return _ones(getattr(estimator, "n_features_in_", None)) if tried else None
+
+
+def _ones(width: Any) -> np.ndarray | None:
+    return None if width is None or width > _MOST_FEATURES else np.ones((1, operator.index(width)))
+
+
+def _rows(rows: dict[Any, Any]) -> dict[Any, Any] | None:
+    return None if any(row is None for row in rows.values()) else rows
 
 
 def _without_networks(estimator: Any) -> Any:
@@ -86,37 +148,3 @@ def _without_networks(estimator: Any) -> Any:
     linear = MVCCA(power=estimator.power)
     linear.__dict__.update(estimator.__dict__)
     return linear
-
-
-def _check_floats(what: str, array: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
-        found = f"{array.dtype} {array.shape}" if hasattr(array, "shape") else repr(type(array))
-        raise ValueError(f"{what} is {found} where numbers of shape {shape} belong")
-
-
-def _row_for(estimator: Any) -> Any:
-    """A row that the estimator should transform; None if it does not say, or it would be huge."""
-    if not hasattr(estimator, "transform"):
-        raise TypeError(f"{estimator!r} is no transformer")
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        return _row_for(steps[0]) if steps else None
-    if isinstance(estimator, MultiViewEstimator):
-        widths = {name: estimator._fitted_width(name) for name in estimator.view_names_}
-        return _rows({name: _ones(width) for name, width in widths.items()})
-    if isinstance(estimator, PerView):
-        return _rows({name: _row_for(part) for name, part in estimator.transformers_.items()})
-    if isinstance(estimator, JoinViews) and estimator.view_names_:
-        return _rows({name: _ones(estimator._widths[name]) for name in estimator.view_names_})
-    width = getattr(estimator, "n_features_in_", None)
-    return None if width is None else _ones(width)
-
-
-def _ones(width: Any) -> np.ndarray | None:
-    width = operator.index(width)
-    return np.ones((1, width)) if width <= _MOST_FEATURES else None
-
-
-def _rows(rows: dict[str, np.ndarray | None]) -> dict[str, np.ndarray] | None:
-    made = {name: row for name, row in rows.items() if row is not None}
-    return made if len(made) == len(rows) else None

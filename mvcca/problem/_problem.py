@@ -17,6 +17,7 @@ from scipy import linalg
 from mvcca._warnings import warn
 from mvcca.linalg import Scaling, Whitener, canonical_directions
 from mvcca.problem._bases import Basis
+from mvcca.problem._expected import expected_correlation
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.statistics import column_slices
@@ -44,6 +45,9 @@ class Solution:
         How many components the data can give, when fewer than were asked for; else at least k.
     ranks : dict of str to int
         Rank of each view's constraint.
+    expected : ndarray, shape (k,), or None
+        Correlations of the scores to expect on new rows, averaged over pairs of views; only if the
+        matrices of the problem are covariances of the rows.
     """
 
     values: np.ndarray
@@ -53,6 +57,7 @@ class Solution:
     variances: dict[str, np.ndarray]
     bound: int
     ranks: dict[str, int]
+    expected: np.ndarray | None = None
 
     def lifted(self, bases: Mapping[str, Basis]) -> Solution:
         """The same maps on features of which the present ones are coordinates in `bases`."""
@@ -131,12 +136,23 @@ class Problem:
             self.ranks_between,
             is_joint=is_joint,
         )
+        expected = None
         if of_rows:
             self._warn_of_certain_correlation(found.ranks)
+            expected = self._expected_correlations(
+                found.weights, between, within, whiteners, variances
+            )
         eigenvalues = found.values if self.with_diagonal else 1 + found.values
         means = {name: self.means[name] for name in whiteners}
         return Solution(
-            found.values, eigenvalues, found.weights, means, variances, found.bound, found.ranks
+            found.values,
+            eigenvalues,
+            found.weights,
+            means,
+            variances,
+            found.bound,
+            found.ranks,
+            expected,
         ).lifted(self.rows.bases)
 
     def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
@@ -177,6 +193,45 @@ class Problem:
             for n, white in whiteners.items()
         }
 
+    def _expected_correlations(
+        self,
+        weights: Mapping[str, np.ndarray],
+        between: Blocks,
+        within: Mapping[str, np.ndarray],
+        whiteners: Mapping[str, Whitener | Scaling],
+        variances: Mapping[str, np.ndarray],
+    ) -> np.ndarray | None:
+        """Mean over pairs of views of the correlations of scores to expect on new rows."""
+        counts = self.counts
+        assert counts is not None
+        freedom = {
+            n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
+            for n, w in whiteners.items()
+        }
+        deviations = {
+            n: np.sqrt(np.maximum(np.einsum("ik,ik->k", W, within[n] @ W), 0))
+            for n, W in weights.items()
+        }
+        found = []
+        for (i, p), (j, q) in combinations(enumerate(weights), 2):
+            if not counts[i, j]:
+                continue
+            covariances = np.einsum("ik,ik->k", weights[p], between[p, q] @ weights[q])
+            scale = deviations[p] * deviations[q]
+            correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
+            freedoms = (freedom[p], freedom[q])
+            found.append(expected_correlation(correlations, freedoms, counts[i, j]))
+        return np.mean(found, axis=0) if found else None
+
+    def _degrees_of_freedom(
+        self, name: str, whitener: Whitener | Scaling, B: np.ndarray, unit: float
+    ) -> float:
+        """Tr B (B + r I)⁻¹: the rank without a ridge, less with one."""
+        reg = self.rows.reg[name]
+        if isinstance(reg, Shrinkage) and reg:
+            return float(np.trace(whitener.project(whitener.project(B).T)))
+        return max(whitener.rank - (reg * unit * whitener.squared_norm() if reg else 0), 0.0)
+
     def _warn_of_certain_correlation(self, ranks: Mapping[str, int]) -> None:
         reg, counts = self.rows.reg, self.counts
         assert counts is not None
@@ -192,6 +247,7 @@ class Problem:
 
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:
     """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
+    B = np.diag(B) if B.ndim == 1 else B
     white = whitener.project(whitener.project(B).T)
     last = [whitener.rank - 1] * 2
     return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._backend import precision, to_host
 from mvcca._warnings import warn
-from mvcca.labels import LabelTable
 from mvcca.linalg import DigitsLost, Scaling, Whitener
 from mvcca.problem._bases import Basis, Identity, principal_components, row_space
 from mvcca.sources import RowSource
@@ -47,7 +46,7 @@ class Rows:
     weights : ndarray, shape (n_objects,), or None
         How often each object counts.
     table : LabelTable or None
-        Distinct label vectors, for methods that learn from labels.
+        Distinct label vectors; for methods that learn from labels only, as is the next.
     codes : mapping of str to ndarray of int
         For every row of each view, the line of its label vector in the table.
     reg : mapping of str to float
@@ -64,7 +63,7 @@ class Rows:
 
     views: Views
     weights: np.ndarray | None = None
-    table: LabelTable | None = None
+    table: Any = None
     codes: Mapping[str, np.ndarray] = field(default_factory=dict)
     reg: Mapping[str, float] = field(default_factory=dict)
     bases: Mapping[str, Basis] = field(default_factory=dict)
@@ -121,11 +120,7 @@ class Rows:
         """The same rows, those of some views in the basis that is found for them, in float64."""
         blocks, bases = dict(self.views.items()), dict(self.bases)
         for name, basis_of in find.items():
-            block = to_host(blocks[name])
-            if issparse(block):  # n x d is smaller than the d x d statistic would be
-                block = block.toarray()
-            block = block.astype(np.float64, copy=False)
-            basis, blocks[name] = basis_of(block, self.own_weights(name))
+            basis, blocks[name] = basis_of(to_host(blocks[name]), self.own_weights(name))
             if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
             bases[name] = self.basis(name).then(basis)

@@ -38,13 +38,15 @@ class Ranking:
         """Rows to compare, in the container that `transform` returns."""
         if self.method == "transform":
             return self.estimator.transform(*rows)
-        (X,) = rows
+        X, *second = rows
         *before, last = _steps(self.estimator)
         for step in before:
             X = step.transform(X)
-        return getattr(last, self.method)(X)
+        return getattr(last, self.method)(X, *second)
 
     def __str__(self) -> str:
+        if self.method == "retrieval_scores":
+            return f"weighted {self.similarity}"
         return (
             self.similarity if self.method == "transform" else f"{self.similarity} ({self.method})"
         )

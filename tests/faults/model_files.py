@@ -22,16 +22,27 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.cluster import FeatureAgglomeration, KMeans
+from sklearn.decomposition import NMF, PCA, KernelPCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
 
 import mvcca
 from faults.sandbox import Meter, Outcome, in_fork
-from mvcca import CCA, JRL, KCCA, MLCCA, MVMLCCA, NCCA, PerView, RetrievalIndex, _archive
+from mvcca import CCA, JRL, KCCA, MLCCA, MVMLCCA, NCCA, PerView, RetrievalIndex, Views, _archive
 from mvcca._archive import read_archive, write_archive
 from mvcca.cli import main as command
 from mvcca.persistence._classes import CLASSES
+from mvcca.persistence._trial import _row_for
 
 N, WIDTHS = 40, {"image": 5, "text": 4}
 
@@ -52,6 +63,38 @@ def write_originals(folder: Path) -> list[Path]:
         "kcca": KCCA(2, approximation="nystroem", n_landmarks=8, random_state=0).fit(X),
         "ncca": NCCA(1, n_neighbors=9, reducer=PCA(2), random_state=0).fit(X),
         "pipeline": make_pipeline(PerView(StandardScaler()), CCA(2)).fit(X),
+        "transformers": make_pipeline(
+            PerView(
+                {
+                    "image": make_pipeline(QuantileTransformer(n_quantiles=20), KernelPCA(3)),
+                    "text": make_pipeline(PowerTransformer(), KMeans(3, random_state=0, n_init=1)),
+                }
+            ),
+            CCA(2),
+        ).fit(X),
+        "more transformers": make_pipeline(
+            PerView(
+                {
+                    "image": make_pipeline(
+                        MinMaxScaler(clip=True), NMF(2), FunctionTransformer(np.log1p)
+                    ),
+                    "text": FeatureUnion(
+                        [
+                            ("best", SelectKBest(k=2)),
+                            ("splines", SplineTransformer(3)),
+                            ("clusters", FeatureAgglomeration(2)),
+                        ]
+                    ),
+                }
+            ),
+            CCA(2),
+        ).fit(X, y),
+        "search": GridSearchCV(
+            make_pipeline(PerView(StandardScaler()), CCA(1)),
+            {"cca__reg": [0.1, {"image": 0.1, "text": 1.0}]},
+            cv=KFold(2, shuffle=True, random_state=np.random.RandomState(0)),
+            scoring=mvcca.retrieval_scorer("mrr"),
+        ).fit(Views(X)),
         "index": RetrievalIndex(CCA(2).fit(X)).add(X),
         "new": CCA(3),
     }
@@ -156,7 +199,29 @@ HOSTILE = [
     {"is": "FunctionTransformer", "parts": {"func": "os.system"}},
     {"is": "Pipeline", "parts": {"steps": [], "memory": "/tmp/cache"}},
     {"is": "NearestNeighbors", "parts": {"rows": 3}},
-]
+    {"is": "sklearn.preprocessing.FunctionTransformer",
+     "parts": {"func": {"is": "function", "name": "os.system"}}},
+    {"is": "function", "name": "numpy.load"},
+    {"is": "function", "name": "numpy.exp"},
+    {"is": "type", "name": "object"},
+    {"is": "set", "items": [1, [2]]},
+    {"is": "dict", "pairs": [[1, 2], [[], 3]]},
+    {"is": "sklearn.svm.SVC", "parts": {}},
+    {"is": "sklearn.datasets.fetch_openml", "parts": {"data_id": 1}},
+    {"is": "sklearn.decomposition.NMF", "parts": {"n_components": 2**31, "_n_components": 2**31}},
+    {"is": "sklearn.decomposition.KernelPCA", "parts": {"n_jobs": 2**31}},
+    {"is": "sklearn.model_selection.GridSearchCV",
+     "parts": {"estimator": None, "param_grid": {}, "pre_dispatch": "9**9**9"}},
+    {"is": "RandomState", "parts": {"state": {"is": "dict", "items": {"bit_generator": "PCG64"}}}},
+    {"is": "MaskedArray", "parts": {"data": [1], "mask": [[True]], "fill_value": 2**70}},
+    {"is": "csc_array", "shape": [2**62, 2**62], "arrays": {}},
+]  # fmt: skip
+KINDS = [
+    *CLASSES, "array", "scalar", "tuple", "dict", "set", "csr_array", "csc_matrix", "names",
+    "sklearn.cluster.KMeans", "sklearn.cluster.MiniBatchKMeans", "sklearn.decomposition.NMF",
+    "sklearn.decomposition.LatentDirichletAllocation", "sklearn.neighbors.KNeighborsTransformer",
+    "sklearn.model_selection.GridSearchCV", "sklearn.impute.KNNImputer",
+]  # fmt: skip
 
 
 def places(node: Any) -> Iterator[tuple[Any, Any]]:
@@ -182,8 +247,7 @@ def forged_tree(root: Any, arrays: list[str], rng: np.random.Generator) -> None:
         case 4:
             kinds = [each for each, place in found if place == "is"]
             if kinds:
-                names = [*CLASSES, "array", "scalar", "tuple", "dict", "csr_array", "names"]
-                kinds[rng.integers(len(kinds))]["is"] = names[rng.integers(len(names))]
+                kinds[rng.integers(len(kinds))]["is"] = KINDS[rng.integers(len(KINDS))]
         case 5:
             named = [each for each, place in found if place == "array"]
             if named and arrays:
@@ -331,7 +395,8 @@ def _put_to_use(model: Any) -> str:
         except (ValueError, MemoryError):
             pass
         except Exception as error:
-            answer = f"transform failed: {type(error).__name__}: {error}"
+            if _row_for(model) is not None:  # it was tried on a row when it was loaded
+                answer = f"transform failed: {type(error).__name__}: {error}"
     for call in ("search", "partial_fit"):
         try:
             if call == "search":

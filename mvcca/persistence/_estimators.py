@@ -1,0 +1,67 @@
+"""Take estimators apart into parameters and attributes, and make them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from mvcca.persistence._trial import tried
+
+_RENAMED = {"similarity": "label_similarity"}  # parameters, in files of earlier versions
+
+
+class NotStorable(TypeError):
+    """Only pickle could store something that a model holds."""
+
+
+@dataclass(frozen=True)
+class ClassOf:
+    """How objects of a class are taken apart into named values, and made again from them."""
+
+    type: type
+    parts: Callable[[Any], dict[str, Any]]
+    make: Callable[[dict[str, Any]], Any]
+
+
+def stored_estimator(cls: type[BaseEstimator]) -> ClassOf:
+    """Row of the table for an estimator."""
+    return ClassOf(cls, parts_of_estimator, partial(make_estimator, cls))
+
+
+def parts_of_estimator(estimator: BaseEstimator) -> dict[str, Any]:
+    """Parameters and attributes by name, without those that every constructor call sets."""
+    params = estimator.get_params(deep=False)
+    constructed = vars(type(estimator)(**params))
+    attributes = {name: value for name, value in vars(estimator).items() if name not in constructed}
+    for name in attributes:
+        if not _may_be_set(type(estimator), name):
+            raise NotStorable(
+                f"{type(estimator).__name__}.{name} is neither a parameter nor a learned attribute "
+                "(those end with an underscore), and a file does not store it. Delete it before "
+                "saving."
+            )
+    return {**params, **attributes}
+
+
+def make_estimator(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEstimator:
+    """Construct an estimator, set its attributes and try it on one row."""
+    known = cls._get_param_names()
+    parts = {_RENAMED.get(name, name) if name not in known else name: parts[name] for name in parts}
+    params = {name: value for name, value in parts.items() if name in known}
+    attributes = {name: value for name, value in parts.items() if name not in known}
+    for name in attributes:
+        if not _may_be_set(cls, name):
+            raise ValueError(f"{cls.__name__} has no parameter or attribute {name!r}")
+    estimator = cls(**params)
+    vars(estimator).update(attributes)
+    return tried(estimator)
+
+
+def _may_be_set(cls: type, name: str) -> bool:
+    """Whether a file may set an attribute: a learned or private one that hides nothing of cls."""
+    proper = name.isidentifier() and not name.startswith("__")
+    return proper and "_" in (name[0], name[-1]) and getattr(cls, name, None) is None
