@@ -95,7 +95,7 @@ class Whitener:
             norm = np.abs(correlation).sum(axis=0).max()
             inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
             if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
-                condition = _condition(correlation, factor)
+                condition = _condition(factor)
                 return cls(scale, factor, columns, True, len(columns), condition)
         values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         real = values > len(values) * np.finfo(float).eps * values[-1]
@@ -169,20 +169,22 @@ class Scaling:
         return float(self.scale @ self.scale)
 
 
-def _condition(B: np.ndarray, factor: np.ndarray) -> float:
-    """√(λ_max / λ_min) of B = LLᵀ, within about a fifth."""
-    largest, smallest = extreme_eigenvalues(B, factor)
+def _condition(factor: np.ndarray) -> float:
+    """√(λ_max / λ_min) of LLᵀ, within about a fifth."""
+    largest, smallest = extreme_eigenvalues(factor)
     return float(np.sqrt(largest / smallest))
 
 
-def extreme_eigenvalues(B: np.ndarray, factor: np.ndarray) -> tuple[float, float]:
-    """λ_max and λ_min of B = LLᵀ, within about a third, by power and inverse iteration.
+def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
+    """λ_max and λ_min of LLᵀ, within about a third, by power and inverse iteration.
 
     LAPACK's estimate is in the 1-norm, and too large by up to √d.
     """
-    largest = smallest = np.random.RandomState(0).standard_normal(len(B))
+    largest = smallest = np.random.RandomState(0).standard_normal(len(factor))
     for _ in range(_STEPS):
-        largest = B @ (largest / np.linalg.norm(largest))
+        largest = largest / np.linalg.norm(largest)
+        largest = linalg.blas.dtrmv(factor, largest, lower=1, trans=1)
+        largest = linalg.blas.dtrmv(factor, largest, lower=1)
         smallest = linalg.cho_solve(
             (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import linalg
 from scipy.sparse import csr_array
 from sklearn.cross_decomposition import PLSSVD, PLSCanonical, PLSRegression
@@ -221,3 +223,22 @@ def test_four_views_one_of_them_at_1e100_have_finite_weights(estimator, width):
         assert np.isfinite(model.eigenvalues_).all()
         gram = sum(W.T @ W for W in model.weights_.values())
         np.testing.assert_allclose(gram, 4 * np.eye(model.n_components_), atol=1e-8)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_wide_views_are_neither_copied_nor_multiplied_feature_by_feature(is_sparse):
+    rng = np.random.default_rng(8)
+    views = [rng.poisson(0.1, (200, d)).astype(float) for d in (40_000, 20_000)]
+    size = sum(X.nbytes for X in views)
+    K, L = ((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T for X in views)
+    expected = np.sqrt(np.sort(np.linalg.eigvals(K @ L).real)[:-4:-1]) / 199
+    if is_sparse:
+        views = [csr_array(X) for X in views]
+    tracemalloc.start()
+    model = PLS(3).fit(views)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.6 * size
+    assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
+    for weights in model.weights_.values():
+        assert_allclose(weights.T @ weights, np.eye(3), atol=1e-10)

@@ -33,9 +33,9 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.linear import MVCCA
+from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem import Rows, reg_of_names
 from mvcca.statistics import Moments, column_slices
-from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Views, holds_views
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}

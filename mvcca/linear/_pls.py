@@ -16,8 +16,8 @@ from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import StatisticEstimator
-from mvcca.linalg import Directions, Whitener, _top_singular, canonical_directions
-from mvcca.problem import Basis, Rows, Solution, check_variance
+from mvcca.linalg import Directions, Scaling, _top_singular, canonical_directions
+from mvcca.problem import Basis, Identity, Rows, Solution, check_variance
 from mvcca.problem._rows import takes_float32_products
 from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
@@ -122,7 +122,11 @@ class PLS(StatisticEstimator):
         # Deflation divides by the variance of scores; the SVD alone divides by nothing.
         if self.algorithm == "svd" and takes_float32_products(rows.views):
             rows = replace(rows, products=np.dtype(np.float32))
-        self._learn_problem(rows, self._statistic_of(rows))
+        all_wide = len(rows.bases) == len(rows.views.names)
+        if self.algorithm == "svd" and rows.views.is_paired and all_wide:
+            self._learn_wide(rows)
+        else:
+            self._learn_problem(rows, self._statistic_of(rows))
 
     def _statistic_of(self, rows: Rows) -> Moments:
         return rows.moments()
@@ -134,10 +138,43 @@ class PLS(StatisticEstimator):
             check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
         pairs = list(combinations(columns, 2))
         between = {(p, q): covariance[columns[p], columns[q]] for p, q in pairs}
-        variances = {name: rows.basis(name).variances(B) for name, B in within.items()}
+        variances = {
+            name: rows.basis(name).variances(B, of_rows=True) for name, B in within.items()
+        }
+        self._solve(rows, statistic.mean(), variances, between, within)
+
+    def _learn_wide(self, rows: Rows) -> None:
+        """Learn from views that are all in bases of their rows: n x n products between them.
+
+        With n rows of d and e features, the bases take n² (d + e) / 2 + n³ / 3 multiply-adds, the
+        product and its Gram matrix 3/2 n³, and its leading eigenvectors 2/3 n³.
+        """
+        blocks = dict(rows.views.items())
+        n_rows = len(rows.views) if rows.weights is None else rows.weights.sum()
+        between = {}
+        for p, q in combinations(blocks, 2):
+            X = blocks[p] if rows.weights is None else rows.weights[:, None] * blocks[p]
+            between[p, q] = X.T @ blocks[q]
+            between[p, q] /= n_rows - 1
+        variances = {
+            name: rows.basis(name).variances(block, of_rows=True) for name, block in blocks.items()
+        }
+        for name, variance in variances.items():
+            check_variance(name, variance)
+        means = {name: np.zeros(block.shape[1]) for name, block in blocks.items()}
+        self._solve(rows, means, variances, between, {})
+
+    def _solve(
+        self,
+        rows: Rows,
+        means: Mapping[str, np.ndarray],
+        variances: Mapping[str, np.ndarray],
+        between: Mapping[tuple[str, str], np.ndarray],
+        within: Mapping[str, np.ndarray],
+    ) -> None:
         units = {
-            name: Whitener.of(self._constraint(variances[name], rows.basis(name)))
-            for name in within
+            name: self._units(variances[name], rows.basis(name), len(mean))
+            for name, mean in means.items()
         }
         if self.algorithm == "svd":
             found = canonical_directions(
@@ -152,16 +189,22 @@ class PLS(StatisticEstimator):
                 found.values,
                 found.values,
                 found.weights,
-                {name: mean for name, mean in statistic.mean().items() if name in found.weights},
-                variances,
+                {name: means[name] for name in found.weights},
+                dict(variances),
                 found.bound,
                 found.ranks,
             ).lifted(rows.bases)
         )
 
-    def _constraint(self, variances: np.ndarray, basis: Basis) -> np.ndarray:
-        """B of wᵀBw = 1: the identity, or variances where columns are scaled; 0 for constants."""
-        return basis.gram(variances if self.scale else (variances > 0).astype(float))
+    def _units(self, variances: np.ndarray, basis: Basis, rank: int) -> Scaling:
+        """W of wᵀBw = 1, where B is the identity, or variances where columns are scaled.
+
+        Zero for constant columns. The basis of a wide view is orthogonal under B.
+        """
+        diagonal = variances if self.scale else (variances > 0).astype(float)
+        if not isinstance(basis, Identity):
+            diagonal = np.full(rank, diagonal @ basis.lift(np.eye(rank, 1))[:, 0] ** 2)
+        return Scaling.of(diagonal)
 
     def _check_number_of_views(self, views: Views) -> None:
         super()._check_number_of_views(views)
@@ -239,7 +282,7 @@ class CFA(PLS):
 def _by_deflation(
     within: Mapping[str, np.ndarray],
     between: Mapping[tuple[str, str], np.ndarray],
-    units: Mapping[str, Whitener],
+    units: Mapping[str, Scaling],
     n_components: int,
     algorithm: str,
     precision: float,
@@ -276,7 +319,7 @@ def _by_deflation(
     return Directions(np.array(values), weights, bound, ranks)
 
 
-def _in_units(C: np.ndarray, of_rows: Whitener, of_columns: Whitener) -> np.ndarray:
+def _in_units(C: np.ndarray, of_rows: Scaling, of_columns: Scaling) -> np.ndarray:
     return of_columns.project(of_rows.project(C).T).T
 
 

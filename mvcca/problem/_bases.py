@@ -7,12 +7,14 @@ ridge and the weights stay those of the features in every basis.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse import issparse
 
 from mvcca import _lapack
 from mvcca.linalg import extreme_eigenvalues
@@ -20,6 +22,8 @@ from mvcca.linalg import extreme_eigenvalues
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
 _WELL_CONDITIONED = 1e3  # of rows with the ridge
 _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
+_EPS = np.finfo(float).eps
+_BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
 
 
 class Basis(Protocol):
@@ -38,9 +42,6 @@ class Basis(Protocol):
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         """Rows X of coordinates Z."""
-
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        """Eᵀ diag(scale) E, (r, r): a diagonal matrix of the features in this basis."""
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         """Share · B + ridge · EᵀE: a ridge on the features of a matrix B in this basis."""
@@ -67,9 +68,6 @@ class Identity:
 
     def back(self, Z: np.ndarray) -> np.ndarray:
         return Z
-
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        return np.diag(scale)
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         result = share * B
@@ -116,9 +114,6 @@ class Explicit:
     def back(self, Z: np.ndarray) -> np.ndarray:
         return self.mean + Z @ self.inverse
 
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        return self.matrix.T @ (scale[:, None] * self.matrix)
-
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         return share * B + ridge * (self.matrix.T @ self.matrix)
 
@@ -137,19 +132,24 @@ class Explicit:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Orthonormal basis E = RᵀQL⁻ᵀ of the span of rows R, Qᵀ(RRᵀ)Q = LLᵀ, kept as its factors.
+    """Basis E = SRᵀQL⁻ᵀ of the span of rows R = diag(s) (X - mean) S, with Qᵀ(RRᵀ)Q = LLᵀ.
 
-    Weighted rows of mean zero add up to zero when multiplied by √weight, s: Q = [I; 0] - v vᵀ is
-    an orthonormal basis of all that is orthogonal to s, so that QᵀR has the singular values of R.
+    Kept as its factors. S scales columns; E is orthonormal if S is the identity. With s = √weight,
+    the rows of R add up to zero when multiplied by s: Q = [I; 0] - v vᵀ is an orthonormal basis of
+    all that is orthogonal to s, so that QᵀR has the singular values of R.
 
     Attributes
     ----------
     mean : ndarray, shape (d,)
         Mean of the rows of X.
-    rows : ndarray, shape (n, d)
-        R.
+    rows : ndarray or sparse array, shape (n, d)
+        X.
+    weights : ndarray, shape (n,), or None
+        s².
     normal : ndarray, shape (n,)
         v, of length √2.
+    scale : ndarray, shape (d,)
+        Diagonal of S, 0 for constant columns.
     factor : ndarray, shape (n - 1, n - 1)
         L, lower triangular.
     known : ndarray, shape (d,)
@@ -157,8 +157,10 @@ class Span:
     """
 
     mean: np.ndarray
-    rows: np.ndarray
+    rows: Any
+    weights: np.ndarray | None
     normal: np.ndarray
+    scale: np.ndarray
     factor: np.ndarray
     known: np.ndarray
 
@@ -168,10 +170,11 @@ class Span:
 
     @cached_property
     def inverse(self) -> np.ndarray:
-        """Eᵀ as a matrix, which takes as long as finding L."""
-        turned = self.rows[:-1] - np.outer(self.normal[:-1], self.normal @ self.rows)
+        """The pseudo-inverse as a matrix, which takes as long as finding L."""
+        centred = _centred(self.rows, self.weights)[1] * self.scale
+        turned = centred[:-1] - np.outer(self.normal[:-1], self.normal @ centred)
         matrix = linalg.blas.dtrsm(1.0, self.factor, turned.T, side=1, lower=1, trans_a=1)
-        return np.asarray(matrix.T)
+        return np.asarray(matrix.T) * _reciprocal(self.scale)
 
     def turned(self, U: np.ndarray) -> np.ndarray:
         """QU, of shape (n, k)."""
@@ -180,18 +183,29 @@ class Span:
         return turned
 
     def lift(self, W: np.ndarray) -> np.ndarray:
-        solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
-        return self.rows.T @ self.turned(solved)
+        return (self.scale**2 * self._products(W).T).T
 
     def back(self, Z: np.ndarray) -> np.ndarray:
-        return self.mean + self.lift(Z.T).T
+        return self.mean + (self.scale > 0) * self._products(Z.T).T
 
-    def gram(self, scale: np.ndarray) -> np.ndarray:
-        return self.explicit().gram(scale)
+    def _products(self, W: np.ndarray) -> np.ndarray:
+        """(X - mean)ᵀ diag(s) Q L⁻ᵀ W, of shape (d, k)."""
+        solved = linalg.solve_triangular(self.factor, W, lower=True, trans="T", check_finite=False)
+        sums = self.turned(solved)
+        if self.weights is not None:
+            sums = (np.sqrt(self.weights) * sums.T).T
+        lifted = np.empty((self.n_features, *W.shape[1:]))
+        for columns in _column_blocks(self.rows):
+            block = self.rows[:, columns].astype(np.float64, copy=False)
+            lifted[columns] = block.T @ sums
+        lifted -= np.multiply.outer(self.mean, sums.sum(axis=0))
+        return lifted
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        if not np.isin(self.scale, (0, 1)).all():
+            return self.explicit().ridged(B, ridge, share)
         result = share * B
-        result[np.diag_indices_from(B)] += ridge  # E is orthonormal
+        result[np.diag_indices_from(B)] += ridge
         return result
 
     def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
@@ -202,11 +216,12 @@ class Span:
 
     def explicit(self) -> Explicit:
         """The same basis by its matrix."""
-        return Explicit(self.mean, self.inverse.T, self.inverse, self.known)
+        matrix = self.scale[:, None] ** 2 * self.inverse.T
+        return Explicit(self.mean, matrix, self.inverse, self.known)
 
 
 def row_space(
-    X: np.ndarray,
+    X: Any,
     weights: np.ndarray | None = None,
     *,
     equilibrate: bool = False,
@@ -218,23 +233,58 @@ def row_space(
     and many weights solve the problem, `equilibrate` scales columns to unit length first: the
     smallest weights in units of the features are those that a full covariance would give. A
     `ridge`, in mean variances, makes the problem better conditioned than the rows.
+
+    Correlations under a ridge c on the scatter depend on the Gram matrix K of the rows through
+    K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
     """
+    n, d = X.shape
+    X = X.tocsc() if issparse(X) else X
+    mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
+    for columns in _column_blocks(X):  # saves a centred copy of X
+        mean[columns], centred, lengths[columns] = _centred(X[:, columns], weights)
+        if equilibrate:
+            centred *= _column_scale(lengths[columns], equilibrate)
+        gram = linalg.blas.dsyrk(1.0, centred.T, 1.0, gram, trans=1, lower=1, overwrite_c=1)
+    known = _variances(lengths, n, weights)
+    normal = np.ones(n) if weights is None else np.sqrt(weights)
+    normal /= np.linalg.norm(normal)
+    normal[-1] += 1  # the Householder reflection of s to the last axis
+    normal /= np.sqrt(normal[-1])
+    image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
+    image -= (normal @ image) / 2 * normal
+    gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
+    factor, failed = linalg.lapack.dpotrf(gram[:-1, :-1], lower=1, clean=1)
+    if not failed:
+        largest, smallest = extreme_eigenvalues(factor)
+        is_orthonormal = largest < _ORTHONORMAL**2 * smallest
+        mean_square = np.mean(lengths**2)
+        if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge * mean_square):
+            scale = _column_scale(lengths, equilibrate)  # four times as fast as QR:
+            span = Span(mean, X, weights, normal, scale, factor, known)
+            return span, _unweighted(span.turned(factor), weights)
+    return _row_space_by_qr(X, weights, equilibrate=equilibrate)
+
+
+def _row_space_by_qr(
+    X: Any, weights: np.ndarray | None, *, equilibrate: bool
+) -> tuple[Basis, np.ndarray]:
+    """`row_space` of rows for which a Gram matrix has too few digits."""
     mean, centred, lengths = _centred(X, weights)
-    variances = _variances(lengths, len(X), weights)
-    scale = _reciprocal(lengths)
-    if equilibrate:
-        centred *= scale
-    ridge = ridge * np.mean(lengths**2)
-    basis, rows = _span_of(centred, mean, variances, weights, ridge)
-    if equilibrate:
-        assert basis.inverse is not None
-        matrix, inverse = scale[:, None] * basis.inverse.T, basis.inverse * _reciprocal(scale)
-        basis = Explicit(mean, matrix, inverse, variances)
-    return basis, _unweighted(rows, weights)
+    scale = _column_scale(lengths, equilibrate)
+    centred *= scale
+    basis, triangle = _lapack.qr(centred.T)
+    # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
+    turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(pivoted))
+    turn = turn[:, sizes > _cut(X) * sizes[0]]
+    basis = basis @ turn
+    matrix, inverse = scale[:, None] * basis, basis.T * _reciprocal(scale)
+    known = _variances(lengths, len(centred), weights)
+    return Explicit(mean, matrix, inverse, known), _unweighted(triangle.T @ turn, weights)
 
 
 def principal_components(
-    X: np.ndarray, weights: np.ndarray | None = None, *, equilibrate: bool = True
+    X: Any, weights: np.ndarray | None = None, *, equilibrate: bool = True
 ) -> tuple[Basis, np.ndarray]:
     """Basis in which columns of an ill-conditioned X are uncorrelated, and the rows in it.
 
@@ -243,64 +293,30 @@ def principal_components(
     features is the same ridge in it. Directions below max(n, d) eps of the largest are left out.
     """
     mean, centred, lengths = _centred(X, weights)
-    scale = _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
+    scale = _column_scale(lengths, equilibrate)
     centred *= scale
     left, sizes, right = _lapack.svd(centred)
     real = sizes > _cut(X) * sizes[0]
     matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
-    variances = _variances(lengths, len(X), weights)
+    variances = _variances(lengths, X.shape[0], weights)
     rows = left[:, real] * sizes[real]
     return Explicit(mean, matrix, inverse, variances), _unweighted(rows, weights)
 
 
-def _span_of(
-    centred: np.ndarray,
-    mean: np.ndarray,
-    variances: np.ndarray,
-    weights: np.ndarray | None,
-    ridge: float,
-) -> tuple[Basis, np.ndarray]:
-    """Basis of the span of centred rows times √weight (n, d), and these rows in it, (n, r).
-
-    Correlations under a ridge c on the scatter depend on the Gram matrix K of the rows through
-    K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
-    """
-    normal = np.ones(len(centred)) if weights is None else np.sqrt(weights)
-    normal /= np.linalg.norm(normal)
-    normal[-1] += 1  # the Householder reflection of s to the last axis
-    normal /= np.sqrt(normal[-1])
-    gram = centred @ centred.T
-    image = gram @ normal
-    image -= (normal @ image) / 2 * normal
-    gram -= np.outer(normal, image) + np.outer(image, normal)
-    gram = gram[:-1, :-1]
-    factor, failed = linalg.lapack.dpotrf(gram, lower=1, clean=1)
-    if not failed:
-        largest, smallest = extreme_eigenvalues(gram, factor)
-        is_orthonormal = largest < _ORTHONORMAL**2 * smallest
-        if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge):
-            span = Span(mean, centred, normal, factor, variances)  # four times as fast as QR
-            return span, span.turned(factor)
-    basis, triangle = _lapack.qr(centred.T)
-    # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
-    turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
-    sizes = np.abs(np.diag(pivoted))
-    turn = turn[:, sizes > _cut(centred) * sizes[0]]
-    basis = basis @ turn
-    return Explicit(mean, basis, basis.T, variances), triangle.T @ turn
-
-
-def _centred(
-    X: np.ndarray, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
-    mean = np.average(X, axis=0, weights=weights)
+    X = (X.toarray() if issparse(X) else X).astype(np.float64, copy=False)
+    share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
+    mean = share @ X
     centred = X - mean
-    constant = (X[0] == X).all(axis=0)
-    centred[:, constant] = 0  # and not what rounding of the mean left
     if weights is not None:
         centred *= np.sqrt(weights)[:, None]
-    return mean, centred, np.linalg.norm(centred, axis=0)
+    lengths = np.sqrt(np.einsum("ij,ij->j", centred, centred))
+    total = len(X) if weights is None else weights.sum()
+    suspect = np.flatnonzero(lengths <= 2 * len(X) * _EPS * np.sqrt(total) * np.abs(mean))
+    constant = suspect[(X[0, suspect] == X[:, suspect]).all(axis=0)]
+    centred[:, constant] = lengths[constant] = 0  # and not what rounding of the mean left
+    return mean, centred, lengths
 
 
 def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -311,9 +327,18 @@ def _variances(lengths: np.ndarray, n_rows: int, weights: np.ndarray | None) -> 
     return lengths**2 / ((n_rows if weights is None else weights.sum()) - 1)
 
 
+def _column_blocks(X: Any) -> Iterator[slice]:
+    width = max(1, _BLOCK_NUMBERS // X.shape[0])
+    return (slice(start, start + width) for start in range(0, X.shape[1], width))
+
+
+def _column_scale(lengths: np.ndarray, equilibrate: bool) -> np.ndarray:
+    return _reciprocal(lengths) if equilibrate else (lengths > 0).astype(float)
+
+
 def _reciprocal(lengths: np.ndarray) -> np.ndarray:
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def _cut(X: np.ndarray) -> float:
-    return max(X.shape) * np.finfo(float).eps
+    return max(X.shape) * _EPS

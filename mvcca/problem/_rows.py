@@ -120,11 +120,7 @@ class Rows:
         """The same rows, those of some views in the basis that is found for them, in float64."""
         blocks, bases = dict(self.views.items()), dict(self.bases)
         for name, basis_of in find.items():
-            block = to_host(blocks[name])
-            if issparse(block):  # n x d is smaller than the d x d statistic would be
-                block = block.toarray()
-            block = block.astype(np.float64, copy=False)
-            basis, blocks[name] = basis_of(block, self.own_weights(name))
+            basis, blocks[name] = basis_of(to_host(blocks[name]), self.own_weights(name))
             if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
             bases[name] = self.basis(name).then(basis)
