@@ -185,7 +185,7 @@ def main():
     parser.add_argument("--every", type=int, default=0, help="epochs between figures on the way")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--floor", action="store_true", help="time an epoch beside a bare loop")
+    parser.add_argument("--floor", action="store_true", help="compare an epoch with a plain loop")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     if options.device == "auto":

@@ -1,11 +1,10 @@
-"""Arrays of other libraries than NumPy, told apart and spoken to by the array API standard.
+"""Arrays of libraries other than NumPy, through the array API standard.
 
-A *device block* is a matrix of such a library (a torch tensor, a CuPy array), wherever its numbers
-are. There is no backend class: arithmetic is written with operators and the array's own
-`namespace`, and what follows is the little that the standard leaves open. Models are always NumPy:
-heavy products run where the rows are, and the statistics they add up to, which are small, come home
-as float64. NumPy arrays and SciPy's sparse matrices do not pass through here, nor do JAX and Dask
-arrays, which NumPy reads.
+A *device block* is a matrix of such a library (a torch tensor, a CuPy array), even if its numbers
+are in host memory. There is no backend class: code uses operators and the array's `namespace`, and
+this module adds what the standard lacks. Models are always NumPy: products run on the device, and
+the small statistics are copied to the host as float64. NumPy arrays, SciPy's sparse matrices, and
+JAX and Dask arrays, which NumPy converts, are not device blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 
 def is_device_array(block: Any) -> bool:
-    """Whether an array is of an array library other than NumPy, and is computed with as it is."""
+    """Whether an array belongs to a library other than NumPy, and is not converted."""
     return compat.is_array_api_obj(block) and not (
         compat.is_numpy_array(block)
         or isinstance(block, np.generic)
@@ -29,19 +28,19 @@ def is_device_array(block: Any) -> bool:
 
 
 def namespace(block: Any) -> Any:
-    """The functions of the array API standard for arrays like this one."""
+    """Array API namespace of an array."""
     return compat.array_namespace(block)
 
 
 def precision(block: Any) -> np.dtype:
-    """NumPy's name for the precision of a block of floats."""
+    """NumPy dtype of a block of floats."""
     if not is_device_array(block):
         return block.dtype
     return np.dtype(np.float32 if block.dtype == namespace(block).float32 else np.float64)
 
 
 def promoted(block: Any, dtype: np.dtype) -> Any:
-    """A block in a precision that is no less than its own."""
+    """A block in the higher precision of its own and `dtype`."""
     if np.promote_types(precision(block), dtype) == precision(block):
         return block
     if not is_device_array(block):
@@ -50,35 +49,35 @@ def promoted(block: Any, dtype: np.dtype) -> Any:
 
 
 def to_host(block: Any) -> Any:
-    """A device block as a NumPy array; what is at home already as it is."""
+    """A device block as a NumPy array; other blocks unchanged."""
     if not is_device_array(block):
         return block
     if compat.is_cupy_array(block):
         return compat.to_device(block, "cpu")
     if compat.is_torch_array(block):
         return np.asarray(compat.to_device(block.detach(), "cpu"))
-    home = namespace(block).__array_namespace_info__().default_device()
-    return np.asarray(compat.to_device(block, home))
+    host = namespace(block).__array_namespace_info__().default_device()
+    return np.asarray(compat.to_device(block, host))
 
 
 def placed(values: np.ndarray, like: Any) -> Any:
-    """NumPy values in the precision of another block, and where that block is."""
+    """NumPy values in the precision and on the device of another block."""
     values = values.astype(precision(like), copy=False)
     return beside(values, like) if is_device_array(like) else values
 
 
 def beside(values: np.ndarray, like: Any) -> Any:
-    """NumPy values on the device of a device block, in their own precision."""
+    """NumPy values on the device of a device block, in unchanged precision."""
     return namespace(like).asarray(writable(values), device=compat.device(like))
 
 
 def writable(values: np.ndarray) -> np.ndarray:
-    """Values as torch takes them: rows that are read-only or run backwards are copied."""
+    """Values that torch accepts; read-only and reversed rows are copied."""
     return np.require(values, requirements=["C", "W"])
 
 
 def in_one_place(blocks: Sequence[Any]) -> list[Any] | None:
-    """Dense blocks where the first device block among them is; None where there is none."""
+    """Dense blocks on the device of the first device block; None if there is none."""
     like = next((block for block in blocks if is_device_array(block)), None)
     if like is None:
         return None
@@ -94,7 +93,7 @@ def _is_beside(block: Any, like: Any) -> bool:
 
 
 def rows_of(block: Any, rows: slice | np.ndarray) -> Any:
-    """Rows of a device block; those of a slice are not copied, unless it runs backwards."""
+    """Rows of a device block; a forward slice is not copied."""
     if isinstance(rows, slice):
         start, stop, step = rows.indices(block.shape[0])
         if step > 0:

@@ -1,7 +1,6 @@
-"""Devices by name, and how rows in host memory get there.
+"""Devices by name, and copies of rows from host memory to a device.
 
-Torch and CuPy are imported only where a device of theirs is named. What is computed on a device is
-no business of this module.
+Torch and CuPy are imported only if one of their devices is named.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _EXTRAS = {"CuPy": "gpu", "torch": "deep"}
 
 
 def check_device(name: str) -> None:
-    """Refuse a name that is none, and a device that is not there.
+    """Raise an error if a device name is invalid or the device is not available.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no string, or not one of those known.
+        If the name is not a string, or not a known device.
     ImportError
-        If the library that is named is not installed.
+        If the library that the name refers to is not installed.
     RuntimeError
         If there is no such GPU.
     """
@@ -46,9 +45,9 @@ def check_device(name: str) -> None:
 
 
 def mover(name: str) -> Mover:
-    """What copies rows in host memory to a device, for a thread that runs beside the work there.
+    """Return a function that copies rows to a device, for a thread that reads ahead.
 
-    To be made by the thread that does that work.
+    Call this in the thread that computes on the device.
     """
     library, module, number = _find(name)
     if name == "torch:cpu":
@@ -57,7 +56,7 @@ def mover(name: str) -> Mover:
 
 
 def working_on(name: str | None) -> AbstractContextManager[Any]:
-    """Around work on a named device: CuPy computes with arrays of the GPU that is current."""
+    """Context for work on a named device; CuPy uses the current GPU."""
     if name is None or _find(name)[0] != "CuPy":
         return nullcontext()
     _, module, number = _find(name)
@@ -66,13 +65,13 @@ def working_on(name: str | None) -> AbstractContextManager[Any]:
 
 def _to_torch(module: Any, number: int) -> Mover:
     device = module.device("cuda", number)
-    # On a stream of its own a copy does not wait for the products of the block before.
+    # In a separate stream, a copy does not wait for products of the previous block.
     copying, working = module.cuda.Stream(device), module.cuda.current_stream(device)
 
     def move(rows: np.ndarray) -> Any:
         with module.cuda.stream(copying):
-            moved = module.asarray(writable(rows)).to(device)  # returns when all is there
-        moved.record_stream(working)  # its memory is not given away before that work is done
+            moved = module.asarray(writable(rows)).to(device)  # returns when the copy is complete
+        moved.record_stream(working)  # its memory is not reused before that work is done
         return moved
 
     return move
@@ -91,16 +90,16 @@ def _to_cupy(module: Any, number: int) -> Mover:
     return move
 
 
-# ---- which library has the device ----------------------------------------------------------------
+# ---- libraries -----------------------------------------------------------------------------------
 
 
 class _Missing(Exception):
-    """Why a library has no such device."""
+    """The reason why a library does not have a device."""
 
 
 @cache
 def _find(name: str) -> tuple[str, Any, int]:
-    """A library's name, the library, and the number of the GPU."""
+    """Name of the library, the library, and the number of the GPU."""
     if name == "torch:cpu":
         return "torch", _imported("torch"), 0
     match = _NAMES.fullmatch(name)
@@ -136,11 +135,11 @@ def _imported(library: str) -> Any:
 
 
 def _with_gpu(library: str, module: Any, number: int) -> Any:
-    """The library again, if the library finds that GPU."""
+    """The library, after checking that it finds the GPU."""
     try:
         cuda = module.cuda
         count = cuda.runtime.getDeviceCount() if library == "CuPy" else cuda.device_count()
-    except Exception as error:  # CUDARuntimeError, or a library of CUDA that is missing
+    except Exception as error:  # CUDARuntimeError, or a missing CUDA library
         raise _Missing(f"{library} finds no GPU ({error})") from error
     if library == "torch" and not count and module.version.cuda is None:
         raise _Missing("torch is installed without CUDA")

@@ -1,11 +1,10 @@
-"""Blocks of rows side by side: Python threads over code that releases the GIL.
+"""Python threads over blocks of rows, for code that releases the GIL, and BLAS limits.
 
-There are as many as BLAS may use (`OMP_NUM_THREADS`, `threadpoolctl.threadpool_limits`), each with
-one BLAS thread to itself. Blocks are the same for any number of threads, and so are results, bit
-for bit, where BLAS on one thread gives equal bits for equal blocks (OpenBLAS since NumPy 2).
-A lone block is multiplied on all BLAS threads, whose number may change the last digits of its
-result. BLAS threads that wait for work spin, and keep a core from those that have some: work of
-many small products is done with BLAS at one thread throughout.
+As many Python threads run as BLAS may use (`OMP_NUM_THREADS`, `threadpoolctl.threadpool_limits`),
+and each calls BLAS with one thread. Blocks do not depend on the number of threads, so that results
+are the same bit for bit, if BLAS on one thread is deterministic (OpenBLAS since NumPy 2). A single
+block is multiplied by all BLAS threads, whose number may change its last digits. Idle BLAS threads
+spin and occupy a core, so that many small products are best computed with one BLAS thread.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
-_turn = Lock()  # the limit of BLAS is the process's
-_asking = Lock()
-_held: list[Any] = []  # one limit, once for each who asked for it
-_lent: ContextVar[int | None] = ContextVar("mvcca_lent_threads", default=None)
+_turn = Lock()  # the BLAS limit applies to the whole process
+_counting = Lock()
+_held: list[Any] = []  # one limit, repeated for each caller that holds it
+_block_threads: ContextVar[int | None] = ContextVar("mvcca_block_threads", default=None)
 
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
@@ -34,20 +33,20 @@ def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
 
 
 def one_by_one(function: Callable[[slice], T], blocks: Iterable[slice]) -> Iterator[T]:
-    """The same, each as soon as it is there: those that are done with need not be held."""
+    """Yield the results of `function` for all blocks, in order, as soon as they are available."""
     blocks = list(blocks)
-    allowed = _lent.get() or _n_blas_threads()
-    if len(blocks) == 1 and allowed > _n_blas_threads():  # then BLAS has the cores to itself
+    allowed = _block_threads.get() or _n_blas_threads()
+    if len(blocks) == 1 and allowed > _n_blas_threads():  # BLAS may use all cores
         with _blas().limit(limits=allowed):
             yield function(blocks[0])
         return
     n_threads = min(allowed, len(blocks))
-    if n_threads < 2 or not _turn.acquire(blocking=False):  # the cores have work already
+    if n_threads < 2 or not _turn.acquire(blocking=False):  # the cores are busy
         yield from map(function, blocks)
         return
     try:
         with _blas().limit(limits=1):
-            if _n_blas_threads() > 1:  # another thread holds the limit: BLAS uses the cores
+            if _n_blas_threads() > 1:  # limited by another thread: BLAS uses the cores
                 n_threads = 1
             with ThreadPoolExecutor(n_threads) as pool:
                 yield from pool.map(function, blocks)
@@ -57,32 +56,32 @@ def one_by_one(function: Callable[[slice], T], blocks: Iterable[slice]) -> Itera
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS at one thread until the last of all who asked for it, in any thread, is done."""
-    with _asking:
+    """Limit BLAS to one thread until the last caller, in any thread, leaves its body."""
+    with _counting:
         _held.append(_held[0] if _held else _blas().limit(limits=1))
     try:
         yield
     finally:
-        with _asking:
+        with _counting:
             limit = _held.pop()
             if not _held:
                 limit.restore_original_limits()
 
 
 @contextmanager
-def lent_by_blas() -> Iterator[None]:
-    """BLAS at one thread, and `each` on as many as BLAS might have used."""
-    token = _lent.set(_n_blas_threads())
+def one_blas_thread_per_block() -> Iterator[None]:
+    """Limit BLAS to one thread, and let `each` run on as many threads as BLAS could use."""
+    token = _block_threads.set(_n_blas_threads())
     try:
         with one_blas_thread():
             yield
     finally:
-        _lent.reset(token)
+        _block_threads.reset(token)
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    import numpy as np  # noqa: F401, its BLAS must be there to be found
+    import numpy as np  # noqa: F401, loads its BLAS
 
     return ThreadpoolController().select(user_api="blas")
 

@@ -31,9 +31,9 @@ from mvcca._warnings import warn
 from mvcca.config import block_slices, get_config
 from mvcca.labels import LabelTable
 from mvcca.linalg import with_fixed_signs
+from mvcca.passes import checkpoint_of_fit
 from mvcca.problem import Problem, Reg, Rows, Solution, reg_of_names, reg_of_rows
 from mvcca.sources import RowSource, as_source
-from mvcca.statistics import checkpoint_of_fit
 from mvcca.validation import (
     FLOATS,
     check_column_names,

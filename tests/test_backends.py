@@ -549,13 +549,13 @@ def test_rows_in_a_file_are_copied_to_a_named_device_block_by_block(which, devic
 def test_products_of_dense_rows_are_taken_on_the_named_device(device, monkeypatch):
     skip_without(device)
     seen = []
-    compute = _moments.device_scatter
+    compute = _moments._stacked_scatter
 
     def spy(A, B, weights):
         seen.append(A.shape[0])
         return compute(A, B, weights)
 
-    monkeypatch.setattr(_moments, "device_scatter", spy)
+    monkeypatch.setattr(_moments, "_stacked_scatter", spy)
     with config_context(device=device, block_rows=100):
         CCA(2).fit(blocks())
     assert sum(seen) == N

@@ -17,8 +17,8 @@ from test_large_data import interrupt
 import mvcca
 from mvcca import CCA, MVMLCCA, Views, config_context, open_matrix
 from mvcca._archive import write_archive
-from mvcca.statistics import _checkpoint
-from mvcca.statistics._checkpoint import fingerprint_of
+from mvcca.passes import _checkpoint
+from mvcca.passes._checkpoint import fingerprint_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of fits to tiny data
 

@@ -33,8 +33,8 @@ from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.cli import main
 from mvcca.cli.arrays import read_array
 from mvcca.cli.methods import GROUPS, METHODS
+from mvcca.passes import _checkpoint
 from mvcca.retrieval import top_k
-from mvcca.statistics import _checkpoint
 
 N = 60
 CLASSES = np.arange(N) % 4
@@ -308,7 +308,7 @@ def test_a_parameter_out_of_range_is_one_line(capsys):
 CHILD = """
 import signal, sys, time
 from mvcca.cli import main
-from mvcca.statistics import _checkpoint
+from mvcca.passes import _checkpoint
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 _checkpoint._SECONDS = 0

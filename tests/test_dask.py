@@ -34,9 +34,10 @@ from mvcca import (
 )
 from mvcca._threads import _n_blas_threads, one_blas_thread
 from mvcca.labels import LabelTable
+from mvcca.passes import _checkpoint
+from mvcca.passes._cluster import Cluster
 from mvcca.similarity import LabelGram
-from mvcca.statistics import LabelSums, Moments, _checkpoint
-from mvcca.statistics._cluster import Cluster
+from mvcca.statistics import LabelSums, Moments
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -24,7 +24,7 @@ from mvcca.deep.encoders import mlp  # noqa: E402
 from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
 
 PAGE = Path(__file__).parents[1] / "docs" / "user_guide" / "deep.rst"
-SECTION = PAGE.read_text(encoding="utf-8").partition("In another training loop\n")[2]
+SECTION = PAGE.read_text(encoding="utf-8").partition("Other training loops\n")[2]
 SECTION = SECTION.partition("\nSpeed\n")[0]
 
 TRAIN = make_nonlinear_views(900, random_state=0).views[:600]  # as on the page

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from mvcca import MVCCA, Views, config_context, open_matrix
-from mvcca.statistics import Moments, _accumulate
-from mvcca.statistics._blocks import lanes_of
-from mvcca.statistics._cluster import Cluster
-from mvcca.statistics._tasks import sent_as_arrays
+from mvcca.passes import _accumulate
+from mvcca.passes._blocks import lanes_of
+from mvcca.passes._cluster import Cluster
+from mvcca.passes._tasks import sent_as_arrays
+from mvcca.statistics import Moments
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -150,10 +151,10 @@ def test_the_larger_a_result_the_more_blocks_make_a_lane_but_never_more_than_16(
         lanes.append([rows.stop - rows.start for rows in slices])
         return original(add, of, start, views, along, slices, terms)
 
-    original = _accumulate._gone_over
-    monkeypatch.setattr(_accumulate, "_gone_over", counted)
+    original = _accumulate._pass
+    monkeypatch.setattr(_accumulate, "_pass", counted)
     for worth in (1e-9, 1, 1e9):
-        monkeypatch.setattr(_accumulate, "_WORTH", worth)
+        monkeypatch.setattr(_accumulate, "_BYTES_READ", worth)
         with config_context(block_rows=10):
             Moments.of(files)
     one_by_one, middle, long = lanes

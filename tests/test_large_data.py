@@ -31,7 +31,8 @@ from mvcca import (
 )
 from mvcca._checked_rows import CheckedRows
 from mvcca.labels import encode_labels
-from mvcca.statistics import LabelSums, Moments, _accumulate, _blocks, _checkpoint
+from mvcca.passes import _accumulate, _blocks, _checkpoint
+from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import _moments_of_block
 
 N_ROWS = 1000

@@ -29,6 +29,7 @@ LAYERS = (
     ("_archive", "_jit", "_threads", "config", "labels", "linalg", "measures", "sources"),
     ("_compiled_loops", "views"),
     ("similarity", "typing"),
+    ("passes",),
     ("statistics",),
     ("validation",),
     ("_checked_rows", "problem"),

@@ -1,10 +1,10 @@
-"""Epochs of cca-zoo's DCCA, one for every line that comes; answers with its CPU seconds.
+"""Train one epoch of cca-zoo's DCCA per input line, and print its CPU seconds.
 
     python deep_epoch.py FILE.npz N_EPOCHS
 
-Run by `benchmarks/deep_mnist.py --floor` in the environment of cca-zoo. The network, the batches
-and the covariances' ridge are those of our own; the objective is the package's, a sum of squared
-correlations, and so is the optimiser, Adam.
+Run by `benchmarks/deep_mnist.py --floor` in the environment of cca-zoo. Network, batches and
+ridge are those of mvcca; the objective, a sum of squared correlations, and the optimizer, Adam,
+are those of cca-zoo.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ N_COMPONENTS = 50
 
 
 class OnRequest(pl.Callback):
-    """Waits for a line before every epoch."""
+    """Wait for a line before every epoch."""
 
     def on_train_epoch_start(self, *_: Any) -> None:
         sys.stdin.readline()

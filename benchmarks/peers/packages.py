@@ -1,7 +1,7 @@
-"""How each package is asked for the same: a function of (views, task) that returns a projection.
+"""The same task for each package: a function of (views, task) that returns a projection.
 
-Nothing is imported before it is called: each runs in an environment of its own. Ridges are those of
-mvcca (in mean variances of a view) in the package's own units; packages without one go without.
+Packages are imported when called, since each runs in a separate environment. Ridges are those of
+mvcca (in mean variances of a view), converted to the units of the package if it has a ridge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def mvcca(views: Views, task: Task) -> Projection:
 
 
 def floor(views: Views, task: Task) -> Projection:
-    """What cannot be left out: the products of the views and the small solve. Nothing is centred.
+    """Minimum work: the products of the views and the small solve, without centering.
 
     One product per pair of views (NumPy saves half of that of a view with itself), a Cholesky
     factorisation per view, the top k of the smaller Gram matrix of the whitened cross product, or

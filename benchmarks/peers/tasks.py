@@ -1,7 +1,7 @@
 """The tasks and their data, the same for every package: written once to a folder of .npy files.
 
-Synthetic views share k latent variables and have features of about unit variance; what is held out
-are further rows of the same views.
+Synthetic views share k latent variables and have features of about unit variance; held-out rows are
+from the same model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Task:
         return self.n < max(self.widths)
 
     def shrunk(self) -> Task:
-        """The same shape with a tenth of rows and features, to see whether everything runs."""
+        """A task with a tenth of the rows and features, to check that everything runs."""
         if self.source != "latent":
             return replace(self, n=self.n // 10)
         widths = tuple(width // 10 for width in self.widths)
@@ -55,7 +55,7 @@ TASKS = {
 
 
 def write(task: Task, folder: Path) -> None:
-    """Write the task and its views, and rows to judge by, into a folder."""
+    """Write the task, its views and held-out rows to a directory."""
     train, test = _mnist(task) if task.source == "mnist" else _latent(task)
     for part, views in (("train", train), ("test", test)):
         for i, view in enumerate(views):

@@ -16,7 +16,7 @@ from typing import Any
 from mvcca._replacing import final_name, replacing
 from mvcca.cli.console import note
 from mvcca.cli.errors import CommandError, Interrupted, in_one_line
-from mvcca.statistics._checkpoint import is_pass_file
+from mvcca.passes import is_pass_file
 
 _ARGUMENTS = "fit.json"  # written first and removed last: it identifies a checkpoint directory
 _VERSION = "version of mvcca"  # a key of every such file

@@ -19,9 +19,9 @@ from mvcca.cli.models import describe, facts
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.cli.output import writable
 from mvcca.cli.running import on_workers, running
+from mvcca.passes import checkpoint_until_written
 from mvcca.persistence import save
 from mvcca.sources import RowSource
-from mvcca.statistics._checkpoint import checkpoint_until_written
 from mvcca.views import Views
 
 

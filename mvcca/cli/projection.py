@@ -10,8 +10,7 @@ import numpy as np
 
 from mvcca.cli.errors import in_one_line
 from mvcca.cli.inputs import open_view
-from mvcca.statistics._accumulate import watched
-from mvcca.statistics._blocks import row_blocks
+from mvcca.passes import row_blocks, watched
 from mvcca.views import Views, as_views
 
 

@@ -25,11 +25,10 @@ from mvcca.cli.output import (
 )
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
+from mvcca.passes import row_blocks, watched
 from mvcca.retrieval import top_k
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.similarity import Similarity
-from mvcca.statistics._accumulate import watched
-from mvcca.statistics._blocks import row_blocks
 from mvcca.views import Views
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mvcca._archive import read_archive, write_archive
 from mvcca.deep._trees import put_together, taken_apart
-from mvcca.statistics._checkpoint import refuse_other_files
+from mvcca.passes import refuse_other_files
 
 
 @dataclass(frozen=True, eq=False)

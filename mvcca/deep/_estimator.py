@@ -33,9 +33,9 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.samplers import ShuffledBatches
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.linear import MVCCA
+from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem import Rows, reg_of_names
 from mvcca.statistics import Moments, column_slices
-from mvcca.statistics._checkpoint import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Views, holds_views
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -108,6 +108,8 @@ class DeepEstimator(MVCCA):
         Eigenvalues λ = 1 + ρ, as in `mvcca.MVCCA`.
     n_components_ : int
         Number of components found.
+    ranks_ : dict of str to int
+        Rank of each view's network outputs.
     view_names_ : tuple of str
         Names of the views, in order.
     n_features_in_ : int
@@ -329,9 +331,7 @@ class DeepEstimator(MVCCA):
         """Seeds of initial weights, batches, torch's global generator and validation split."""
         return check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
 
-    def _new_trainer(
-        self, views: Views, seeds: list[int], callbacks: Sequence[Callback] = ()
-    ) -> Trainer:
+    def _new_trainer(self, views: Views, seeds: list[int], callbacks: list[Callback]) -> Trainer:
         generator = Generator().manual_seed(seeds[0])
         encoders = self._new_encoders(views, generator)
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
@@ -384,10 +384,9 @@ class DeepEstimator(MVCCA):
         return self
 
     def _check_spread(self, moments: Moments) -> None:
-        Sigma = moments.covariance()
+        variances = np.diag(moments.covariance())
         for name, columns in column_slices(moments.widths).items():
-            covariance = Sigma[columns, columns]
-            if not np.isfinite(covariance).all() or not np.diag(covariance).any():
+            if not np.isfinite(variances[columns]).all() or not variances[columns].any():
                 raise ValueError(
                     f"View {name!r} has no variance after its network: all rows have the same "
                     f"scores. Either the rows are all the same, or {self._collapse_advice}."

@@ -54,7 +54,7 @@ def without_denormals() -> Iterator[None]:
 
 
 class IsolatedGenerator:
-    """A random state of its own for torch's global generator; None as seed disables isolation."""
+    """Separate random state for torch's global generator; with seed None, the global one."""
 
     def __init__(self, seed: int | None) -> None:
         self.states: list[Tensor] | None = None

@@ -21,8 +21,8 @@ from mvcca.problem import Problem, Rows, reg_of_rows
 from mvcca.problem._in_memory import weighted_cross
 from mvcca.problem._neighbors import nearest_label_pairs
 from mvcca.similarity import Similarity, similarity_function
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
-from mvcca.statistics._moments import _ROUNDING, column_slices
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, column_slices
+from mvcca.statistics._moments import ROUNDING
 from mvcca.views import Views
 
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
@@ -356,6 +356,6 @@ def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray, dtype: np.dtyp
     """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ."""
     moments = Moments.of(Views({"": X}), weights, dtype)
     shift = moments.means[0] - mean
-    rounding = max(_ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean
+    rounding = max(ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean
     shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved
     return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)

@@ -45,11 +45,10 @@ def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
             'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
             "number."
         )
-    of_view = " of view {!r}" if isinstance(reg, Mapping) else ""
-    return {
-        name: _finite("reg" + of_view.format(name), value)
-        for name, value in value_by_view("reg", reg, names).items()
-    }
+    if not isinstance(reg, Mapping):
+        return dict.fromkeys(names, _finite("reg", reg))
+    values = value_by_view("reg", reg, names)
+    return {name: _finite(f"reg of view {name!r}", value) for name, value in values.items()}
 
 
 def positive_reg(reg: dict[str, float]) -> dict[str, float]:

@@ -1,11 +1,10 @@
-"""What `fit` needs to know of the rows, as values that add.
+"""Statistics of the rows that `fit` needs, as values that add.
 
-A statistic of all rows is the sum of the statistics of its blocks, so whole arrays, batches and
-sparse matrices are one line: ``reduce(add, map(Statistic.of, blocks))``. Nothing here solves
-anything; see `mvcca.linalg`.
+The statistic of all rows is the sum of the statistics of their blocks, so whole arrays, batches and
+files are one line: ``reduce(add, map(Statistic.of, blocks))``. `mvcca.passes` goes over the blocks,
+and `mvcca.problem` solves for the weights.
 """
 
-from mvcca.statistics._checkpoint import checkpoint_of_fit
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import Moments, column_slices
@@ -15,7 +14,6 @@ __all__ = [
     "LabelFeatureSums",
     "LabelSums",
     "Moments",
-    "checkpoint_of_fit",
     "column_slices",
     "moved",
     "shift_of",

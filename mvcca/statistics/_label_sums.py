@@ -1,41 +1,42 @@
-"""Label sums, at home: counts and sums of rows per distinct label vector, and what comes of them.
+"""Row counts and feature sums per distinct label vector, for label-weighted covariances.
 
-A label-weighted covariance asks for no more. Sums that stay on a device or on a cluster have a file
-each, as have sums by features of label vectors, where these hardly repeat.
+Feature sums are an array in host memory, or stay on a device or on the workers of a Dask cluster
+(`_sums_on_device`, `_sums_on_cluster`). If label vectors rarely repeat, `LabelFeatureSums` is the
+approximation to use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from mvcca._backend import precision
-from mvcca._threads import each
 from mvcca.config import get_config
 from mvcca.labels import LabelTable
+from mvcca.passes import fold
 from mvcca.similarity import LabelGram
-from mvcca.statistics._accumulate import fold
-from mvcca.statistics._cluster import Cluster
 from mvcca.statistics._moments import column_slices
-from mvcca.statistics._rows_by_code import add_rows, grouping
+from mvcca.statistics._rows_by_code import add_rows, deviate, grouping
+from mvcca.statistics._sums_on_cluster import ClusterSums
+from mvcca.statistics._sums_on_device import DeviceSums
 from mvcca.views import Views
-
-_CACHED_ROWS = 128  # of sums, worked on by one thread while they are in its cache
 
 
 @dataclass(frozen=True, eq=False)
 class LabelSums:
-    """How many rows of each view carry a label vector, and the sum of their features.
+    """Number of rows of each view per distinct label vector, and the sum of their features.
 
     The label similarity g of two rows depends on their label vectors only, so that
 
         Ψ_pq = 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) x_p^a x_q^bᵀ = S_pᵀ G S_q / (m_p m_q)
 
-    (eq. (4) of [1]_) with G over *distinct* label vectors and S_p the feature sums: exact, and the
-    double sum over pairs of rows is gone.
+    (eq. (4) of [1]_) with G over *distinct* label vectors and S_p the feature sums. This is exact
+    and avoids the double sum over pairs of rows.
 
     Attributes
     ----------
@@ -44,9 +45,9 @@ class LabelSums:
     widths : dict of str to int
         Number of features of each view; their sum is D.
     counts : ndarray, shape (U, n_views)
-        Rows (sum of weights) of each view that carry a label vector.
+        Number of rows (sum of weights) of each view with a label vector.
     sums : ndarray of float64, shape (U, D)
-        Sum of their features, view beside view.
+        Sum of their features, views side by side.
     dtype : numpy.dtype
         Precision of the rows.
 
@@ -70,7 +71,7 @@ class LabelSums:
         codes: Mapping[str, np.ndarray],
         weights: np.ndarray | None = None,
     ) -> LabelSums:
-        """Label sums of views.
+        """Compute the label sums of views.
 
         Parameters
         ----------
@@ -81,7 +82,7 @@ class LabelSums:
         codes : mapping of str to ndarray of int
             For every row of each view, the line of its label vector in the table.
         weights : ndarray, shape (n_objects,), optional
-            How often each object counts.
+            Weight of each object.
         """
         own = {
             name: np.ones(len(codes[name])) if weights is None else weights[views.objects(name)]
@@ -91,14 +92,10 @@ class LabelSums:
             [np.bincount(codes[name], own[name], len(table)) for name in views.names]
         )
         dtype = np.result_type(*(precision(block) for _, block in views.items()))
-        from mvcca.statistics._label_sums_on_device import DeviceLabelSums, fits_on_device
-
-        if get_config().checkpoint is None and fits_on_device(views):
-            return DeviceLabelSums.on(views, table, codes, own, counts, dtype)
-        if get_config().checkpoint is None and (cluster := Cluster.for_rows_of(views)) is not None:
-            from mvcca.statistics._label_sums_on_cluster import ClusterLabelSums
-
-            return ClusterLabelSums.on(cluster, views, table, codes, own, counts, dtype)
+        if get_config().checkpoint is None:
+            for kind in (DeviceSums, ClusterSums):
+                if (stored := kind.of(views, len(table), codes, own)) is not None:
+                    return StoredLabelSums(table, views.widths, counts, dtype, stored)
         sums = np.zeros((len(table), views.shape[1]))
         for name, columns in column_slices(views.widths).items():
             one = Views({name: views[name]})
@@ -119,11 +116,11 @@ class LabelSums:
         )
 
     def to_host(self) -> LabelSums:
-        """The same with sums in this process."""
+        """Return the same statistic with its sums in host memory."""
         return self
 
     def mean(self) -> dict[str, np.ndarray]:
-        """The plain mean of every view's rows."""
+        """Mean of each view over its rows."""
         totals = self.counts.sum(axis=0)
         return {
             name: self.sums[:, columns].sum(axis=0) / total
@@ -133,7 +130,7 @@ class LabelSums:
         }
 
     def averaged(self) -> LabelSums:
-        """The same with one row per label vector and view, the mean of its rows."""
+        """Return label sums with one row per label vector and view: the mean of its rows."""
         present = self.counts > 0
         counts = np.repeat(np.maximum(self.counts, 1e-300), list(self.widths.values()), axis=1)
         return replace(self, counts=present.astype(float), sums=self.sums / counts)
@@ -141,7 +138,7 @@ class LabelSums:
     def deviations(
         self, mean: Mapping[str, np.ndarray] | None = None, dtype: DTypeLike = np.float64
     ) -> np.ndarray:
-        """Feature sums about a mean (the plain one), over each view's number of rows; (U, D)."""
+        """Feature sums about a mean, divided by each view's number of rows, (U, D)."""
         mean = self.mean() if mean is None else mean
         deviations = np.empty(self.sums.shape, dtype=dtype)
         for p, (name, columns) in enumerate(column_slices(self.widths).items()):
@@ -154,31 +151,80 @@ class LabelSums:
         mean: Mapping[str, np.ndarray] | None = None,
         dtype: DTypeLike = np.float64,
     ) -> np.ndarray:
-        """The label-weighted covariance Ψ about a mean (the plain one), all blocks, (D, D).
+        """Label-weighted covariance Ψ of all pairs of views, (D, D).
 
-        Products of sums are taken in `dtype`, float64 or float32, and added up in float64.
+        Parameters
+        ----------
+        gram : LabelGram
+            Similarity of the label vectors.
+        mean : mapping of str to ndarray, optional
+            Center of each view; by default the mean of its rows.
+        dtype : {float64, float32}, default=float64
+            Precision of products; their sums are float64.
         """
         return gram.quadratic(self.deviations(mean, dtype))
 
     def row_weights(self, gram: LabelGram, dtype: DTypeLike = np.float64) -> np.ndarray:
-        """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
+        """Mean similarity of the rows of each view to each label vector, (U, n_views)."""
         return gram.times((self.counts / self.counts.sum(axis=0)).astype(dtype))
 
 
-def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Out = (sums - counts meanᵀ) / Σ counts, a few rows at a time while they are cached."""
-    total = counts.sum()
+class StoredLabelSums(LabelSums):
+    """`LabelSums` whose feature sums stay on a device or a cluster; `sums` copies them to the host.
 
-    def block(rows: slice) -> np.ndarray:
-        values = counts[rows, None] * mean
-        np.subtract(sums[rows], values, out=values)
-        values /= total
-        out[rows] = values
-        return np.maximum(values.max(axis=0), -values.min(axis=0))
+    A pickle, a copy and a sum with other label sums are plain `LabelSums`.
+    """
 
-    starts = range(0, len(sums), _CACHED_ROWS)
-    largest = np.max(each(block, [slice(start, start + _CACHED_ROWS) for start in starts]), axis=0)
-    # What adding up many times the same number leaves is rounding, not variation.
-    rounding = np.finfo(np.float64).eps * counts.max() * np.abs(mean)
-    out[:, largest <= rounding] = 0
-    return out
+    stored: DeviceSums | ClusterSums
+
+    def __init__(
+        self,
+        table: LabelTable,
+        widths: dict[str, int],
+        counts: np.ndarray,
+        dtype: np.dtype,
+        stored: DeviceSums | ClusterSums,
+    ) -> None:
+        # The base class is frozen.
+        self.__dict__.update(table=table, widths=widths, counts=counts, dtype=dtype, stored=stored)
+
+    @cached_property
+    def sums(self) -> np.ndarray:
+        """Feature sums per label vector, (U, D), in host memory."""
+        return np.concatenate(self.stored.to_host(), axis=1)
+
+    def to_host(self) -> LabelSums:
+        """Return the same statistic with its sums in host memory."""
+        return LabelSums(self.table, self.widths, self.counts, self.sums, self.dtype)
+
+    def __reduce__(self) -> tuple[type[LabelSums], tuple[Any, ...]]:
+        return LabelSums, (self.table, self.widths, self.counts, self.sums, self.dtype)
+
+    def mean(self) -> dict[str, np.ndarray]:
+        """Mean of each view over its rows."""
+        parts = zip(self.widths, self.stored.totals(), self.counts.sum(axis=0), strict=True)
+        return {name: total / count for name, total, count in parts}
+
+    def averaged(self) -> LabelSums:
+        """Return label sums with one row per label vector and view: the mean of its rows."""
+        if isinstance(self.stored, DeviceSums):
+            return self.to_host().averaged()
+        present = (self.counts > 0).astype(float)
+        averages = self.stored.averaged(self.counts)
+        return StoredLabelSums(self.table, self.widths, present, self.dtype, averages)
+
+    def covariance(
+        self,
+        gram: LabelGram,
+        mean: Mapping[str, np.ndarray] | None = None,
+        dtype: DTypeLike = np.float64,
+    ) -> np.ndarray:
+        """Label-weighted covariance Ψ of all pairs of views, (D, D), as `LabelSums.covariance`."""
+        mean = self.mean() if mean is None else mean
+        means = [mean[name] for name in self.widths]
+        return self.stored.covariance(gram, self.counts, means, np.dtype(dtype))
+
+    def row_weights(self, gram: LabelGram, dtype: DTypeLike = np.float64) -> np.ndarray:
+        """Mean similarity of the rows of each view to each label vector, (U, n_views)."""
+        shares = (self.counts / self.counts.sum(axis=0)).astype(dtype)
+        return gram.times(self.stored.placed(shares))

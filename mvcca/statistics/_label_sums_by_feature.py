@@ -1,4 +1,4 @@
-"""Label sums by features of labels: rows times features, and no pairs of distinct label vectors."""
+"""Sums of rows times features of their labels: approximate, without pairs of label vectors."""
 
 from __future__ import annotations
 
@@ -13,43 +13,42 @@ from scipy.sparse import issparse
 
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
+from mvcca.passes import accumulate, in_precision, row_bytes_of
 from mvcca.similarity import LabelFeatures
-from mvcca.statistics._accumulate import accumulate
-from mvcca.statistics._blocks import in_precision, row_bytes_of
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
-_LEAST_ROWS = 256  # of a block: each adds (m, D) sums, which costs as much as many rows' products
+_LEAST_ROWS = 256  # of a block: adding (m, D) sums costs as much as the products of many rows
 
 
 @dataclass(frozen=True, eq=False)
 class LabelFeatureSums:
-    """Rows of each view about their mean, summed with the features Φ of their label vectors.
+    """Sums of the centred rows of each view, times features Φ of their label vectors.
 
-    With Φ(z)ᵀΦ(z') ≈ g(z, z') the double sum over pairs of rows falls apart,
+    With Φ(z)ᵀΦ(z') ≈ g(z, z'), the double sum over pairs of rows factorises,
 
         Ψ_pq ≈ S_pᵀ S_q / (m_p m_q)   with   S_p = Σ_a Φ(z_p^a) (x_p^a - mean_p)ᵀ,
 
-    so that as many label vectors as rows cost no more than few: memory is by features, not by rows.
-    Rows are centred within each block, and blocks merged by moving both to the common mean, as
-    in `Moments`. Products are in the precision of the data and added up in float64.
+    so that memory depends on the number of features, not of distinct label vectors. Rows are
+    centred within each block, and blocks are merged as in `Moments`. Products are in the precision
+    of the data, and their sums in float64.
 
     Attributes
     ----------
     widths : dict of str to int
         Number of features of each view; their sum is D.
     counts : ndarray, shape (n_views,)
-        Rows (sum of weights) of each view.
+        Number of rows (sum of weights) of each view.
     means : ndarray, shape (D,)
-        Plain means, view beside view.
+        Mean of each view over its rows, views side by side.
     feature_sums : ndarray, shape (m, n_views)
         Σ_a Φ(z_p^a) of each view p.
     sums : ndarray, shape (m, D)
-        S_p, view beside view.
+        S_p, views side by side.
 
     See Also
     --------
-    LabelSums : Exact, by distinct label vectors.
+    LabelSums : Exact sums per distinct label vector.
     """
 
     widths: dict[str, int]
@@ -68,7 +67,7 @@ class LabelFeatureSums:
         weights: np.ndarray | None = None,
         dtype: DTypeLike = np.float64,
     ) -> LabelFeatureSums:
-        """Sums over views, of whose label features a block of rows at a time is in memory.
+        """Compute the sums over views; label features of one block of rows at a time are in memory.
 
         Parameters
         ----------
@@ -79,9 +78,9 @@ class LabelFeatureSums:
         codes : mapping of str to ndarray of int
             For every row of each view, the line of its label vector in the table.
         features : LabelFeatures
-            Φ; statistics of the same Φ add.
+            Φ. Statistics with the same Φ add.
         weights : ndarray, shape (n_objects,), optional
-            How often each object counts.
+            Weight of each object.
         dtype : {float64, float32}, default=float64
             Precision of products.
         """
@@ -105,7 +104,7 @@ class LabelFeatureSums:
 
     @classmethod
     def of_nothing(cls, widths: dict[str, int], n_label_features: int) -> LabelFeatureSums:
-        """Sums over no rows at all: what others are added to."""
+        """Return the sums over zero rows."""
         n_views, n_features = len(widths), sum(widths.values())
         return cls(
             dict(widths),
@@ -124,7 +123,7 @@ class LabelFeatureSums:
         if not self.counts.any():
             return other
         counts = self.counts + other.counts
-        with np.errstate(invalid="ignore"):  # a view that neither has seen: 0 / 0
+        with np.errstate(invalid="ignore"):  # 0 / 0 for a view without rows
             share = np.nan_to_num(other.counts / counts)
         means = self.means.copy()
         sums = self.sums + other.sums
@@ -137,20 +136,20 @@ class LabelFeatureSums:
         return LabelFeatureSums(self.widths, counts, means, feature_sums, sums)
 
     def to_host(self) -> LabelFeatureSums:
-        """The same: they are here."""
+        """Return the statistic itself, which is in host memory."""
         return self
 
     def mean(self) -> dict[str, np.ndarray]:
-        """The plain mean of every view's rows."""
+        """Mean of each view over its rows."""
         return {name: self.means[columns] for name, columns in column_slices(self.widths).items()}
 
     def covariance(self) -> np.ndarray:
-        """The label-weighted covariance Ψ about the plain mean, all blocks, (D, D)."""
+        """Label-weighted covariance Ψ of all pairs of views, (D, D)."""
         deviations = self.sums / np.repeat(self.counts, list(self.widths.values()))
         return deviations.T @ deviations
 
     def row_weights(self, table: LabelTable, features: LabelFeatures) -> np.ndarray:
-        """Mean over the rows of each view of their similarity to a label vector, (U, n_views)."""
+        """Mean similarity of the rows of each view to each label vector, (U, n_views)."""
         means = self.feature_sums / self.counts
         weights = np.empty((len(table), len(self.counts)))
         row_bytes = 8 * (features.n_features + table.vectors.shape[1])
@@ -167,7 +166,7 @@ def _sums_of_block(
     lines: np.ndarray,
     weights: np.ndarray | None,
 ) -> LabelFeatureSums:
-    """Sums over rows in memory, row a of view p labelled by vectors[lines[a, p]]."""
+    """Sums over rows in memory; vectors[lines[a, p]] labels object a in view p."""
     views = in_precision(views, dtype)
     distinct = np.unique(lines[views.seen])
     of_distinct = features(_dense(vectors[distinct]))
@@ -198,7 +197,7 @@ def _products(F: np.ndarray, X: Any, mean: np.ndarray) -> np.ndarray:
 
 
 def _means(X: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of every column, and which never vary: their mean is their value to the last bit."""
+    """Column means, and which columns are constant; the mean of these is exact."""
     mean = np.asarray(X.T @ weights).reshape(-1) / weights.sum()
     ends = [X.min(axis=0), X.max(axis=0)]
     low, high = (end.toarray().reshape(-1) if issparse(X) else end for end in ends)

@@ -1,10 +1,21 @@
-"""Counts, means and centred scatter of the rows: all that CCA and its kin ask of the data."""
+"""Counts, means and centred scatter of the rows: the statistic of CCA and related methods.
+
+Dense rows are cut into pieces. Each piece is centred by a shift s near its mean m, and multiplied;
+with r = m - s,
+
+    Σ w (a - mean_a)(b - mean_b)ᵀ = Σ_pieces [Σ w (a - s_a)(b - s_b)ᵀ - w r_a r_bᵀ
+                                              + w (m_a - mean_a)(m_b - mean_b)ᵀ].
+
+Products are in the precision of the rows, and sums over pieces in float64. Sparse rows are centred
+by algebra.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate as accumulated
 from itertools import pairwise
 from math import ceil
 from threading import local
@@ -14,29 +25,36 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from mvcca._backend import in_one_place, is_device_array, namespace, promoted, to_host
+from mvcca._backend import (
+    in_one_place,
+    is_device_array,
+    namespace,
+    placed,
+    precision,
+    promoted,
+    to_host,
+)
 from mvcca._threads import one_by_one
 from mvcca.config import block_size, get_config
-from mvcca.statistics._accumulate import accumulate
-from mvcca.statistics._blocks import in_precision
-from mvcca.statistics._device_scatter import device_scatter
-from mvcca.statistics._read_ahead import uses_device
+from mvcca.passes import accumulate, in_precision, uses_device
 from mvcca.statistics._sparse_rows import shifted
 from mvcca.views import Views, take_rows
 
-# A centred column this small against its mean is rounding, not variation.
-_ROUNDING = 32 * np.finfo(np.float64).eps
+_ULPS = 32  # a deviation of so many units in the last place is rounding
+ROUNDING = _ULPS * np.finfo(np.float64).eps
 
-_STEP = 16  # every so many rows of a piece tell about where its mean is
-_SHIFTED = 0.5  # share of the squares about that place above which the true mean is taken instead
+_DEVICE_BLOCKS = 32  # times as many rows: scatter is copied to the host for every block
+_MEMORY_BLOCKS = 32  # times as many rows: they are cut into pieces later
 
-_DEVICE_BLOCKS = 32  # of the least size, together
-_MEMORY_BLOCKS = 32
+_STACKED_ROWS = 4096  # of a piece: few enough for float32 sums, enough to occupy a device
+
+_SAMPLE_STEP = 16  # every 16th row of a piece estimates its mean
+_FAR = 0.5  # share of the sum of squares due to the shift, above which the exact mean is used
 
 _PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
-_STRIP_BYTES = 2**16  # of a product of few rows: so little is had without asking the system,
-_STRIP_ROWS = 16  # but no fewer than these
-_PIECE_ROWS = 2**14  # added up in float32 before float64 takes over
+_PIECE_ROWS = 2**14  # at most, since their sums are in the precision of the rows
+_STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
+_STRIP_ROWS = 16  # at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +65,10 @@ class Moments:
 
         scatter_pq = Σ_a w_a (x_p^a - m_p|q) (x_q^a - m_q|p)ᵀ,
 
-    with m_p|q the mean of view p over the objects that q shows too. Scatter is centred within each
-    block of rows and blocks are merged by the pairwise update of Chan et al. [1]_, never through
-    E[xxᵀ] - mmᵀ. Products are added up in float64, whatever precision they are taken in.
+    with m_p|q the mean of view p over the objects that are seen in view q as well. Scatter is
+    centred within each block of rows, and blocks are merged by the pairwise update of Chan et al.
+    [1]_; the cancellation of E[xxᵀ] - mmᵀ is avoided. Sums of products are float64 in any precision
+    of the products.
 
     Attributes
     ----------
@@ -77,24 +96,24 @@ class Moments:
     def of(
         cls, views: Views, weights: np.ndarray | None = None, dtype: DTypeLike = np.float64
     ) -> Moments:
-        """Moments of views, taken in row blocks of bounded size.
+        """Compute the moments of views, in blocks of rows of bounded size.
 
         Parameters
         ----------
         views : Views
             NumPy, CSR or device blocks of float32 or float64, in memory or not.
         weights : ndarray, shape (n_objects,), optional
-            How often each object counts.
+            Weight of each object.
         dtype : {float64, float32}, default=float64
-            Precision of products. float32 halves the time of dense float32 rows, and suffices for
-            well-conditioned views; sums of products are float64 in any case.
+            Precision of products. float32 halves the time for dense float32 rows, and suffices for
+            well-conditioned views.
         """
         if _is_one_block(views):
             return _moments_of_block(views, weights, dtype)
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
-        if uses_device(views):  # from where (D, D) scatter has a long way home
+        if uses_device(views):
             least *= _DEVICE_BLOCKS
-        elif not views.is_lazy and _are_dense_pairs(views):  # which are cut into pieces anyway
+        elif not views.is_lazy and _are_dense_pairs(views):
             least *= _MEMORY_BLOCKS
         of_block = partial(_moments_of_block, dtype=np.dtype(dtype))
         return accumulate(of_block, start, views, weights, at_least=least, on_device=True)
@@ -109,12 +128,12 @@ class Moments:
         on_device: bool = False,
         dtype: DTypeLike = np.float64,
     ) -> Moments:
-        """Moments of what `features` makes of views, of which a block at a time is in memory.
+        """Compute the moments of features of views, of which one block at a time is in memory.
 
         Parameters
         ----------
         features : callable
-            Takes a block of rows, as `Views` in memory, and gives as many rows of `widths`.
+            Takes a block of rows as `Views` in memory, and returns as many rows of `widths`.
         views, weights
             As in `of`.
         widths : dict of str to int
@@ -122,9 +141,8 @@ class Moments:
         on_device : bool, default=False
             Whether `features` takes and returns device blocks; if not, they are copied to the host.
         dtype : {float64, float32}, default=float64
-            Precision of products, and of float32 rows before `features` takes them.
+            Precision of products, and of float32 rows that are passed to `features`.
         """
-
         return accumulate(
             partial(_moments_of_features, features, dtype=np.dtype(dtype)),
             cls.of_nothing(widths),
@@ -137,7 +155,7 @@ class Moments:
 
     @classmethod
     def of_nothing(cls, widths: dict[str, int]) -> Moments:
-        """Moments of no rows at all: what others are added to."""
+        """Return the moments of zero rows."""
         n_views, n_features = len(widths), sum(widths.values())
         return cls(
             dict(widths),
@@ -170,14 +188,14 @@ class Moments:
         return list(column_slices(self.widths).values())
 
     def mean(self) -> dict[str, np.ndarray]:
-        """The mean of every view over all objects seen in it."""
+        """Mean of each view over all objects seen in it."""
         return {
             name: self.means[p, columns]
             for p, (name, columns) in enumerate(column_slices(self.widths).items())
         }
 
     def scatter_about_means(self) -> np.ndarray:
-        """Scatter about the mean of each view over *all* its objects, shape (D, D)."""
+        """Scatter about the mean of each view over *all* its objects, (D, D)."""
         scatter = self.scatter.copy()
         own = np.concatenate(list(self.mean().values()))
         for p, in_p in enumerate(self._columns):
@@ -192,7 +210,7 @@ class Moments:
         return scatter
 
     def covariance(self) -> np.ndarray:
-        """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero where nothing is shared."""
+        """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero if no object is shared."""
         freedom = np.maximum(self.counts - 1, 1e-300)
         covariance = self.scatter_about_means()
         for p, in_p in enumerate(self._columns):
@@ -202,16 +220,13 @@ class Moments:
 
 
 def column_slices(widths: dict[str, int]) -> dict[str, slice]:
-    """Where each view's columns stand when all views stand side by side."""
-    ends = np.cumsum([0, *widths.values()])
-    return {
-        name: slice(int(start), int(end))
-        for name, start, end in zip(widths, ends[:-1], ends[1:], strict=True)
-    }
+    """The columns of each view in a matrix of all views side by side."""
+    edges = pairwise(accumulated(widths.values(), initial=0))
+    return {name: slice(*edge) for name, edge in zip(widths, edges, strict=True)}
 
 
 def _is_one_block(views: Views) -> bool:
-    """Whether views are a single block of arrays in host memory, with nothing to report or save."""
+    """Whether views are one block of arrays in host memory, without checkpoint or progress bar."""
     config = get_config()
     return (
         not (views.is_lazy or config.device or config.checkpoint or config.progress)
@@ -221,7 +236,7 @@ def _is_one_block(views: Views) -> bool:
 
 
 def _least_rows(widths: dict[str, int]) -> int:
-    """Of a block: each adds (D, D) scatter, which costs as much as the product of many rows."""
+    """Minimum rows of a block: adding its (D, D) scatter costs as much as multiplying many rows."""
     return sum(widths.values()) // 4
 
 
@@ -240,7 +255,8 @@ def _moments_of_block(
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
     means = np.zeros((len(columns), n_features))
     if _are_dense_pairs(views):
-        means[:], scatter = _paired_scatter(views, weights, dtype)
+        blocks = [block for _, block in views.items()]
+        means[:], scatter = _paired_scatter(blocks, weights, dtype)
     else:
         scatter = np.zeros((n_features, n_features))
         views, shift = _shifted(in_precision(views, dtype))
@@ -259,84 +275,8 @@ def _are_dense_pairs(views: Views) -> bool:
     return views.is_paired and not any(issparse(block) for _, block in views.items())
 
 
-def _paired_scatter(
-    views: Views, weights: np.ndarray | None, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (D,) and scatter (D, D) of paired dense views, where they are."""
-    blocks = in_one_place([block for _, block in views.items()])
-    if blocks is None:
-        return _dense_scatter(views, weights, dtype)
-    blocks = [promoted(block, dtype) for block in blocks]
-    X = blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=1)
-    mean, _, scatter = device_scatter(X, X, weights)
-    return mean, scatter
-
-
-def _dense_scatter(
-    views: Views, weights: np.ndarray | None, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (D,) and scatter (D, D) of paired dense views, from pieces that stay in cache."""
-    blocks = list(dict(views.items()).values())
-    dtype = np.result_type(dtype, *blocks)
-    width = views.shape[1]
-    # Of few rows the product itself costs less than what is added to the sum of all.
-    n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
-    n_pieces = max(1, ceil(len(views) / n_rows - 0.1))  # a tenth is no piece of its own
-    edges = [len(views) * number // n_pieces for number in range(n_pieces + 1)]
-    pieces = [slice(start, stop) for start, stop in pairwise(edges)]
-    w = np.ones(len(views), dtype=dtype) if weights is None else weights.astype(dtype)
-    totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
-    buffers = local()  # one of each thread, for all its pieces
-
-    def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
-        if not hasattr(buffers, "piece"):
-            buffers.piece = np.empty((-(-len(views) // n_pieces), width + 1), dtype)
-        centred = buffers.piece[: rows.stop - rows.start]
-        end = 0
-        for block in blocks:
-            start, end = end, end + block.shape[1]
-            np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
-        centred[:, -1] = 1
-        if weights is not None:
-            centred *= np.sqrt(w[rows])[:, None]
-        product = centred.T @ centred
-        # The mean of centred rows: what the sample, and the precision of the data, told wrongly.
-        residue = product[-1, :-1] / (product[-1, -1] or 1)
-        return shifts, residue, product[:-1, :-1]
-
-    def piece(rows: slice) -> tuple[np.ndarray, ...]:
-        # However rows are ordered, a sample's mean is within √_STEP deviations of that of all.
-        some = slice(rows.start, rows.stop, _STEP)
-        share = _share(w[some])
-        result = multiplied(rows, np.concatenate([share @ block[some] for block in blocks]))
-        shifts, residue, product = result
-        shifted, squares = w[rows].sum() * residue**2, np.diag(product)
-        varies = squares - shifted > 32 * np.finfo(dtype).eps * shifted
-        if np.any(varies & (shifted > _SHIFTED * squares)):
-            return multiplied(rows, shifts + residue)
-        return result
-
-    scatter, shifts, residues = np.zeros((width, width)), [], []
-    for shift, left, product in one_by_one(piece, pieces):
-        shifts.append(shift)
-        residues.append(left)
-        scatter += product
-    residue = np.array(residues, dtype=np.float64)
-    means = np.array(shifts, dtype=np.float64) + residue
-    mean = _share(totals) @ means
-    apart = means - mean
-    if len(pieces) > 1:
-        _add_product(scatter, totals[:, None] * apart, apart)
-    subtracted = totals @ residue**2
-    if np.any(subtracted > np.finfo(dtype).eps * np.diag(scatter)):
-        _add_product(scatter, -totals[:, None] * residue, residue)
-        constant = np.diag(scatter) <= 32 * np.finfo(dtype).eps * subtracted
-        scatter[constant] = scatter[:, constant] = 0
-    return mean, scatter
-
-
 def _shifted(views: Views) -> tuple[Views, np.ndarray]:
-    """Views whose sparse blocks can be centred by algebra, and what was subtracted, (D,)."""
+    """Views with sparse blocks that can be centred by algebra, and what was subtracted, (D,)."""
     blocks, shifts = {}, []
     for name, block in views.items():
         blocks[name], shift = shifted(block)
@@ -347,7 +287,7 @@ def _shifted(views: Views) -> tuple[Views, np.ndarray]:
 def _shared_rows(
     views: Views, weights: np.ndarray | None
 ) -> Iterator[tuple[int, int, Any, Any, np.ndarray | None]]:
-    """For every pair of views that share objects: their rows and weights over those objects."""
+    """Rows and weights of the shared objects of every pair of views."""
     names, seen = views.names, views.seen
     for p, name in enumerate(names):
         for q in range(p, len(names)):
@@ -364,43 +304,201 @@ def _shared_rows(
             )
 
 
-def _pair_scatter(A: Any, B: Any, weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
-    """Means of A and of B and their centred scatter; sparse blocks are centred by algebra."""
-    if issparse(A) or issparse(B):  # which stay at home
-        A, B = to_host(A), to_host(B)
-    elif (blocks := in_one_place([A, B])) is not None:
-        return device_scatter(blocks[0], blocks[1], weights)
-    mean_a, mean_b = _mean(A, weights), _mean(B, weights)
-    total = A.shape[0] if weights is None else weights.sum()
-    if issparse(A) and issparse(B):
-        weighted = A if weights is None else A.multiply(weights[:, None]).tocsr()
-        scatter = np.asarray((weighted.T @ B).toarray())
-        return mean_a, mean_b, scatter - np.outer(total * mean_a, mean_b)
-    if issparse(B):
-        mean_b, mean_a, scatter = _pair_scatter(B, A, weights)
-        return mean_a, mean_b, scatter.T
-    centred_b = B - mean_b
-    if weights is not None:
-        centred_b = centred_b * weights[:, None]
-    if issparse(A):  # Σ (a - m) bᵀ = Σ a bᵀ, since b is centred
-        return mean_a, mean_b, np.asarray(A.T @ centred_b)
-    return mean_a, mean_b, (A - mean_a).T @ centred_b
-
-
-def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
-    """In place, scatter + Aᵀ B of a few rows; by strips, for which memory need not be found."""
-    height = max(_STRIP_ROWS, _STRIP_BYTES // (8 * scatter.shape[1]))
-    for start in range(0, len(scatter), height):
-        rows = slice(start, start + height)
-        scatter[rows] += A[:, rows].T.dot(B)  # of one row, faster than @
-
-
 def _clear_rounding(scatter: np.ndarray, mean: np.ndarray, counts: np.ndarray) -> None:
-    """In place, no scatter for columns whose scatter is what rounding left of a constant."""
-    constant = np.diag(scatter) <= _ROUNDING**2 * counts * mean**2
+    """Set the scatter of constant columns, which is rounding, to zero in place."""
+    constant = np.diag(scatter) <= ROUNDING**2 * counts * mean**2
     if constant.any():
         scatter[constant] = 0
         scatter[:, constant] = 0
+
+
+# ---- scatter of a block --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Centers:
+    """Shift of each piece, (P, d), and the mean that it left, (P, d)."""
+
+    shifts: np.ndarray
+    residues: np.ndarray
+
+    @property
+    def means(self) -> np.ndarray:
+        return self.shifts + self.residues
+
+
+def _paired_scatter(
+    blocks: Sequence[Any], weights: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (D,) and scatter (D, D) of dense blocks of the same objects, side by side."""
+    on_device = in_one_place(blocks)
+    if on_device is None:
+        return _scatter_of_pieces(blocks, weights, np.result_type(dtype, *blocks))
+    blocks = [promoted(block, dtype) for block in on_device]
+    X = blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=1)
+    mean, _, scatter = _stacked_scatter(X, X, weights)
+    return mean, scatter
+
+
+def _pair_scatter(
+    A: Any, B: Any, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means (d_a,) and (d_b,), and scatter (d_a, d_b), of the same rows of two matrices."""
+    if not (issparse(A) or issparse(B)):
+        own, wide = A is B, np.dtype(np.float64)
+        A, B = in_one_place([A, B]) or (promoted(A, wide), promoted(B, wide))
+        return _stacked_scatter(A, A if own else B, weights)
+    A, B = to_host(A), to_host(B)
+    if issparse(B) and not issparse(A):
+        mean_b, mean_a, scatter = _pair_scatter(B, A, weights)
+        return mean_a, mean_b, scatter.T
+    mean_a, mean_b = _mean(A, weights), _mean(B, weights)
+    if issparse(B):
+        total = A.shape[0] if weights is None else weights.sum()
+        weighted = A if weights is None else A.multiply(weights[:, None]).tocsr()
+        scatter = np.asarray((weighted.T @ B).toarray())
+        return mean_a, mean_b, scatter - np.outer(total * mean_a, mean_b)
+    centred = B - mean_b
+    if weights is not None:
+        centred = centred * weights[:, None]
+    return mean_a, mean_b, np.asarray(A.T @ centred)  # Σ (a - m) bᵀ = Σ a bᵀ, as b is centred
+
+
+def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
+    """Add Aᵀ B of a few rows to scatter in place, in strips, to keep temporaries small."""
+    height = max(_STRIP_ROWS, _STRIP_BYTES // (8 * scatter.shape[1]))
+    for start in range(0, len(scatter), height):
+        rows = slice(start, start + height)
+        scatter[rows] += A[:, rows].T.dot(B)  # faster than @ for a single row
+
+
+# ---- any two dense matrices, pieces stacked: operators of the array API --------------------------
+
+
+def _stacked_scatter(
+    A: Any, B: Any, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `_pair_scatter`, of dense matrices on the same device or on the host."""
+    n_rows, height = A.shape[0], max(_STACKED_ROWS, A.shape[1], B.shape[1])
+    whole = n_rows // height * height
+    scatter = np.zeros((A.shape[1], B.shape[1]))
+    totals, left, right = [], [], []
+    for start, stop, size in ((0, whole, height), (whole, n_rows, n_rows - whole)):
+        if start == stop:
+            continue
+        w = None if weights is None else weights[start:stop].reshape(-1, size)
+        a, centred_a = _centred(A[start:stop, :], w, size)
+        b, centred_b = (a, centred_a) if A is B else _centred(B[start:stop, :], w, size)
+        if w is not None:
+            centred_b = centred_b * placed(w, A)[..., None]
+        xp = namespace(A)
+        products = xp.matmul(xp.matrix_transpose(centred_a), centred_b)
+        scatter += to_host(xp.sum(products, axis=0, dtype=xp.float64))
+        totals.append(np.full((stop - start) // size, float(size)) if w is None else w.sum(axis=1))
+        left.append(a)
+        right.append(b)
+    if not totals:
+        return np.zeros(A.shape[1]), np.zeros(B.shape[1]), scatter
+    a, b = _joined(left), _joined(right)
+    eps = np.finfo(precision(A)).eps
+    means = _merge(scatter, np.concatenate(totals), a, a if A is B else b, eps)
+    return *means, scatter
+
+
+def _centred(X: Any, w: np.ndarray | None, size: int) -> tuple[_Centers, Any]:
+    """Pieces of `size` rows less their (weighted) mean, (P, size, d), and what was subtracted."""
+    xp = namespace(X)
+    pieces = xp.reshape(X, (X.shape[0] // size, size, X.shape[1]))
+    shifts = xp.astype(xp.sum(pieces, axis=1, keepdims=True, dtype=xp.float64) / size, X.dtype)
+    if w is None:
+        centred = pieces - shifts
+        residues = xp.mean(centred, axis=1)
+    else:
+        totals = w.sum(axis=1, keepdims=True)
+        share = placed(w / np.where(totals > 0, totals, 1), X)[:, None, :]
+        shifts = shifts + xp.matmul(share, pieces - shifts)
+        centred = pieces - shifts
+        residues = xp.matmul(share, centred)[:, 0, :]
+    centers = (to_host(part).astype(np.float64) for part in (shifts[:, 0, :], residues))
+    return _Centers(*centers), centred
+
+
+def _joined(parts: list[_Centers]) -> _Centers:
+    return _Centers(
+        np.concatenate([part.shifts for part in parts]),
+        np.concatenate([part.residues for part in parts]),
+    )
+
+
+def _merge(
+    scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Turn the sum of scatters about shifts into scatter about the means, in place; the means."""
+    share = _share(totals)
+    mean_a, mean_b = share @ a.means, share @ b.means
+    if len(totals) > 1:
+        _add_product(scatter, totals[:, None] * (a.means - mean_a), b.means - mean_b)
+    left = totals @ a.residues**2
+    if a is not b or np.any(left > eps * np.diag(scatter)):
+        _add_product(scatter, -totals[:, None] * a.residues, b.residues)
+    if a is b:  # scatter as small as the rounding of the mean is that of a constant column
+        constant = np.diag(scatter) <= _ULPS * eps * left
+        scatter[constant] = scatter[:, constant] = 0
+    return mean_a, mean_b
+
+
+# ---- paired views on the host, pieces by several threads -----------------------------------------
+
+
+def _scatter_of_pieces(
+    blocks: Sequence[np.ndarray], weights: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_paired_scatter`, of pieces that stay in the cache of the thread that multiplies them."""
+    height, width = blocks[0].shape[0], sum(block.shape[1] for block in blocks)
+    # A product of fewer rows costs less than adding it to the sum of all.
+    n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
+    n_pieces = max(1, ceil(height / n_rows - 0.1))  # a remainder of a tenth joins other pieces
+    edges = [height * number // n_pieces for number in range(n_pieces + 1)]
+    pieces = [slice(start, stop) for start, stop in pairwise(edges)]
+    w = np.ones(height, dtype=dtype) if weights is None else weights.astype(dtype)
+    buffers = local()  # one per thread, reused for all of its pieces
+
+    def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not hasattr(buffers, "piece"):
+            buffers.piece = np.empty((-(-height // n_pieces), width + 1), dtype)
+        centred = buffers.piece[: rows.stop - rows.start]
+        end = 0
+        for block in blocks:
+            start, end = end, end + block.shape[1]
+            np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
+        centred[:, -1] = 1
+        if weights is not None:
+            centred *= np.sqrt(w[rows])[:, None]
+        product = centred.T @ centred
+        residue = product[-1, :-1] / (product[-1, -1] or 1)  # mean of the shifted rows
+        return shifts, residue, product[:-1, :-1]
+
+    def piece(rows: slice) -> tuple[np.ndarray, ...]:
+        # In any order of rows, the sample's mean is within √_SAMPLE_STEP deviations of the mean.
+        some = slice(rows.start, rows.stop, _SAMPLE_STEP)
+        share = _share(w[some])
+        result = multiplied(rows, np.concatenate([share @ block[some] for block in blocks]))
+        shifts, residue, product = result
+        shifted, squares = w[rows].sum() * residue**2, np.diag(product)
+        varies = squares - shifted > _ULPS * np.finfo(dtype).eps * shifted
+        if np.any(varies & (shifted > _FAR * squares)):
+            return multiplied(rows, shifts + residue)
+        return result
+
+    scatter, shifts, residues = np.zeros((width, width)), [], []
+    for shift, residue, product in one_by_one(piece, pieces):
+        shifts.append(shift)
+        residues.append(residue)
+        scatter += product
+    totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
+    centers = _Centers(np.array(shifts, dtype=np.float64), np.array(residues, dtype=np.float64))
+    mean, _ = _merge(scatter, totals, centers, centers, np.finfo(dtype).eps)
+    return mean, scatter
 
 
 def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:
@@ -410,6 +508,6 @@ def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:
 
 
 def _share(weights: np.ndarray) -> np.ndarray:
-    """Weights that add up to one, or to zero where all are zero."""
+    """Weights that sum to one, or to zero if all are zero."""
     total = weights.sum(dtype=np.float64)
     return weights / weights.dtype.type(total) if total else weights

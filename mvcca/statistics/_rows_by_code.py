@@ -1,4 +1,4 @@
-"""Adding up rows by a code of each: NumPy, sparse and device rows, into sums by label vector."""
+"""Sums of rows with the same code (that of their label vector): NumPy, sparse and device rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mvcca._backend import beside, is_device_array, namespace, to_host
+from mvcca._threads import each
 from mvcca.views import Views
+
+_CACHED_ROWS = 128  # of sums that one thread processes while they are in its cache
 
 
 def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -28,10 +31,10 @@ def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndar
 
 
 def sums_by_code(X: Any, codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Any]:
-    """The codes there are, in order, and the weighted sum of the rows of each, in float64.
+    """Sorted codes of device rows, and the weighted sum of the rows of each, in float64.
 
-    Of device rows, with no more than the array API standard has. Rows of a code are added pairwise,
-    so that the sums are the same every time, and the work is that of two passes over the rows.
+    Rows of a code are added pairwise, since the array API standard has no grouped sum. The result
+    is deterministic, and costs as much as two passes over the rows.
     """
     xp = namespace(X)
     order = np.argsort(codes, kind="stable")
@@ -55,3 +58,22 @@ def grouping(codes: np.ndarray, n_groups: int, weights: np.ndarray) -> csr_array
     """The (n_groups, n_rows) matrix that adds up the weighted rows of each group."""
     n = len(codes)
     return csr_array((weights, (codes, np.arange(n))), shape=(n_groups, n))
+
+
+def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write (sums - counts meanᵀ) / Σ counts to `out`, a few rows at a time."""
+    total = counts.sum()
+
+    def block(rows: slice) -> np.ndarray:
+        values = counts[rows, None] * mean
+        np.subtract(sums[rows], values, out=values)
+        values /= total
+        out[rows] = values
+        return np.maximum(values.max(axis=0), -values.min(axis=0))
+
+    starts = range(0, len(sums), _CACHED_ROWS)
+    largest = np.max(each(block, [slice(start, start + _CACHED_ROWS) for start in starts]), axis=0)
+    # Sums of a constant column deviate by rounding only.
+    rounding = np.finfo(np.float64).eps * counts.max() * np.abs(mean)
+    out[:, largest <= rounding] = 0
+    return out

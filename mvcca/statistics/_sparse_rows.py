@@ -1,8 +1,8 @@
-"""Sparse rows shifted so that centring them by algebra loses no digits.
+"""Shift sparse rows so that centring them by algebra loses no digits.
 
-AᵀB - n m_a m_bᵀ cancels where a column's mean is large against its spread. With a share f of its
-entries stored, m² / variance ≤ f / (1 - f): only columns that are nearly full can lose digits, and
-those can be shifted, zeros included, at the price of a few more entries.
+AᵀB - n m_a m_bᵀ cancels if a column's mean is large compared with its deviation. With a share f of
+entries stored, m² / variance ≤ f / (1 - f), so that only nearly full columns can lose digits. These
+are shifted, including their zeros, which adds few entries.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def shift_of(X: csr_array) -> np.ndarray:
 
 
 def moved(X: csr_array, shift: np.ndarray) -> csr_array:
-    """X - 1 shiftᵀ in float64; columns that move are full from there on."""
-    X = X.astype(np.float64)  # SciPy adds float32 rows in float32, whatever dtype it is told
+    """X - 1 shiftᵀ in float64; shifted columns become full."""
+    X = X.astype(np.float64)  # SciPy sums float32 rows in float32, even with dtype=float64
     if not shift.any():
         return X
     return csr_array(X - csr_array(np.ones((X.shape[0], 1))) @ csr_array(shift[None]))
 
 
 def shifted(X: Any) -> tuple[Any, np.ndarray]:
-    """Sparse rows in float64 with their nearly full columns about 0, and what was subtracted.
+    """Sparse rows in float64 with nearly full columns shifted to 0, and the shift.
 
-    Dense rows, which can be centred themselves, are returned as they are.
+    Dense rows are returned unchanged.
     """
     if not issparse(X):
         return X, np.zeros(X.shape[1])

@@ -1,8 +1,8 @@
-"""Blocks of rows as tasks of a Dask cluster, whose results come home in the order of the blocks.
+"""Blocks of rows as tasks of a Dask cluster, with results in the order of the blocks.
 
-Few fat tasks, of a block or of a lane of neighbouring blocks, a few at a time with the cluster.
-What a statistic is, and how rows are cut into blocks and lanes, is decided elsewhere: the same for
-any number of workers, so that results are too, bit for bit, whichever workers die.
+Tasks are few and large: a block, or a lane of neighbouring blocks. Only a few are submitted at a
+time. Blocks and lanes do not depend on the workers, so that results are the same bit for bit for
+any number of workers, including workers that die.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mvcca.statistics._blocks import spans
-from mvcca.statistics._tasks import RowTasks, delayed, sent_as_arrays
+from mvcca.passes._blocks import spans
+from mvcca.passes._tasks import RowTasks, delayed, sent_as_arrays
 from mvcca.views import Views
 
-_BASE_BYTES = 200 * 10**6  # of a worker that has imported what it needs and holds nothing
+_BASE_BYTES = 200 * 10**6  # of an idle worker after imports
 _SMALL_BYTES = 64 * 2**10
-_TASKS_PER_THREAD = 2  # one at work and one to go on with
+_TASKS_PER_THREAD = 2  # one running and one waiting
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What a task asks of its worker: rows of a block, and bytes for these and for results."""
+    """Memory that a task needs: rows of a block, bytes for them and for results."""
 
     rows: int
     block_bytes: int
@@ -34,8 +34,8 @@ class Workload:
 
     def __str__(self) -> str:
         return (
-            f"blocks of up to {self.rows:,} rows take {self.block_bytes:,} bytes and what is made "
-            f"of them {self.result_bytes:,} bytes"
+            f"blocks of up to {self.rows:,} rows take {self.block_bytes:,} bytes and their "
+            f"results {self.result_bytes:,} bytes"
         )
 
 
@@ -43,21 +43,21 @@ class Workload:
 class Cluster:
     """The workers behind the active client of `dask.distributed`.
 
-    Which worker does what is left to the scheduler: a task that asks for a worker, though it would
-    take another, waits for ever where all workers died at once.
+    The scheduler assigns tasks to workers: a task with a preferred worker would wait forever if all
+    workers died at once.
     """
 
     client: Any
 
     @classmethod
     def for_rows_of(cls, views: Views) -> Cluster | None:
-        """The cluster, if there is one and rows are not in memory: those stay at home."""
-        distributed = sys.modules.get("distributed")  # a client comes after its import
+        """The active cluster; None without one, or if views are in memory."""
+        distributed = sys.modules.get("distributed")  # clients exist only after its import
         if distributed is None or not views.is_lazy:
             return None
         try:
             distributed.get_worker()
-            return None  # this is a task already, which must not wait for others
+            return None  # a task must not wait for other tasks
         except ValueError:
             pass
         try:
@@ -74,26 +74,26 @@ class Cluster:
         lanes: list[list[slice]],
         load: Workload,
     ) -> Generator[Any]:
-        """The sum over neighbouring blocks of rows of of(block, *parts of along), lane by lane.
+        """Yield the sum of of(block, *parts of along) over the blocks of each lane.
 
-        What `of` gives is of that kind: an array, or a dataclass of arrays.
+        `kind` is the type of the results: an array, or a dataclass of arrays.
         """
         self.check(load)
         sent_as_arrays(kind)
         function = self.shared(of)
         todo = (tasks.of_lane(function, lane) for lane in lanes)
         for task in self.in_order(todo, spans(lanes), load):
-            yield self._result(task)  # which nothing here goes on to hold
+            yield self._result(task)  # not held here any longer
 
     def in_order(self, tasks: Iterable[Any], slices: list[slice], load: Workload) -> Generator[Any]:
-        """Futures of tasks on blocks of rows, each when it is done; no more than a few at once.
+        """Yield futures of tasks on blocks of rows, in order, when done; a few are active at once.
 
         Raises
         ------
         Exception
-            What a task raised, with a note that names its rows.
+            As raised by a task, with a note that names its rows.
         RuntimeError
-            If workers die whenever they are given the same task, or the client is closed.
+            If workers die repeatedly over the same task, or the client is closed.
         """
         from distributed.scheduler import KilledWorker
 
@@ -110,7 +110,7 @@ class Cluster:
                     raise error.with_traceback(future.traceback())
             except KilledWorker as error:
                 raise RuntimeError(
-                    f"Workers died over rows {rows.start} to {rows.stop}, most likely for want of "
+                    f"Workers died over rows {rows.start} to {rows.stop}, most likely for lack of "
                     f"memory: {load}, for each thread of a worker. Give workers more memory or "
                     "fewer threads, or make blocks smaller: mvcca.config_context(block_rows=...)."
                 ) from error
@@ -138,7 +138,7 @@ class Cluster:
 
     @contextmanager
     def _kept_open(self) -> Iterator[None]:
-        """An error of ours where the client is closed meanwhile."""
+        """Raise a clear error if the client is closed in the body."""
         try:
             yield
         except Exception as error:
@@ -150,18 +150,18 @@ class Cluster:
             ) from error
 
     def submit(self, task: Any, priority: int = 1) -> Any:
-        """The future of a delayed task, which goes before those on blocks of rows."""
+        """Submit a delayed task, by default before those on blocks of rows; its future."""
         import dask
 
-        # A task may hold rows that are in memory: its size is no mistake.
+        # A task may hold rows in memory on purpose.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             return self.client.compute(task, optimize_graph=False, priority=priority)
 
     def shared(self, value: Any) -> Any:
-        """What many tasks need: the value if it is small, else a future.
+        """An argument of many tasks: the value if it is small, else a future.
 
-        A task makes the future, so that it outlives the workers that hold it. Where a future is,
-        tasks go first, and wait there until others take them: the small are better sent along.
+        The future is the result of a task, so that it can be recomputed if workers die. Small
+        values are sent with each task, since tasks queue on the worker that holds a future.
         """
         from distributed.protocol.pickle import dumps
 
@@ -169,12 +169,12 @@ class Cluster:
         return value if small else self.submit(delayed(_itself, value))
 
     def check(self, load: Workload) -> None:
-        """Refuse what does not fit into the workers' memory before anything is read.
+        """Raise an error before anything is read if a task does not fit into a worker's memory.
 
         Raises
         ------
         MemoryError
-            Naming the bytes needed and the bytes there are.
+            Naming the bytes that are needed and available.
         """
         import dask
 
@@ -187,7 +187,7 @@ class Cluster:
                 raise MemoryError(
                     f"The worker {address} has {limit:,} bytes of memory ({_readable(limit)}), of "
                     f"which it uses {base:,} ({_readable(base)}) before it is given any rows. "
-                    f"Above {pause:.0%} Dask pauses a worker, and this one would never go on. "
+                    f"Above {pause:.0%} Dask pauses a worker, and this one would never resume. "
                     "Give workers more memory."
                 )
             needed = base + n_threads * (load.block_bytes + load.result_bytes)
@@ -202,7 +202,7 @@ class Cluster:
 
 
 def _base_bytes(metrics: dict[str, Any]) -> int:
-    """Memory of a worker without results it holds, as it last reported."""
+    """Memory of a worker without the results it holds, as last reported."""
     return max(_BASE_BYTES, metrics.get("memory", 0) - metrics.get("managed_bytes", 0))
 
 

@@ -1,4 +1,4 @@
-"""Blocks of rows brought into memory, or to a device, while those before them are worked on."""
+"""Read blocks of rows ahead into memory, or to a device, while earlier ones are processed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvcca._devices import mover
 from mvcca.config import get_config
 from mvcca.views import Views, in_memory
 
-_AHEAD = 2  # blocks read ahead: with one, disk and processor wait for each other in turns
+_AHEAD = 2  # blocks read ahead; with one, disk and processor would wait for each other
 
 Along = tuple[np.ndarray | None, ...]
 
@@ -24,22 +24,22 @@ Along = tuple[np.ndarray | None, ...]
 def blocks_read_ahead(
     views: Views, along: Along, slices: list[slice], on_device: bool
 ) -> Generator[tuple[Any, ...]]:
-    """Every block in memory with its part of `along`; the next two are read while it is worked on.
+    """Yield each block in memory with its part of `along`; the next two are read meanwhile.
 
-    Each view has a reader of its own: one is checked while another is read.
+    Each view has its own thread, so that one is validated while another is read.
     """
     place, is_copied = _placing(views) if on_device else (to_host, False)
 
     def read(matrix: Any) -> Any:
         return place(in_memory(matrix))
 
-    def with_its_part(block: Views, rows: slice) -> tuple[Any, ...]:
+    def with_along(block: Views, rows: slice) -> tuple[Any, ...]:
         return block, *(None if part is None else part[rows] for part in along)
 
     if not views.is_lazy and not is_copied:
         for rows in slices:
             block = views[rows]
-            yield with_its_part(block.replace({n: place(X) for n, X in block.items()}), rows)
+            yield with_along(block.replace({n: place(X) for n, X in block.items()}), rows)
         return
     with ExitStack() as stack:
         readers = {
@@ -57,21 +57,21 @@ def blocks_read_ahead(
             block = block.replace({name: matrix.result() for name, matrix in matrices.items()})
             del matrices
             coming.extend(map(ahead, islice(following, 1)))
-            yield with_its_part(block, rows)
-            del block  # before the next is there
+            yield with_along(block, rows)
+            del block  # frees its memory before the next is available
 
 
 def uses_device(views: Views) -> bool:
-    """Whether blocks of views are on a device, or to be copied to one."""
+    """Whether blocks of views are on a device, or will be copied to one."""
     return bool(get_config().device) or any(is_device_array(block) for _, block in views.items())
 
 
 def _placing(views: Views) -> tuple[Callable[[Any], Any], bool]:
-    """What puts a matrix where it is computed with, and whether that copies any of views."""
+    """A function that moves a matrix to the configured device, and whether it copies any view."""
     device = get_config().device
     if device is None:
         return lambda matrix: matrix, False
     move = mover(device)
     is_copied = not all(is_device_array(block) for _, block in views.items())
-    # What is sparse stays at home, and what is on another device stays there.
+    # Sparse blocks stay on the host, and device blocks stay where they are.
     return lambda matrix: move(matrix) if isinstance(matrix, np.ndarray) else matrix, is_copied

@@ -1,9 +1,8 @@
-"""Going over the rows of views once, block by block: what every statistic is added up with.
+"""`accumulate` and `fold`: one pass over the rows of views, block by block.
 
-Blocks that are not in memory are read ahead by a thread per view while one is worked on, and
-copied to a device by it where `mvcca.config` names one; or they are worked on by the workers of a
-Dask cluster where there is one. A bar counts them where `mvcca.config` asks for one. What is added
-up is the statistics' own business.
+Blocks that are not in memory are read ahead by one thread per view, and copied to the device that
+`mvcca.config` names, or processed by the workers of a Dask cluster. `mvcca.config` also decides on
+checkpoints and the progress bar.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mvcca._threads import lent_by_blas
+from mvcca._threads import one_blas_thread_per_block
 from mvcca.config import get_config
-from mvcca.statistics._blocks import lanes_of, row_blocks, row_bytes_of, spans
-from mvcca.statistics._checkpoint import checkpointed
-from mvcca.statistics._cluster import Cluster, Workload
-from mvcca.statistics._read_ahead import Along, blocks_read_ahead
-from mvcca.statistics._tasks import RowTasks
+from mvcca.passes._blocks import lanes_of, row_blocks, row_bytes_of, spans
+from mvcca.passes._checkpoint import checkpointed
+from mvcca.passes._cluster import Cluster, Workload
+from mvcca.passes._read_ahead import Along, blocks_read_ahead
+from mvcca.passes._tasks import RowTasks
 from mvcca.views import Views
 
-_WORTH = 50  # bytes read for each that goes home
-_MOST = 16  # blocks that are added up before
-_SMALL = 2**20  # bytes that go home at once
+_BYTES_READ = 50  # per byte of a result that is sent from a worker
+_MAX_LANE = 16  # blocks
+_SMALL = 2**20  # bytes of a result that is sent for every block
 
 S = TypeVar("S")
 
@@ -44,34 +43,35 @@ def fold(
     row_bytes: int | None = None,
     on_device: bool = False,
 ) -> S:
-    """step(... step(step(start, block_0), block_1) ..., block_b) over the row blocks of views.
+    """Return step(... step(step(start, block_0), block_1) ..., block_b) over blocks of rows.
 
     Parameters
     ----------
     step : callable
-        Takes what was made so far, a block as `Views` in memory, and its part of each of `along`.
-        It may change and return its first argument.
+        Takes the current state, a block as `Views` in memory, and its part of each of `along`. It
+        may update the state in place.
     start : array or dataclass of arrays
-        What an empty set of rows gives.
+        State before the first block.
     views : Views
         In memory or not.
     *along : ndarray or None
-        Numbers of each object (weights, label codes), cut as the views are.
+        Values per object (weights, label codes), cut as the views are.
     at_least : int, default=1
-        Rows of a block, where each block costs more than its rows do.
+        Minimum number of rows of a block.
     row_bytes : int, optional
-        What a row needs in memory, where that is more than its numbers.
+        Memory that a row needs, if more than that of its numbers.
     on_device : bool, default=False
-        Whether `step` takes device blocks: others are copied to the device that `mvcca.config`
-        names. If not, device blocks come home one by one.
+        Whether `step` takes device blocks. If so, other blocks are copied to the device that
+        `mvcca.config` names; if not, device blocks are copied to the host.
     """
-    return _gone_over(
+    blocks = list(row_blocks(views, at_least, row_bytes))
+    return _pass(
         lambda state, block: step(state, *block),
         step,
         start,
         views,
         along,
-        list(row_blocks(views, at_least, row_bytes)),
+        blocks,
         lambda todo: blocks_read_ahead(views, along, todo, on_device),
     )
 
@@ -85,18 +85,18 @@ def accumulate(
     row_bytes: int | None = None,
     on_device: bool = False,
 ) -> S:
-    """Add up start + of(block_0) + of(block_1) + ... + of(block_b) over the row blocks of views.
+    """Return start + of(block_0) + of(block_1) + ... + of(block_b) over blocks of rows.
 
-    The terms are made by the workers of a Dask cluster where there is one and views are not in
-    memory. Neighbours are added up where they are made, as many as make their sum worth its way
-    home; there or here, it is the same ones and the same bits.
+    If a Dask cluster is active and views are not in memory, its workers compute the terms.
+    Neighbouring blocks are then added up on a worker, as many as make their sum worth sending. The
+    same blocks are grouped without a cluster, so that the result is the same bit for bit.
 
     Parameters
     ----------
     of : callable
-        Takes a block as `Views` in memory, and its part of each of `along`; can be pickled.
+        Takes a block as `Views` in memory, and its part of each of `along`. It must pickle.
     start, views, *along, at_least, row_bytes, on_device
-        As in `fold`. A device that `mvcca.config` names goes before a cluster.
+        As in `fold`. A device that `mvcca.config` names takes precedence over a cluster.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def accumulate(
     tasks = RowTasks(views, along)
     n_together = 1
     if _bytes_of(start) > _SMALL and tasks.read_one_by_one(blocks):
-        n_together = min(ceil(_WORTH * _bytes_of(start) / max(1, block_bytes)), _MOST)
+        n_together = min(ceil(_BYTES_READ * _bytes_of(start) / max(1, block_bytes)), _MAX_LANE)
     lanes = list(lanes_of(blocks, n_together))
     cluster = None if on_device and get_config().device else Cluster.for_rows_of(views)
 
@@ -121,13 +121,13 @@ def accumulate(
                 for lane in remaining:
                     yield reduce(operator.add, (of(*next(read)) for _ in lane))
             return
-        load = Workload(rows, 2 * block_bytes, 4 * _bytes_of(start))  # with what of(block) needs
+        load = Workload(rows, 2 * block_bytes, 4 * _bytes_of(start))  # with temporaries
         yield from cluster.map(of, type(start), tasks, remaining, load)
 
-    return _gone_over(operator.add, of, start, views, along, spans(lanes), terms)
+    return _pass(operator.add, of, start, views, along, spans(lanes), terms)
 
 
-def _gone_over(
+def _pass(
     add: Callable[[S, Any], S],
     made_by: Callable[..., Any],
     start: S,
@@ -136,22 +136,22 @@ def _gone_over(
     slices: list[slice],
     terms: Callable[[list[slice]], Generator[Any]],
 ) -> S:
-    """Add to `start` the terms of all blocks that no checkpoint holds already."""
+    """Add to `start` the terms of all blocks that its checkpoint does not cover."""
     with checkpointed(made_by, start, views, along, slices) as (state, done, keep):
         todo = slices[done:]
         if not todo:
             return state
-        with lent_by_blas(), closing(terms(todo)) as values:
+        with one_blas_thread_per_block(), closing(terms(todo)) as values:
             for value in watched(values, views, todo):
                 state = add(state, value)
-                del value  # before the next is there
+                del value  # frees its memory before the next is computed
                 done += 1
                 keep(state, done)
     return state
 
 
 def watched(values: Iterator[S], views: Views, slices: list[slice]) -> Iterator[S]:
-    """What comes of each block of rows, counted by a bar if one is asked for."""
+    """Yield the values of blocks of rows, counted by a progress bar if `mvcca.config` says so."""
     if not get_config().progress:
         yield from values
         return

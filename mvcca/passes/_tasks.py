@@ -1,7 +1,7 @@
-"""What a worker is asked to do: a function of a block of rows, or a sum over a lane of blocks.
+"""Dask tasks on blocks of rows: a function of a block, or a sum over a lane of blocks.
 
-A task holds how to come by its rows: the part of a file, which the worker opens, or the chunks of a
-Dask array, or what these are made by. Below is what the worker then runs.
+A task holds a reference to its rows: a range of rows of a file, which the worker opens, or chunks
+of a Dask array, or the graph that computes them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mvcca.views import Views
 
 
 class RowTasks:
-    """Tasks on rows of views, and on as many numbers of each of `along`."""
+    """Tasks on rows of views, and on the same rows of each of `along`."""
 
     def __init__(self, views: Views, along: Iterable[np.ndarray | None]) -> None:
         self._views, self._along = views, tuple(along)
 
     @cached_property
     def _edges(self) -> dict[str, frozenset[int]]:
-        """Where blocks of whole chunks may begin and end, if none of these is on the cluster."""
+        """Chunk boundaries of Dask arrays by view; none if the chunks are on the cluster."""
         return {
             name: frozenset(() if _on_cluster(recipe[0]) else matrix.boundaries or ())
             for name, matrix in self._views.items()
@@ -39,18 +39,18 @@ class RowTasks:
         }
 
     def of_block(self, function: Callable[..., Any], rows: slice, *arguments: Any) -> Any:
-        """A delayed function(block, parts of along, *arguments), with BLAS at one thread."""
+        """Delayed function(block, parts of along, *arguments), run with one BLAS thread."""
         return delayed(_run, function, *self._described(rows), get_config().block_rows, *arguments)
 
     def of_lane(self, of: Callable[..., Any], lane: list[slice]) -> Any:
-        """A delayed sum of of(block, *parts of along), blocks in memory one after the other."""
+        """Delayed sum of of(block, *parts of along) over blocks, read one by one."""
         blocks = [self._described(rows) for rows in lane]
         return delayed(_added_up, blocks, get_config().block_rows, of)
 
     def read_one_by_one(self, slices: list[slice]) -> bool:
-        """Whether a task can read the next of some blocks when it is done with the one before.
+        """Whether a task can read blocks one after the other.
 
-        Not so if they share chunks of a Dask array, or if these are on a cluster.
+        It cannot if blocks share chunks of a Dask array, or if chunks are on a cluster.
         """
         return self._views.is_lazy and all(
             self._is_whole_chunks(name, rows) for name in self._edges for rows in slices
@@ -63,10 +63,10 @@ class RowTasks:
     def _described(
         self, rows: slice
     ) -> tuple[Any, np.ndarray, dict[str, Any], dict[str, Any], list[np.ndarray | None]]:
-        """What a worker makes a block of: names, what is seen, matrices, chunks, parts of along.
+        """Description of a block for a worker: names, seen, matrices, chunks, parts of along.
 
-        Matrices may be sources, which the worker reads; in place of Dask arrays there are their
-        chunks, or, of chunks that no other block has a share in, what they are made by.
+        Matrices may be sources, which the worker reads. Dask arrays are replaced by their chunks,
+        or by their graph if no other block needs the same chunks.
         """
         block = self._views[rows]
         here: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class RowTasks:
         for name, matrix in block.items():
             if not isinstance(matrix, RowSource):
                 here[name] = matrix
-            elif not len(matrix):  # Dask would compute a chunk to take no rows of
+            elif not len(matrix):  # Dask would compute a chunk
                 here[name] = _no_rows(matrix)
             elif (deferred := matrix.deferred()) is None:
                 here[name] = matrix
@@ -89,12 +89,12 @@ class RowTasks:
 
 
 def at_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A delayed function(*arguments), to be run with BLAS at one thread."""
+    """Delayed function(*arguments), run with one BLAS thread."""
     return delayed(_limited, function, *arguments)
 
 
 def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A task with a name of its own: the same work asked for twice is done twice."""
+    """A task with a unique name, so that equal work is not shared between passes."""
     from dask.delayed import delayed as dask_delayed
 
     name = f"mvcca{function.__name__}-{uuid4().hex}"
@@ -102,9 +102,9 @@ def delayed(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def sent_as_arrays(kind: type) -> None:
-    """Have a statistic's arrays sent as they lie in memory.
+    """Have the arrays of a statistic sent without copies.
 
-    A scheduler asks for pickles of a version that copies each into the pickle, and out of it again.
+    Distributed pickles other objects with a protocol that copies their arrays.
     """
     from distributed.protocol import register_generic
 
@@ -112,7 +112,7 @@ def sent_as_arrays(kind: type) -> None:
         register_generic(kind)
 
 
-# ---- what workers run ------------------------------------------------------------------------
+# ---- run by workers --------------------------------------------------------------------------
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _limited(function: Callable[..., Any], *arguments: Any) -> Any:
 def _joined(
     chunks: Any, heights: list[int] | None, read: Callable[[Any, int], Any]
 ) -> np.ndarray | csr_array:
-    """The rows that stand in chunks, read chunk by chunk, so that errors name the chunk."""
+    """Rows of several chunks, checked chunk by chunk, so that errors name the right rows."""
     if heights is None:
         return read(chunks.made(), 0)
     starts = np.cumsum([0, *heights]).tolist()
@@ -176,9 +176,9 @@ def _stacked(grid: list[list[Any]]) -> Any:
 
 
 class _Recipe:
-    """A Dask array that Dask takes for a value: what makes it goes with the task, in one piece.
+    """A Dask array that is a plain value to Dask, so that its graph is part of the task.
 
-    As tasks of their own, chunks are often read on one worker and sent to another.
+    If chunks were tasks, they would often be read on one worker and sent to another.
     """
 
     def __init__(self, array: Any) -> None:
@@ -191,7 +191,7 @@ class _Recipe:
 
 
 def _on_cluster(array: Any) -> bool:
-    """Whether chunks of a Dask array have been computed, or are being."""
+    """Whether chunks of a Dask array are futures on a cluster."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and bool(distributed.futures_of(array))
 

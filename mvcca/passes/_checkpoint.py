@@ -59,7 +59,7 @@ class _Folder:
         if isinstance(block, RowSource):
             return block.fingerprint().encode()
         if id(block) not in self._digests:
-            self._digests[id(block)] = block, _digest(block)  # held: its id stays its own
+            self._digests[id(block)] = block, _digest(block)  # held, so that its id stays unique
         return self._digests[id(block)][1]
 
     def discard(self) -> None:
@@ -82,7 +82,7 @@ def checkpoint_of_fit() -> Iterator[None]:
     """
     path = get_config().checkpoint
     folder = None if path is None or _is_fitting.get() else _Folder(Path(path))
-    with _having(_is_fitting, True), _having(_folder, folder):
+    with _set(_is_fitting, True), _set(_folder, folder):
         yield
     if folder is None:
         return
@@ -97,7 +97,7 @@ def checkpoint_of_fit() -> Iterator[None]:
 def checkpoint_until_written() -> Iterator[None]:
     """Around fits and the writing of their model: checkpoints are removed when all is done."""
     folders: list[_Folder] = []
-    with _having(_to_discard, folders):
+    with _set(_to_discard, folders):
         yield
     for folder in folders:
         folder.discard()
@@ -111,7 +111,7 @@ def file_of_next_pass() -> Path | None:
 
 def not_kept() -> AbstractContextManager[None]:
     """Around passes without a checkpoint: the fingerprint does not cover what they add up."""
-    return _having(_folder, None)
+    return _set(_folder, None)
 
 
 @contextmanager
@@ -127,13 +127,13 @@ def checkpointed(
     Raises
     ------
     ValueError
-        If the checkpoint is of other data, blocks or weights, or made by another function of them.
+        If the checkpoint belongs to other data, blocks or weights, or to another statistic.
     """
     folder = _folder.get()
     if folder is None:
         yield start, 0, _forget
         return
-    # Of a function joblib sees the features that it has drawn, too.
+    # joblib hashes what a partial function holds, such as random features, as well.
     what = (type(start).__name__, joblib.hash(made_by), _shapes(start), slices)
     fingerprint = fingerprint_of(views, repr(what), *along)
     keeper = _Keeper(folder.next_file(), fingerprint, len(slices))
@@ -145,8 +145,8 @@ def _forget(state: Any, done: int) -> None:
 
 
 @contextmanager
-def _having(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """A value for the body, in this thread or task alone."""
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a variable for the body, in this thread or task only."""
     token = variable.set(value)
     try:
         yield
