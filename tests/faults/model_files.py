@@ -17,6 +17,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -238,7 +239,7 @@ def forged_tree(root: Any, arrays: list[str], rng: np.random.Generator) -> None:
     node, key = found[rng.integers(len(found))]
     match rng.integers(7):
         case 0 | 1:
-            node[key] = HOSTILE[rng.integers(len(HOSTILE))]
+            node[key] = deepcopy(HOSTILE[rng.integers(len(HOSTILE))])  # later changes go into it
         case 2:
             del node[key]
         case 3:
