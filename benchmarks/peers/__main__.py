@@ -70,7 +70,9 @@ def _contestants(task: Task, packages: list[str]) -> dict[str, tuple[str, int]]:
     able = [
         package
         for package in packages
-        if interpreter(package) and not (len(task.widths) > 2 and package in TWO_VIEWS_ONLY)
+        if interpreter(package)
+        and not (len(task.widths) > 2 and package in TWO_VIEWS_ONLY)
+        and not (task.is_pls and package not in ("mvcca", "floor"))
     ]
     contestants = {package: (package, 1) for package in able}
     if "mvcca" in able:

@@ -16,8 +16,10 @@ Projection = Callable[[Views], Views]
 
 
 def mvcca(views: Views, task: Task) -> Projection:
-    from mvcca import CCA, MVCCA
+    from mvcca import CCA, MVCCA, PLS
 
+    if task.is_pls:
+        return PLS(task.k).fit(views).transform
     method = CCA if len(views) == 2 else MVCCA
     return method(task.k, reg=task.reg).fit(views).transform
 
@@ -31,6 +33,8 @@ def floor(views: Views, task: Task) -> Projection:
     """
     from scipy.linalg import block_diag, eigh
 
+    if task.is_pls:
+        return _pls_by_operator(views, task)
     ridge = [task.reg * np.vdot(X, X) / X.shape[1] for X in views]
     sides = [_factor(X @ X.T) if task.is_wide else X for X in views]
     S = {(p, q): _product(sides, p, q) for q in range(len(views)) for p in range(q + 1)}
@@ -54,6 +58,21 @@ def floor(views: Views, task: Task) -> Projection:
             for X, side, w in zip(views, sides, weights, strict=True)
         ]
     return lambda rows: [A @ w for A, w in zip(rows, weights, strict=True)]
+
+
+def _pls_by_operator(views: Views, task: Task) -> Projection:
+    """SciPy's `svds` of the operator v -> Xᵀ(Y v): 2 n (d + e) multiply-adds per step."""
+    from scipy.sparse.linalg import LinearOperator, svds
+
+    X, Y = views
+    operator = LinearOperator(
+        task.widths,
+        matvec=lambda v: X.T @ (Y @ v),
+        rmatvec=lambda u: Y.T @ (X @ u),
+        dtype=X.dtype,
+    )
+    left, _, right = svds(operator, task.k)
+    return lambda rows: [A @ w for A, w in zip(rows, (left, right.T), strict=True)]
 
 
 def cca_zoo(views: Views, task: Task) -> Projection:

@@ -25,6 +25,8 @@ class Task:
     reg: float = 0.0
     dtype: str = "float64"
     source: str = "latent"
+    signal: float = 4.0  # over noise, in the narrowest view
+    is_pls: bool = False  # maximize covariance rather than correlation
 
     @property
     def is_wide(self) -> bool:
@@ -44,12 +46,19 @@ TASKS = {
         "n = 60,000, d = (2048, 300), k = 128, float32", 60_000, (2048, 300), 128, dtype="float32"
     ),
     "c": Task("n = 1,000, d = (5000, 4000), k = 10, ridge 1", 1_000, (5000, 4000), 10, reg=1.0),
+    "c'": Task("PLS, n = 2,000, d = (5000, 5000), k = 20", 2_000, (5000, 5000), 20, is_pls=True),
     "d": Task("four views of 300, n = 10,000, k = 16", 10_000, (300,) * 4, 16),
     "f": Task(
         "MNIST halves, n = 50,000, d = (392, 392), k = 50, ridge 1e-5",
         *(50_000, (392, 392), 50),
         reg=1e-5,
         source="mnist",
+    ),
+    "g": Task(
+        "as (c), each factor 100 times the noise of a feature",
+        *(1_000, (5000, 4000), 10),
+        reg=1.0,
+        signal=100**2 * 4000,
     ),
 }
 
@@ -76,7 +85,7 @@ def _latent(task: Task) -> tuple[list[np.ndarray], list[np.ndarray]]:
     rng = np.random.default_rng(0)
     n = task.n + task.n // 5
     latent = rng.standard_normal((n, task.k), dtype=task.dtype)
-    noise = np.sqrt(min(task.widths)) / 2  # signal 4 times the noise, in the narrowest view
+    noise = np.sqrt(min(task.widths) / task.signal)
     views = []
     for width in task.widths:
         view = latent @ rng.standard_normal((task.k, width), dtype=task.dtype)
