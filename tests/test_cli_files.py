@@ -735,6 +735,13 @@ def queries(model):
     return scores["text"][:9], scores["image"]
 
 
+@pytest.fixture
+def weighted(model, queries):
+    """Queries and gallery as the model ranks them if no similarity is named."""
+    scores = model.retrieval_scores(arrays())
+    return scores["text"][:9], scores["image"]
+
+
 @pytest.mark.parametrize("name", ["hits.csv", "hits.parquet"])
 @pytest.mark.parametrize(
     ("similarity", "score"), [("cosine", cosines), ("euclidean", distances), ("inner", products)]
@@ -759,8 +766,8 @@ def test_hits_without_an_output_are_printed(capsys):
     assert succeed(capsys, *SEARCH, "-k", 3) == Path("hits.csv").read_text()
 
 
-def test_hits_as_arrays_are_those_of_the_table(capsys, queries):
-    items, scores = best(cosines(*queries), 10)
+def test_hits_as_arrays_are_those_of_the_table(capsys, weighted):
+    items, scores = best(cosines(*weighted), 10)
     succeed(capsys, *SEARCH, "--block-rows", 2, "-o", "hits.npy")
     succeed(capsys, *SEARCH, "--block-rows", 2, "-o", "hits.npz")
     assert (np.load("hits.npy") == items).all()
@@ -770,8 +777,8 @@ def test_hits_as_arrays_are_those_of_the_table(capsys, queries):
         np.testing.assert_allclose(hits["scores"], scores, atol=1e-9)
 
 
-def test_rows_of_several_galleries_are_items_of_their_own(capsys, queries):
-    projected, images = queries
+def test_rows_of_several_galleries_are_items_of_their_own(capsys, weighted):
+    projected, images = weighted
     gallery = np.concatenate([images, projected])
     items, _ = best(cosines(projected, gallery), 5)
     expected = [("image", i) if i < N else ("text", i - N) for i in items.ravel().tolist()]
@@ -789,8 +796,8 @@ def test_rows_of_several_galleries_are_items_of_their_own(capsys, queries):
 
 
 @pytest.mark.usefixtures("model")
-def test_queries_in_several_views_are_added(capsys, queries):
-    projected, images = queries
+def test_queries_in_several_views_are_added(capsys, weighted):
+    projected, images = weighted
     np.save("images.npy", np.load("image.npy")[:9])
     succeed(capsys, *SEARCH, "--query", "image=images.npy", "-k", 3, "-o", "hits.npy")
     items, _ = best(cosines(projected + images[:9], images), 3)

@@ -599,17 +599,17 @@ CHANGED_COLUMNS = {
     "names of pandas": (
         lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
         lambda frame: frame.iloc[:, ::-1],
-        "column 0 is 'c4' instead of 'c0'",
+        "column 0 is 'c4', not 'c0'",
     ),
     "names of polars": (
         lambda X: pl.DataFrame(X, schema=[f"c{j}" for j in range(X.shape[1])], orient="row"),
         lambda frame: frame[:, ::-1],
-        "column 0 is 'c4' instead of 'c0'",
+        "column 0 is 'c4', not 'c0'",
     ),
     "default numbers": (
         pd.DataFrame,
         lambda frame: frame[[1, 0, 2, 3, 4]],
-        "column 0 is 1 instead of 0",
+        "column 0 is 1, not 0",
     ),
     "other names": (
         lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
@@ -819,7 +819,7 @@ def test_missing_values_are_located_and_the_remedy_named(estimator, form):
     with pytest.raises(ValueError, match=message):
         clone(estimator).fit({**blocks, "text": form(text)}, LABELS)
     text[[50, 51]] = np.nan
-    with pytest.raises(ValueError, match=r"2 rows are only NaN: .*Views\(blocks, index="):
+    with pytest.raises(ValueError, match=r"2 rows contain only NaN: .*Views\(blocks, index="):
         clone(estimator).fit({**blocks, "text": form(text)}, LABELS)
     named = pd.DataFrame(text, columns=list("abcde"))
     with pytest.raises(ValueError, match="contains NaN: first in row 7, column 'c'"):

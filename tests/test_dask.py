@@ -425,7 +425,7 @@ def test_no_method_computes_scores_of_dask_arrays_before_they_are_asked_for(comp
     if home == "mvcca.deep":
         pytest.importorskip("torch")
     estimator = getattr(import_module(home), name.split()[0])
-    views = planted(np.float32)
+    views = {view: X - X.mean(axis=0) for view, X in planted(np.float32).items()}
     del views["c"]
     model = estimator(2, **PROJECTING[home][name])
     model.fit(views, np.arange(N_ROWS) % 3 if model._supervised else None)

@@ -104,6 +104,8 @@ class DeepEstimator(MVCCA):
     canonical_correlations_ : ndarray, shape (n_components_,)
         Canonical correlations ρ of the training rows, decreasing; only for two views. Optimistic:
         use `score` on held-out data.
+    expected_correlations_ : ndarray, shape (n_components_,)
+        Correlations of the scores to expect on new rows; see `MVCCA`.
     eigenvalues_ : ndarray, shape (n_components_,)
         Eigenvalues λ = 1 + ρ, as in `mvcca.MVCCA`.
     n_components_ : int

@@ -99,6 +99,8 @@ class KCCA(MVCCA):
         Maps from rows to features.
     canonical_correlations_ : ndarray, shape (n_components_,)
         ρ, decreasing, of two views.
+    expected_correlations_ : ndarray, shape (n_components_,)
+        Correlations of the scores to expect on new rows; see `MVCCA`.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
     n_components_ : int

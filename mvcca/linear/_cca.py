@@ -37,6 +37,8 @@ class CCA(MVCCA):
         Training means.
     canonical_correlations_ : ndarray, shape (n_components_,)
         Singular values ρ, decreasing: with reg=0 the training correlations of the scores.
+    expected_correlations_ : ndarray, shape (n_components_,)
+        Correlations of the scores to expect on new rows; see `MVCCA`.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
     n_components_ : int
