@@ -134,7 +134,7 @@ class Trial:
         code, err = quietly(arguments)
         if code:
             faults.append(f"{arguments[-1]}: exit code {code}: {err}")
-        expected = ("mvcca: there is nothing in", "mvcca: warning: ")
+        expected = ("mvcca: nothing to resume in", "mvcca: warning: ")
         lines = [line for line in err.splitlines() if not line.startswith(expected)]
         if lines:
             faults.append(f"said {lines}")
