@@ -178,7 +178,7 @@ def test_compare_reads_what_fit_reads(capsys, name):
     both = ["--view", "text=text.npy", "--methods", "cca", "--n-components", 2]
     expected = succeed(capsys, "compare", "--view", "image=image.npy", *both)
     found = succeed(capsys, "compare", "--view", f"image={name}", *both)
-    seconds = re.compile(r"\d+\.\d\d +cosine")
+    seconds = re.compile(r"\d+\.\d\d +weighted cosine")
     assert seconds.sub("", found) == seconds.sub("", expected)
 
 
