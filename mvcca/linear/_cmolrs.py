@@ -35,26 +35,26 @@ class CMOLRS(LinearEstimator):
         s(x, y) = x̄ᵀ W_pq ȳ,   W_pq = A_p A_qᵀ,   rank ≤ n_components,
 
     from triplets of a row x of view p and rows y⁺, y⁻ of view q with and without a label in common
-    with x, by steps on the mean over a batch of the hinge
+    with x, by stochastic gradient steps on the hinge loss
 
         max(0, m - s(x, y⁺) + s(x, y⁻)),   m = (1 - cos(z⁺, z⁻)) ‖y⁺ - y⁻‖ / c_q,
 
-    whose margin is wide where the two are far apart in labels z (m = 0 for equal label vectors) and
-    in features; c_q is twice the length of the longest row, so that m ≤ 1. A step goes along the
-    gradient in the tangent space of the matrices of that rank, and back to them by an
-    eigendecomposition of 2k x 2k. All W_pq are blocks of one positive semi-definite W = A Aᵀ, where
-    A stacks the maps of the views: for two views that is any W_pq of that rank, it treats both
-    directions alike, and it gives any number of views one space. A single view is compared with
-    itself.
+    averaged over a batch. The margin grows with the distance between the two in labels z (m = 0 for
+    equal label vectors) and in features; c_q is twice the length of the longest row, so that m ≤ 1.
+    A step follows the gradient in the tangent space of the matrices of that rank, and a 2k x 2k
+    eigendecomposition retracts it. All W_pq are blocks of one positive semi-definite W = A Aᵀ,
+    where A stacks the maps of the views. For two views this includes every W_pq of that rank; it
+    is symmetric in the directions and gives any number of views one space. A single view is
+    compared with itself.
 
     **This is a reconstruction.** Only the abstracts of [1]_ and [2]_ were available. The bilinear
     form, fixed rank, triplets with a margin from distances of features and labels, Riemannian
-    steps with a retraction, and the average over several triplets per query are theirs; the
-    formula of the margin, the symmetric W and batches of queries may not be. Results may differ
-    from those published.
+    steps with a retraction, and the average over several triplets per query come from them. The
+    formula of the margin, the symmetric W and batches of queries are our own choices. Results may
+    differ from those published.
 
-    The similarity is the inner product of the projections. Retrieval with this estimator ranks by
-    it; functions that take scores alone need ``similarity="inner"``.
+    The similarity is the inner product of the projections. Retrieval with this estimator uses
+    it; functions that take scores only need ``similarity="inner"``.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class CMOLRS(LinearEstimator):
 
     See Also
     --------
-    MLCCA : All pairs of rows rather than triplets drawn.
+    MLCCA : Learns from all pairs of rows instead of sampled triplets.
 
     References
     ----------

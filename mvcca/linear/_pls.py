@@ -1,7 +1,7 @@
-"""Partial least squares: maps under which views covary, where CCA has them correlate.
+"""Partial least squares: directions of maximal covariance, where CCA maximizes correlation.
 
-The three ways of PLS differ in what becomes of a component once it is found. All of it happens to
-covariance matrices: a row that has been added to the moments is not looked at again.
+The three algorithms differ in how a component is removed before the next one is found. They work on
+covariance matrices only, so that rows are read once.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from mvcca.views import Views
 class PLS(StatisticEstimator):
     """Partial least squares, by one decomposition or by deflation.
 
-    Finds directions of two views that covary as much as they can [1]_,
+    Finds the directions of two views with the largest covariance [1]_,
 
         max wᵀ Σ_xy v   subject to   wᵀw = vᵀv = 1,
 
-    the leading singular vectors of the cross-covariance, and components after the first by
+    the leading singular vectors of the cross-covariance. Further components are
 
-    - "svd": the next singular vectors. Weights of a view are orthonormal;
-    - "canonical": the same problem on what is left of both views after regression on their own
-      scores t = X̄w and u = Ȳv. Scores of a view are uncorrelated (mode A of [1]_);
-    - "regression": the same on what is left of both after regression on t, the scores of the
-      first view, which is to predict the second (PLS2 [2]_).
+    - "svd": the next singular vectors; the weights of a view are orthonormal;
+    - "canonical": the solution for the residuals of both views after regression on their own
+      scores t = X̄w and u = Ȳv; the scores of a view are uncorrelated (mode A of [1]_);
+    - "regression": the solution for the residuals of both views after regression on t, the scores
+      of the first view, which predicts the second (PLS2 [2]_).
 
-    Deflation is done on covariances. With σ = wᵀ Σ_xy v and p = Σ_xx w / wᵀΣ_xx w, the coefficients
-    of X on t (q of Y on u likewise), what is left after a component is
+    Deflation operates on covariances. With σ = wᵀ Σ_xy v and p = Σ_xx w / wᵀΣ_xx w, the
+    coefficients of X on t (and q those of Y on u), the residual covariances are
 
         Σ_xx - (wᵀΣ_xx w) p pᵀ,   Σ_xy - σ p vᵀ ("regression"),
         Σ_xy - σ (p vᵀ + w qᵀ - p qᵀ) ("canonical").
 
-    So all three take rows in batches, sparse rows, and rows with weights. More than two views, for
-    "svd" alone, solve
+    All three therefore accept batches, sparse rows and sample weights. For more than two views,
+    supported by "svd" only, the problem is
 
         max Σ_{p≠q} w_pᵀ Σ_pq w_q   subject to   Σ_p w_pᵀ w_p = n_views,
 
-    the top eigenvectors of the covariance matrix with nothing in its diagonal blocks: the weights
-    are orthogonal over all views together, no longer view by view.
+    whose solutions are the leading eigenvectors of the covariance matrix with zero diagonal blocks:
+    the stacked weights of all views are orthogonal, those of a single view are not.
 
     Parameters
     ----------
@@ -59,24 +59,24 @@ class PLS(StatisticEstimator):
     algorithm : {"svd", "canonical", "regression"}, default="svd"
         scikit-learn's `PLSSVD`, `PLSCanonical` and `PLSRegression`.
     scale : bool, default=False
-        Whether columns are divided by their standard deviation first, as scikit-learn does unless
-        told otherwise. Covariance depends on the units of the columns, correlation does not.
+        Divide columns by their standard deviations first, as scikit-learn does by default.
+        Covariance depends on the units of the columns, correlation does not.
 
     Attributes
     ----------
     weights_ : dict of str to ndarray, shape (n_features, n_components_)
-        What centred rows are multiplied by to give scores, scaling included; where views are
-        deflated these are the *rotations* W (PᵀW)⁺ of the literature. Of the second view under
-        "regression" they are Q (QᵀQ)⁺: its scores are the least squares solution T of Ȳ ≈ T Qᵀ.
+        Map centred rows to scores, scaling included. With deflation they are the *rotations*
+        W (PᵀW)⁺ of the literature; for the second view under "regression" they are Q (QᵀQ)⁺, whose
+        scores are the least squares solution T of Ȳ ≈ T Qᵀ.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
-        σ, the singular value of what was left of Σ_xy; of more views the eigenvalue.
+        σ, the singular values of the residuals of Σ_xy; for more than two views, eigenvalues.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
-        Number of features of a view that vary; of a view with fewer rows than features its rank.
+        Number of features that vary, or the rank for a view with more features than rows.
     view_names_ : tuple of str
         The views, in order.
     n_features_in_ : int
@@ -144,10 +144,10 @@ class PLS(StatisticEstimator):
         self._solve(rows, statistic.mean(), variances, between, within)
 
     def _learn_wide(self, rows: Rows) -> None:
-        """Learn from views that are all in bases of their rows: n x n products between them.
+        """Solve views that are all in bases of their row spaces, by n x n products.
 
-        With n rows of d and e features, the bases take n² (d + e) / 2 + n³ / 3 multiply-adds, the
-        product and its Gram matrix 3/2 n³, and its leading eigenvectors 2/3 n³.
+        For n rows of d and e features, the bases take n² (d + e) / 2 + n³ / 3 multiply-adds, the
+        product and its Gram matrix 3/2 n³, and the leading eigenvectors 2/3 n³.
         """
         blocks = dict(rows.views.items())
         n_rows = len(rows.views) if rows.weights is None else rows.weights.sum()
@@ -197,9 +197,9 @@ class PLS(StatisticEstimator):
         )
 
     def _units(self, variances: np.ndarray, basis: Basis, rank: int) -> Scaling:
-        """W of wᵀBw = 1, where B is the identity, or variances where columns are scaled.
+        """Weights with wᵀBw = 1; B is the identity, or the variances if columns are scaled.
 
-        Zero for constant columns. The basis of a wide view is orthogonal under B.
+        Constant columns get zero. The basis of a wide view is orthogonal under B.
         """
         diagonal = variances if self.scale else (variances > 0).astype(float)
         if not isinstance(basis, Identity):
@@ -216,16 +216,16 @@ class PLS(StatisticEstimator):
 
 
 class CFA(PLS):
-    """Cross-modal factor analysis: rotations that bring the views of an object together.
+    """Cross-modal factor analysis: orthonormal maps that minimize distances within pairs.
 
-    Of all orthonormal maps of two views, those that minimise the distance of the pairs [1]_,
+    Finds the orthonormal maps of two views with the smallest distances within pairs [1]_,
 
         min ‖X̄A - ȲB‖²_F   subject to   AᵀA = I and BᵀB = I.
 
-    Rotations keep lengths, so that this is max tr(Aᵀ X̄ᵀȲ B), and A and B are the left and right
-    singular vectors of X̄ᵀȲ, of which the leading `n_components` are kept: the weights of `PLS` with
-    algorithm="svd". What sets CFA apart is its reading: scores are compared as they are, by
-    distance or by cosine, in the one space of both views.
+    Rotations preserve lengths, so that this maximizes tr(Aᵀ X̄ᵀȲ B): A and B are the leading
+    `n_components` left and right singular vectors of X̄ᵀȲ, the weights of `PLS` with
+    algorithm="svd". CFA differs in its interpretation: scores of both views are compared in one
+    space, by distance or by cosine.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def _by_deflation(
     algorithm: str,
     precision: float,
 ) -> Directions:
-    """Singular vectors of a cross-covariance from which each component is taken off when found."""
+    """Leading singular vectors of a cross-covariance that is deflated after each component."""
     x, y = units
     C_xx, C_yy = (_in_units(within[name], units[name], units[name]) for name in units)
     C_xy = _in_units(between[x, y], units[x], units[y])
@@ -303,7 +303,7 @@ def _by_deflation(
         p, variance = _coefficients(C_xx, w)
         if algorithm == "regression":
             C_xy = C_xy - sigma * np.outer(p, v)
-            v = q = sigma / variance * v  # coefficients of Y on t, which take the place of weights
+            v = q = sigma / variance * v  # coefficients of Y on t, used as weights
         else:
             q, variance_y = _coefficients(C_yy, v)
             C_xy = C_xy - sigma * (np.outer(p, v) + np.outer(w - p, q))
@@ -324,12 +324,12 @@ def _in_units(C: np.ndarray, of_rows: Scaling, of_columns: Scaling) -> np.ndarra
 
 
 def _coefficients(C: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
-    """Regression of features of covariance C on the scores of w, and the variance of these."""
+    """Coefficients of features with covariance C on the scores of w, and the scores' variance."""
     image = C @ w
     variance = float(w @ image)
     return image / variance, variance
 
 
 def _rotations(W: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """W (PᵀW)⁺: weights of the rows as they came, for the scores of what was left of them."""
+    """W (PᵀW)⁺: weights on the original rows that give the scores of the deflated ones."""
     return W @ linalg.pinv(P.T @ W)

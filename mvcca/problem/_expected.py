@@ -22,9 +22,9 @@ def expected_correlation(
 
         r_h = (r² - h) / √(r² - 2 h r² + h²).
 
-    Both views are fitted, so that r becomes r_x r_y / r. A component that is not told from noise,
-    r² ≤ h, gets 1 / √n, the standard error of a correlation of zero; and so do all if there are as
-    many degrees of freedom as rows, where correlations are 1 by construction.
+    Both views are fitted, so that r becomes r_x r_y / r. A component at noise level, r² ≤ h, gets
+    1 / √n, the standard error of a correlation of zero. So do all components if there are as many
+    degrees of freedom as rows, because training correlations are then 1 by construction.
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ class Rows:
             if name in lost:
                 warn(
                     f"View {name!r} is close to collinear: {_condition_in_words(condition)} and "
-                    f"{whitener.rank} of {len(whitener.scale)} directions are told from rounding, "
+                    f"{whitener.rank} of {len(whitener.scale)} directions are above rounding, "
                     "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
                 )
             else:
