@@ -45,8 +45,8 @@ class DigitsLost(ArithmeticError):
     def __init__(self, views: Collection[str], found: str = "") -> None:
         super().__init__(
             f"{found or 'Correlations are not distinguishable from rounding'}: the covariances of "
-            f"the views {sorted(views)} have lost too many digits. Set reg > 0, or pass dense float64 rows "
-            "in memory."
+            f"the views {sorted(views)} have lost too many digits. Set reg > 0, or pass dense "
+            "float64 rows in memory."
         )
         self.views = frozenset(views)
 
