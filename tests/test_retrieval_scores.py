@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from mvcca import CCA, KCCA, MVCCA, Views
 from mvcca.datasets import load_digits_views, make_gaussian_views
@@ -136,3 +137,17 @@ def test_power_takes_the_place_of_the_weights():
     np.testing.assert_array_equal(
         model.retrieval_scores(data.views)["left"], model.transform(data.views)["left"]
     )
+
+
+def test_models_saved_without_expected_correlations_rank_by_plain_scores():
+    data = load_digits_views()
+    model = CCA(5).fit(data.views)
+    del model.expected_correlations_
+    np.testing.assert_array_equal(
+        model.retrieval_scores(data.views)["left"], model.transform(data.views)["left"]
+    )
+
+
+def test_models_that_are_not_fitted_say_so():
+    with pytest.raises(NotFittedError, match="CCA"):
+        CCA().retrieval_scores({"x": np.ones((2, 2))})

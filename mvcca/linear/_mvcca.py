@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
 
 from mvcca._containers import check_same_rows, row_labels
 from mvcca.base import StatisticEstimator
@@ -136,7 +137,8 @@ class MVCCA(StatisticEstimator):
         These vectors are the scores times √(ρ_i / (1 - ρ_i²)), so that their inner product is its
         first term; the cosine takes the place of the second. Plain scores give a component with
         correlation .1 the weight of one with .9. ρ is ``expected_correlations_``. If `power` is
-        set, it weights the components instead, and these are the scores of `transform`.
+        set, it weights the components instead; then, and for models saved by versions without
+        expected correlations, these are the scores of `transform`.
 
         Parameters
         ----------
@@ -148,11 +150,13 @@ class MVCCA(StatisticEstimator):
         vectors : same container as X
             As `transform` gives them.
         """
+        check_is_fitted(self)
+        if self.power or not hasattr(self, "expected_correlations_"):
+            return self.transform(X, y)
         rho = np.minimum(self.expected_correlations_, _LARGEST_CORRELATION)
+        weights = np.sqrt(rho / (1 - rho**2))
         model = copy(self)
-        if not self.power:
-            weights = np.sqrt(rho / (1 - rho**2))
-            model.weights_ = {name: W * weights for name, W in self.weights_.items()}
+        model.weights_ = {name: W * weights for name, W in self.weights_.items()}
         return model.transform(X, y)
 
 
