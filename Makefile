@@ -14,7 +14,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-core test-oldest test-newest lint format docs bench bench-peers bench-all clean
+.PHONY: help demo test test-all test-core test-interop test-oldest test-newest lint format docs bench bench-peers bench-all clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -34,6 +34,11 @@ test-all: $(VENV)/.installed-test ## run all tests, also the slow ones (only the
 # What may differ between versions of the dependencies, without the extras.
 CORE := archive config frozen_models index kernel labels linear measures persistence public_names ranking \
     similarity sources statistics supervised_baselines threads views
+
+test-interop: export OMP_NUM_THREADS = 1
+test-interop: export OPENBLAS_NUM_THREADS = 1
+test-interop: $(VENV)/.installed-test-interop ## run the tests with vector stores, ONNX, AnnData, evaluation tools
+	$(PY) -m pytest tests/test_interop.py tests/test_stores.py tests/test_runs.py $(ARGS)
 
 test-core: export OMP_NUM_THREADS = 1
 test-core: export OPENBLAS_NUM_THREADS = 1

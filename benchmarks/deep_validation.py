@@ -45,8 +45,8 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
 }
 WAYS: dict[str, dict[str, Any]] = {
     "none": {},
-    "loss": {"validation_fraction": 0.1, "monitor": "loss"},
-    "correlation": {"validation_fraction": 0.1, "monitor": "correlation"},
+    "loss": {"validation_fraction": 0.1, "monitor": "valid_loss"},
+    "correlation": {"validation_fraction": 0.1, "monitor": "valid_correlation"},
 }
 
 

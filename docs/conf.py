@@ -11,13 +11,17 @@ version = release = installed_version("mvcca")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",  # formulas are typeset without a network
+    "sphinx_copybutton",
+    "sphinx_design",
     "numpydoc",
-    "myst_parser",  # reads CHANGELOG.md
+    "myst_parser",  # reads CHANGELOG.md and RESULTS.md
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "examples"]
+suppress_warnings = ["myst.header", "myst.xref_missing"]  # RESULTS.md is written to be read alone
 default_role = "py:obj"
 
 # A module's page lists its __all__, so a public name cannot be forgotten here.
@@ -37,10 +41,20 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
 }
 
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_static_path = ["_static"]
+html_css_files = ["mvcca.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = "mvcca"
 html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
-html_sidebars = {"changelog": []}
+# Pages without subpages need no navigation at the side.
+SINGLE_PAGES = (
+    "index getting_started background results migration faq glossary citing contributing changelog"
+)
+html_sidebars = {page: [] for page in SINGLE_PAGES.split()}
+html_context = {"default_mode": "auto"}  # the colours that the reader's system asks for
 html_show_sourcelink = False
 
 

@@ -10,16 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from mvcca import comparison as comparison
     from mvcca import compose as compose
     from mvcca import config as config
     from mvcca import datasets as datasets
     from mvcca import deep as deep
     from mvcca import inspection as inspection
+    from mvcca import interop as interop
     from mvcca import kernel as kernel
     from mvcca import labels as labels
     from mvcca import linalg as linalg
     from mvcca import linear as linear
     from mvcca import measures as measures
+    from mvcca import model_selection as model_selection
     from mvcca import persistence as persistence
     from mvcca import plotting as plotting
     from mvcca import retrieval as retrieval
@@ -29,6 +32,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca import statistics as statistics
     from mvcca import typing as typing
     from mvcca import views as views
+    from mvcca.comparison import ComparisonResult as ComparisonResult
+    from mvcca.comparison import compare as compare
+    from mvcca.comparison import methods as methods
+    from mvcca.compose import Encode as Encode
     from mvcca.compose import JoinViews as JoinViews
     from mvcca.compose import PerView as PerView
     from mvcca.compose import SplitViews as SplitViews
@@ -46,6 +53,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import MVCCA as MVCCA
     from mvcca.linear import MVMLCCA as MVMLCCA
     from mvcca.linear import PLS as PLS
+    from mvcca.linear import AffineMap as AffineMap
+    from mvcca.linear import Procrustes as Procrustes
     from mvcca.persistence import ModelFileError as ModelFileError
     from mvcca.persistence import load as load
     from mvcca.persistence import save as save
@@ -60,15 +69,30 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 
 # Submodules, and the names that each offers here.
 _MODULES = {
-    "compose": ("JoinViews", "PerView", "SplitViews"),
+    "comparison": ("ComparisonResult", "compare", "methods"),
+    "compose": ("Encode", "JoinViews", "PerView", "SplitViews"),
     "config": ("config_context", "get_config", "set_config"),
     "datasets": (),
     "deep": (),
     "inspection": (),
+    "interop": (),
+    "model_selection": (),
     "kernel": ("KCCA", "NCCA"),
     "labels": (),
     "linalg": (),
-    "linear": ("CCA", "CFA", "CMOLRS", "JRL", "LGCFL", "MLCCA", "MVCCA", "MVMLCCA", "PLS"),
+    "linear": (
+        "AffineMap",
+        "CCA",
+        "CFA",
+        "CMOLRS",
+        "JRL",
+        "LGCFL",
+        "MLCCA",
+        "MVCCA",
+        "MVMLCCA",
+        "PLS",
+        "Procrustes",
+    ),
     "measures": (),
     "persistence": ("ModelFileError", "load", "save"),
     "plotting": (),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +29,7 @@ _DTYPES = {  # of arrays, and their names in safetensors
     "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "float32": "F32",
     "float64": "F64",
 }  # fmt: skip
+_TYPES = {name: np.dtype(dtype) for dtype, name in _DTYPES.items()}
 
 
 class ModelFileError(ValueError):
@@ -75,8 +76,15 @@ def write_archive(
             file.write(array.data)
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_archive(
+    path: str | os.PathLike[str],
+    mapped: Callable[[str], bool] | None = None,
+    verify: bool = True,
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read what `write_archive` wrote: writable arrays in C or Fortran order, and the document.
+
+    Arrays whose names are `mapped` stay in the file, as read-only `numpy.memmap`. Without `verify`,
+    arrays are not compared with their checksums, so that those are not read.
 
     Raises ModelFileError if the file is damaged, was not written by mvcca or is of a later version,
     and OSError if it cannot be opened.
@@ -85,7 +93,14 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
     try:
         with safe_open(path, framework="numpy") as file:
             document = _document(path, file.metadata())
-            arrays = dict(_checked_arrays(path, file, document["tensors"]))
+            whole = None if mapped is None else _MappedFile(path)
+
+            def tensor(name: str) -> np.ndarray:
+                if whole is None or mapped is None or not mapped(name):
+                    return file.get_tensor(name)
+                return whole.tensor(name)
+
+            arrays = dict(_checked_arrays(path, file, document["tensors"], tensor, verify))
     except SafetensorError as error:
         _damaged(path, str(error).removeprefix("Error while deserializing header: "), error)
     return arrays, document["content"]
@@ -204,7 +219,24 @@ def _document(path: Any, metadata: Mapping[str, str] | None) -> dict[str, Any]:
     return document
 
 
-def _checked_arrays(path: Any, file: Any, tensors: Any) -> Iterator[tuple[str, np.ndarray]]:
+class _MappedFile:
+    """A file in memory as far as it is read; safetensors has compared its header with its size."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
+        self._start = 8 + int.from_bytes(self._bytes[:8].tobytes(), "little")
+        self._header = json.loads(self._bytes[8 : self._start].tobytes())
+
+    def tensor(self, name: str) -> np.ndarray:
+        described = self._header[name]
+        start, end = described["data_offsets"]
+        rows = self._bytes[self._start + start : self._start + end]
+        return rows.view(_TYPES[described["dtype"]]).reshape(described["shape"])
+
+
+def _checked_arrays(
+    path: Any, file: Any, tensors: Any, tensor: Callable[[str], np.ndarray], verify: bool
+) -> Iterator[tuple[str, np.ndarray]]:
     """Every array, after comparing its checksum; safetensors has compared sizes with the file."""
     if not isinstance(tensors, dict) or set(tensors) != set(file.keys()):
         _damaged(path, "it does not hold the arrays that it describes")
@@ -212,8 +244,8 @@ def _checked_arrays(path: Any, file: Any, tensors: Any) -> Iterator[tuple[str, n
         if file.get_slice(name).get_dtype() not in _DTYPES.values():
             _damaged(path, f"array {name!r} is of a type that mvcca does not write")
         try:
-            array = file.get_tensor(name)
-            intact = described["sha256"] == _digest_of_array(array)
+            array = tensor(name)
+            intact = not verify or described["sha256"] == _digest_of_array(array)
             order = described["order"]
         except (KeyError, TypeError, ValueError) as error:
             _damaged(path, f"array {name!r} cannot be read", error)

@@ -40,7 +40,7 @@ def precision(block: Any) -> np.dtype:
 
 
 def promoted(block: Any, dtype: np.dtype) -> Any:
-    """A block in the higher precision of its own and `dtype`."""
+    """A block in `dtype` or in its present precision, whichever is higher."""
     if np.promote_types(precision(block), dtype) == precision(block):
         return block
     if not is_device_array(block):

@@ -1,8 +1,8 @@
 """Long LAPACK calls that Ctrl-C can interrupt.
 
-Python handles signals in the main thread between two of its own instructions, and SciPy's wrappers
-of LAPACK hold the GIL. Here a long call runs in another thread without the GIL while the main
-thread waits. An interrupted call runs to its end in its thread, and the process does not exit
+Python runs signal handlers in the main thread, between two bytecode instructions, and SciPy's
+wrappers of LAPACK hold the GIL. Here a long call runs in another thread without the GIL while the
+main thread waits. An interrupted call runs to its end in its thread, and the process does not exit
 before: BLAS must not be unloaded while it is in use.
 """
 

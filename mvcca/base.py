@@ -21,18 +21,26 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca._agreement import mean_average_precision, mean_correlation
 from mvcca._backend import is_device_array, placed, precision, to_host
 from mvcca._checked_rows import CheckedRows
 from mvcca._containers import column_labels, common_row_labels, reject_masks
 from mvcca._devices import working_on
 from mvcca._output import OutputContainerMixin
-from mvcca._score import mean_average_precision, mean_correlation
 from mvcca._warnings import warn
 from mvcca.config import block_slices, get_config
 from mvcca.labels import LabelTable
 from mvcca.linalg import with_fixed_signs
 from mvcca.passes import checkpoint_of_fit
-from mvcca.problem import Problem, Reg, Rows, Solution, reg_of_names, reg_of_rows
+from mvcca.problem import (
+    Problem,
+    Reg,
+    Rows,
+    Solution,
+    check_shared_labels,
+    reg_of_names,
+    reg_of_rows,
+)
 from mvcca.sources import RowSource, as_source
 from mvcca.validation import (
     FLOATS,
@@ -135,6 +143,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         ValueError
             If a view is unknown, or its number of features is not the fitted one.
         """
+        return self._transform(X, y, self._scores_of_views)
+
+    def _transform(self, X: Any, y: Any, of_views: Callable[[Views], dict[str, Any]]) -> Any:
+        """Matrices that `of_views` computes, in the container of X."""
         check_is_fitted(self)
         if y is not None and (self._supervised or holds_views(X)):
             raise ValueError(
@@ -142,7 +154,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "X, where it was fitted on two; labels are for fit and score."
             )
         opened = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
-        return opened.wrap(self._scores_of_views(opened.views))
+        return opened.wrap(of_views(opened.views))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to X (and y), then project the views.
@@ -162,6 +174,47 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         """
         is_second_view = not self._supervised and not holds_views(X)
         return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean correlation of the projected views, over components and pairs of views.
+
+        Objects seen in two views count. Without any (unpaired views, or a single one),
+        label-supervised estimators return the mean average precision of cosine ranking between the
+        views instead. For other measures see `mvcca.retrieval_scorer`.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix
+            Rows to project.
+        y : matrix or labels, optional
+            Labels; or the second view, for an unsupervised estimator and a lone matrix X.
+
+        Returns
+        -------
+        float
+            Larger is better; at most 1.
+
+        Raises
+        ------
+        ValueError
+            If no object is seen in two views and no labels are given.
+        """
+        check_is_fitted(self)
+        second = None if self._supervised or holds_views(X) else y
+        per_view = y is not None and holds_views(X) and is_per_view(X, y)
+        unpaired = per_view and not isinstance(X, Views)
+        views = self._open(X, second, reset=False, unpaired=unpaired).views
+        blocks = {name: to_host(block) for name, block in self._scores_of_views(views).items()}
+        scores = views.select(list(blocks)).replace(blocks).in_memory()
+        correlation = mean_correlation(scores)
+        if correlation is not None:
+            return correlation
+        if y is None or not self._supervised:
+            raise ValueError(
+                f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
+                "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
+            )
+        return mean_average_precision(scores, y, per_view)
 
     @property
     def _n_features_out(self) -> int:
@@ -194,7 +247,9 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             return np.asarray(block @ weights - mean @ weights).astype(block.dtype, copy=False)
         rounded = mean.astype(precision(block))
         residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
-        return (block - placed(rounded, block)) @ placed(weights, block) - placed(residue, block)
+        scores = (block - placed(rounded, block)) @ placed(weights, block)
+        scores -= placed(residue, block)
+        return scores
 
     # ---- input checks ---------------------------------------------------------------------------
 
@@ -417,7 +472,7 @@ def _is_plain(X: Any) -> bool:
 
 
 class LinearEstimator(MultiViewEstimator):
-    """Base of the estimators with one affine map per view: their score and fitted attributes."""
+    """Base of the estimators with one affine map per view: their fitted attributes."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -425,49 +480,8 @@ class LinearEstimator(MultiViewEstimator):
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
-    n_components: int
+    n_components: Any  # int; None in methods that can find as many as the data give
     power: float = 0.0  # a parameter of the estimators whose eigenvalues are worth weighting by
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean correlation of the projected views, over components and pairs of views.
-
-        Objects seen in two views count. Without any (unpaired views, or a single one),
-        label-supervised estimators return the mean average precision of cosine ranking between the
-        views instead. For other measures see `mvcca.retrieval_scorer`.
-
-        Parameters
-        ----------
-        X : Views, mapping, list of matrices, or matrix
-            Rows to project.
-        y : matrix or labels, optional
-            Labels; or the second view, for an unsupervised estimator and a lone matrix X.
-
-        Returns
-        -------
-        float
-            Larger is better; at most 1.
-
-        Raises
-        ------
-        ValueError
-            If no object is seen in two views and no labels are given.
-        """
-        check_is_fitted(self)
-        second = None if self._supervised or holds_views(X) else y
-        per_view = y is not None and holds_views(X) and is_per_view(X, y)
-        unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, second, reset=False, unpaired=unpaired).views
-        blocks = {name: to_host(block) for name, block in self._scores_of_views(views).items()}
-        scores = views.select(list(blocks)).replace(blocks).in_memory()
-        correlation = mean_correlation(scores)
-        if correlation is not None:
-            return correlation
-        if y is None or not self._supervised:
-            raise ValueError(
-                f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
-                "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
-            )
-        return mean_average_precision(scores, y, per_view)
 
     def _project(self, name: str, block: Any) -> Any:
         scores = super()._project(name, block)
@@ -494,7 +508,7 @@ class LinearEstimator(MultiViewEstimator):
                 "The views have nothing in common: their (weighted) covariance between views is "
                 "zero. Check that rows, or labels, correspond."
             )
-        if solution.bound < self.n_components:
+        if self.n_components is not None and solution.bound < self.n_components:
             warn(
                 f"n_components={self.n_components} is more than the data can give: at most "
                 f"{solution.bound}. Fitted with n_components_={solution.bound}."
@@ -606,7 +620,10 @@ class StatisticEstimator(LinearEstimator):
         else:
             views, weights = self._open_fit(X, y, sample_weight, reset=reset)
             table, codes = None, {}
-        return Rows(views, weights, table, codes, self._ridges(views, weights, batch))
+        rows = Rows(views, weights, table, codes, self._ridges(views, weights, batch))
+        if table is not None and not batch:  # a later batch may bring the labels in common
+            check_shared_labels(table, codes)
+        return rows
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; a batch does not tell how much to shrink."""

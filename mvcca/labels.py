@@ -137,7 +137,8 @@ def encode_label_sets(*labels: Any) -> tuple[LabelTable, list[np.ndarray]]:
     if not table.is_binary:
         raise ValueError(
             "Relevance needs classes, label sets or an indicator matrix; got real-valued label "
-            "vectors. Threshold them, or use weighted_average_precision."
+            "vectors. Threshold them, or pass label sets and the word vectors of the labels: "
+            "evaluate_retrieval(..., label_vectors=..., measures='wmap@50')."
         )
     return table, codes
 

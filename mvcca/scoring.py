@@ -5,7 +5,7 @@ A scorer projects held-out rows with the estimator and evaluates retrieval betwe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -14,8 +14,11 @@ from sklearn.pipeline import Pipeline
 
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.evaluate import Names
+from mvcca.retrieval.hubness import HubCorrection, check_bank
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, checked_similarity
+from mvcca.retrieval.weighting import Weighting, power_of
 from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.validation import is_per_view
 from mvcca.views import Views, as_views, holds_views
@@ -25,11 +28,15 @@ __all__ = ["RetrievalScorer", "retrieval_scorer"]
 
 def retrieval_scorer(
     measure: str = "map@50",
-    query: str | None = None,
-    target: str | None = None,
+    query: str | Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
     *,
     relevance: RelevanceBy | None = None,
     similarity: Similarity | None = None,
+    weighting: Weighting | None = "auto",
+    hubness: str | HubCorrection | None = None,
+    bank: ViewsLike | tuple[MatrixLike, MatrixLike] | None = None,
+    label_vectors: Any = None,
 ) -> RetrievalScorer:
     """Make a scikit-learn scorer from a retrieval measure.
 
@@ -38,15 +45,25 @@ def retrieval_scorer(
     measure : str, default="map@50"
         Name of a measure; see `mvcca.retrieval.evaluate_retrieval`. Ranks (``mr``, ``mean_rank``)
         are negated, so that larger is better.
-    query, target : str, optional
-        Views of the queries and of the gallery. By default the score is the mean over all ordered
-        pairs of different views, or over those with the one view named. The same view twice, or a
-        single view, is retrieval within that view.
+    query, target : str or sequence of str, optional
+        Views of the queries and of the gallery; the projections of several views are added. By
+        default the score is the mean over all ordered pairs of different views, or over those with
+        the one view named. The same view twice, or a single view, is retrieval within that view.
     relevance : {"pairs", "labels"}, optional
         By default labels for ``map`` and ``p`` and pairs for ranks, if there are any.
     similarity : {"cosine", "euclidean", "inner"}, optional
-        Similarity of the rows of ``transform``. By default the similarity that the estimator
-        declares (``retrieval_ranking``), and cosine if it has none.
+        Similarity of the rows of ``transform``. By default the ranking that the estimator declares
+        (``retrieval_ranking``), and cosine if it has none.
+    weighting : str or None, default="auto"
+        Weighting of the components by their correlations, as in
+        `mvcca.retrieval.evaluate_retrieval`.
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for hubs, as in `mvcca.retrieval.evaluate_retrieval`.
+    bank : Views, mapping or list, or a pair of matrices (X, y), optional
+        Rows that the correction compares with, projected by each estimator. They must not be among
+        the rows to score: in a cross-validation, keep them out of all folds.
+    label_vectors : array-like or mapping, optional
+        Word vectors of the labels, for ``wmap``, as in `mvcca.retrieval.evaluate_retrieval`.
 
     Returns
     -------
@@ -75,9 +92,17 @@ def retrieval_scorer(
     Measure.parse(measure)
     if similarity is not None:
         checked_similarity(similarity)
+    if weighting not in ("auto", None):
+        power_of(weighting)
     if relevance not in (None, "pairs", "labels"):
         raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
-    return RetrievalScorer(measure, query, target, relevance, similarity)
+    check_bank(hubness, bank)
+    query, target = (
+        name if isinstance(name, str | None) else tuple(name) for name in (query, target)
+    )
+    return RetrievalScorer(
+        measure, query, target, relevance, similarity, hubness, bank, label_vectors, weighting
+    )
 
 
 @dataclass(frozen=True)
@@ -86,15 +111,20 @@ class RetrievalScorer:
 
     Attributes
     ----------
-    measure, query, target, relevance, similarity
+    measure, query, target, relevance, similarity, hubness, bank, label_vectors
+    weighting
         As given to `retrieval_scorer`.
     """
 
     measure: str
-    query: str | None
-    target: str | None
+    query: str | tuple[str, ...] | None
+    target: str | tuple[str, ...] | None
     relevance: RelevanceBy | None
     similarity: Similarity | None
+    hubness: str | HubCorrection | None = None
+    bank: Any = None
+    label_vectors: Any = None
+    weighting: Weighting | None = "auto"
 
     def __call__(
         self,
@@ -123,22 +153,28 @@ class RetrievalScorer:
         ValueError
             If the views are unknown or nothing is relevant to anything.
         """
-        ranking = Ranking.of(estimator, self.similarity)
+        ranking = Ranking.of(estimator, self.similarity, self.weighting)
         scores, labels = _projected(ranking, X, y)
+        bank = self.bank
+        if bank is not None:
+            bank, _ = _projected(ranking, *(bank if isinstance(bank, tuple) else (bank, None)))
         table = evaluate_retrieval(
             scores,
             labels,
             measures=self.measure,
-            similarity=ranking.similarity,
             relevance=self.relevance,
             directions=self._directions(scores),
+            hubness=self.hubness,
+            bank=bank,
+            label_vectors=self.label_vectors,
+            estimator=ranking,
         )
         value = table.mean()[self.measure]
         return -value if Measure.parse(self.measure).smaller_is_better else value
 
-    def _directions(self, scores: Views) -> list[tuple[str, str]]:
-        queries = scores.names if self.query is None else (self.query,)
-        targets = scores.names if self.target is None else (self.target,)
+    def _directions(self, scores: Views) -> list[tuple[Names, Names]]:
+        queries: Sequence[Names] = scores.names if self.query is None else (self.query,)
+        targets: Sequence[Names] = scores.names if self.target is None else (self.target,)
         if len(scores.names) == 1 or (self.query is not None and self.query == self.target):
             return [(query, target) for query in queries for target in targets]
         return [(query, target) for query in queries for target in targets if query != target]

@@ -25,6 +25,7 @@ from mvcca._containers import (
     row_labels,
 )
 from mvcca._sparse import canonical
+from mvcca._views_table import html_table
 from mvcca.sources import RowSource, as_source
 
 __all__ = ["Views"]
@@ -38,8 +39,8 @@ class Views:
     blocks : mapping of str to matrix, or sequence of matrices
         One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features).
         A sequence gets the names ``view0``, ``view1``, ... Memory-mapped, HDF5, zarr and Dask
-        arrays, and the sources that `mvcca.open_matrix` returns, are read in blocks. Torch tensors
-        and CuPy arrays stay on their device.
+        arrays, Arrow tables, Hugging Face data sets, and the sources that `mvcca.open_matrix`
+        returns, are read in blocks. Torch tensors and CuPy arrays stay on their device.
     index : array of int, shape (n_objects, n_views), optional
         ``index[i, v]`` is the row of object i in view v, or -1 if i is not seen in v. By default
         row i of every matrix is object i, and pandas DataFrames with contradicting row labels
@@ -291,6 +292,10 @@ class Views:
         """Row labels of ``views[name]``, or None."""
         return None if self._ids is None else self._ids[self.objects(name)]
 
+    def keys(self) -> tuple[str, ...]:
+        """Names of the views, as `names`."""
+        return self.names
+
     def items(self) -> Iterator[tuple[str, Any]]:
         """Pairs of the name and the matrix of each view."""
         return iter(self._blocks.items())
@@ -334,6 +339,12 @@ class Views:
     def __repr__(self) -> str:
         widths = ", ".join(f"{name}: {width}" for name, width in self.widths.items())
         return f"Views({len(self)} objects, {widths})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._blocks, self._seen, self.pattern)
+
+    def _ipython_key_completions_(self) -> tuple[str, ...]:
+        return self.names
 
 
 def in_memory(block: Any) -> Any:

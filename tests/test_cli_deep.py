@@ -18,11 +18,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import mvcca  # noqa: E402
-from mvcca import Views, deep, evaluate_retrieval  # noqa: E402
+from mvcca import Views, deep  # noqa: E402
 from mvcca.cli import main  # noqa: E402
-from mvcca.cli.comparison.case import split  # noqa: E402
-from mvcca.cli.methods import GROUPS, METHODS  # noqa: E402
-from mvcca.cli.networks import defaults  # noqa: E402
+from mvcca.comparison.registry import GROUPS, METHODS  # noqa: E402
 from mvcca.deep.trainer import Trainer  # noqa: E402
 
 N = 80
@@ -35,12 +33,20 @@ SMALL = {"max_epochs": 2, "batch_size": 32, "device": "cpu", "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (16,)}
 OF_PYTHON = {
     "dcca": deep.DCCA(2, **NETS),
-    "ds-dcca": deep.DSDCCA(2, warm_up=1, scaling_start="one", **NETS),
+    "ds-dcca": deep.DSDCCA(2, **NETS),
     "dccae": deep.DCCAE(2, **NETS),
-    "soft-cca": deep.SoftCCA(2, decorrelation=1.0, **NETS),
+    "soft-cca": deep.SoftCCA(2, **NETS),
     "soft-hgr": deep.SoftHGR(2, **NETS),
     "l0-cca": deep.L0CCA(2, **NETS),
     "corrnet": deep.CorrNet(2, **SMALL),
+}
+OF_RETRIEVAL = {
+    "learned": deep.LearnedRanking(2, **NETS),
+    "ccal": deep.CCAL(2, **NETS),
+    "two-branch": deep.TwoBranch(2, **NETS),
+    "msds": deep.MSDS(2, **NETS),
+    "corr-ae": deep.CorrAE(2, **NETS),
+    "cross-corr-ae": deep.CrossCorrAE(2, **NETS),
 }
 
 
@@ -82,9 +88,9 @@ def compare(capsys, *arguments):
 
 
 def figures(out):
-    """Measures by method, as printed, without the seconds."""
-    found = re.finditer(r"^(\S.*?)  +(?:pairs|nothing)((?: +\d+\.\d+)+)", out, re.M)
-    return {match[1].strip(): match[2].split()[:4] for match in found}
+    """Measures by method, without errors and marks: lines of numbers only."""
+    found = re.finditer(r"^(\S.*?)((?:  +\d+\.\d+(?:±[\d.]+)?\*?)+)$", out, re.M)
+    return {match[1].strip(): re.findall(r" (\d+\.\d+)", match[2]) for match in found}
 
 
 def assert_same_scores(one, other):
@@ -100,21 +106,19 @@ def test_every_method_with_networks_is_judged_below():
 
 
 def test_compare_prints_the_figures_of_the_library(capsys):
-    out = compare(capsys, "--methods", "deep", "--hidden", 16)
-    train, test = split(views(), 0.2, seed=0)
-    for name, estimator in OF_PYTHON.items():
-        scores = estimator.fit(views()[train]).retrieval_scores(views()[test])
-        expected = evaluate_retrieval(scores, measures=("map@50", "r@1", "r@10", "mrr")).mean()
-        printed = figures(out)[METHODS[name].title]
-        assert printed == [f"{value:.3f}" for value in expected.values()], name
+    out = compare(capsys, "--methods", "deep", "--hidden", 16, "--cv", 2)
+    result = mvcca.compare(OF_PYTHON, views(), cv=2)
+    for name in OF_PYTHON:
+        expected = [f"{result.mean(name, measure):.3f}" for measure in result.measures]
+        assert figures(out)[METHODS[name].title] == expected, name
 
 
-@pytest.mark.parametrize("name", OF_PYTHON)
+@pytest.mark.parametrize("name", OF_PYTHON | OF_RETRIEVAL)
 def test_fit_writes_the_model_of_the_library(capsys, name):
     hidden = ["--hidden", 16] if name != "corrnet" else []
     succeed(capsys, *FIT, "--method", name, *hidden)
     model = mvcca.load("model.mvcca")
-    expected = OF_PYTHON[name].fit(views())
+    expected = (OF_PYTHON | OF_RETRIEVAL)[name].fit(views())
     assert_same_scores(model.transform(views()), expected.transform(views()))
     assert not Path("model.mvcca.partial").exists()
 
@@ -130,8 +134,7 @@ def test_transform_search_and_info_take_the_model(capsys):
     between = ["--gallery", "image=image.npy", "--query", "text=text.npy"]
     succeed(capsys, "search", "model.mvcca", *between, "-k", 1, "-o", "hits.npy")
     vectors = deep.DCCA(2, **NETS).fit(views()).retrieval_scores(views())
-    unit = {name: X / np.linalg.norm(X, axis=1, keepdims=True) for name, X in vectors.items()}
-    best = (unit["text"] @ unit["image"].T).argmax(axis=1)
+    best = (vectors["text"] @ vectors["image"].T).argmax(axis=1)
     assert (np.load("hits.npy")[:, 0] == best).all()
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
     assert (found["method"], found["epochs"], found["best_epoch"]) == ("DCCA", 2, 2)
@@ -161,26 +164,11 @@ def test_patience_alone_sets_a_tenth_of_the_rows_aside(capsys):
 # ---- what is usual ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", GROUPS["deep"])
-def test_for_many_rows_the_usual_settings_are_the_librarys_own(name):
-    method = METHODS[name]
-    usual_ones = method.build(defaults(method, {"n_components": 10}, 60_000)).get_params()
-    assert usual_ones == method.build({}).get_params()
-
-
-@pytest.mark.parametrize("n_rows", [100, 60_000])
-def test_batches_have_eight_rows_for_every_component(n_rows):
-    for n_components in (2, 30, 200):
-        chosen = defaults(METHODS["dcca"], {"n_components": n_components}, n_rows)
-        assert chosen["batch_size"] >= 8 * n_components
-
-
 def test_with_the_usual_settings_networks_find_what_linear_cca_does_not(capsys):
     out = succeed(
         capsys,
-        *("demo", "--methods", "cca,dcca,soft-hgr", "--no-report", "--epochs", 10),
+        *("demo", "--methods", "cca,dcca,soft-hgr", "--no-report", "--epochs", 10, "--cv", 0.2),
     )
-    assert "networks of DCCA, Soft-HGR: hidden layers of 256,256, batches of 128, 10 epochs" in out
     found = {name: list(map(float, values)) for name, values in figures(out).items()}
     for name in ("DCCA", "Soft-HGR"):
         assert found[name][0] > found["CCA"][0] + 0.2  # mAP@50
@@ -188,11 +176,17 @@ def test_with_the_usual_settings_networks_find_what_linear_cca_does_not(capsys):
 
 
 def test_a_ridge_that_is_given_is_that_of_networks_too(capsys):
-    out = compare(capsys, "--methods", "cca,dcca", "--hidden", 16, "--reg", "0.3")
-    assert "2 epochs, reg 0.3" in out
-    out = compare(capsys, "--methods", "cca,dcca", "--hidden", 16)
-    assert "2 components, reg 0.1, seed 0" in out
-    assert "2 epochs, reg 0.0001" in out
+    arguments = ("--methods", "cca,dcca", "--hidden", 16, "--cv", 2, "--report", "out.md")
+    given = compare(capsys, *arguments, "--reg", "0.3")
+    assert "2 components, reg 0.3" in given
+    usual = compare(capsys, *arguments)
+    assert "2 components, reg 0.1" in usual
+    for out, estimator in (
+        (given, deep.DCCA(2, reg=0.3, **NETS)),
+        (usual, deep.DCCA(2, reg=1e-4, **NETS)),
+    ):
+        result = mvcca.compare({"DCCA": estimator}, views(), cv=2)
+        assert figures(out)["DCCA"][0] == f"{result.mean('DCCA', 'map@50'):.3f}"
 
 
 # ---- methods that cannot take the data, and arguments that do not go together -------------------
@@ -311,7 +305,7 @@ def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
     _, _, err = run(capsys, *DCCA)
     assert re.search(r"epoch 2 of 2, loss -0\.\d+\n$", err)
     _, _, err = run(capsys, "compare", *VIEWS, "--methods", "dcca", *OPTIONS, "--n-components", 2)
-    assert "image and text: DCCA, epoch 2 of 2, loss -" in err
+    assert "DCCA, fold 5 of 5, epoch 2 of 2, loss -" in err
     assert err.endswith("\r\x1b[K")
 
 
@@ -319,7 +313,7 @@ def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
 
 
 def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
-    few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report"]
+    few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report", "--cv", 0.2]
     out = succeed(capsys, "demo", "--deep", *few)
     titles = {METHODS[name].title for name in ("cca", "nkcca", *GROUPS["deep"])}
     assert figures(out).keys() == titles | {"random scores"}
@@ -329,6 +323,5 @@ def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
 def test_the_report_says_how_networks_were_trained(capsys):
     compare(capsys, "--methods", "ds-dcca", "--hidden", 16, "--report", "out.html")
     html = Path("out.html").read_text(encoding="utf-8")
-    assert "networks of DS-DCCA: hidden layers of 16, batches of 32, 2 epochs" in html
-    assert re.search(r"DSDCCA\([^<]*max_epochs=2,[^<]*warm_up=1", html)
+    assert re.search(r"DSDCCA\([^<]*hidden_layer_sizes=\(16,\),[^<]*max_epochs=2,", html)
     assert f"torch {version('torch')}" in html

@@ -405,8 +405,9 @@ FEW = {"n_landmarks": 20, "random_state": 0}
 NETWORKS = {"hidden_layer_sizes": (4,), "batch_size": 120, "max_epochs": 1, "random_state": 0}
 PROJECTING = {
     "mvcca": {
-        "CCA": {}, "MLCCA": {}, "MVMLCCA": {"power": 1}, "PLS": {}, "CFA": {}, "LGCFL": {},
-        "JRL": {}, "CMOLRS": {}, "NCCA": {}, "KCCA": {"gamma": 0.01},
+        "CCA": {}, "MLCCA": {}, "MVMLCCA": {"power": 1}, "PLS": {}, "CFA": {},
+        "Procrustes": {}, "AffineMap": {}, "LGCFL": {}, "JRL": {}, "CMOLRS": {}, "NCCA": {},
+        "KCCA": {"gamma": 0.01},
         "KCCA nystroem": {"approximation": "nystroem", **FEW},
         "KCCA fourier": {"approximation": "fourier", **FEW},
     },

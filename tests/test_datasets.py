@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.datasets import load_digits
 
 from mvcca import datasets
-from mvcca.datasets import _coco, _real
+from mvcca.datasets import _coco, _real, _spoken_digits
 from mvcca.views import Views
 
 
@@ -300,10 +300,12 @@ SOURCES = {
     datasets.fetch_coco_captions: _coco.COCO_CAPTIONS,
     datasets.fetch_coco_label_vectors: _coco.COCO_LABEL_VECTORS,
     datasets.fetch_multi30k: _real.MULTI30K,
+    datasets.fetch_multi30k_encoders: _real.MULTI30K_ENCODERS,
     datasets.fetch_scene: _real.SCENE,
     datasets.fetch_mfeat: _real.MFEAT,
     datasets.fetch_nutrimouse: _real.NUTRIMOUSE,
     datasets.fetch_nottingham: _real.NOTTINGHAM,
+    datasets.fetch_spoken_digits: _spoken_digits.SPOKEN_DIGITS,
 }
 
 
@@ -507,6 +509,22 @@ def test_mnist_halves_have_the_published_splits_and_varying_pixels():
     np.testing.assert_allclose(np.concatenate(halves, axis=2), images, rtol=1e-6)
 
 
+@pytest.mark.needs_data("spoken_digits.npz")
+def test_spoken_digits_are_logarithms_of_power_and_test_takes_are_balanced():
+    data = datasets.fetch_spoken_digits()
+    assert [len(data[name].views) for name in ("train", "test")] == [2700, 300]
+    assert data.spectrogram_shape == (48, 40)
+    speakers, takes = np.unique(data.test.speakers, return_counts=True)
+    assert (len(speakers), set(takes)) == (6, {50})  # five takes of ten digits
+    np.testing.assert_array_equal(np.bincount(data.test.labels), 30)
+    with np.load(datasets.get_data_home() / "spoken_digits.npz") as stored:
+        low, high = stored["log10_power_low"], stored["log10_power_high"]
+        loudness = low + stored["logmel"][stored["is_test"]] / 255 * (high - low)
+    sound = data.test.views["sound"].reshape(-1, *data.spectrogram_shape)
+    assert sound.dtype == np.float32
+    np.testing.assert_allclose(sound, loudness, rtol=0, atol=1e-5)
+
+
 @pytest.mark.needs_data("wikipedia.npz")
 def test_wikipedia_features_are_histograms_and_topic_shares_of_ten_classes():
     data = datasets.fetch_wikipedia()
@@ -579,6 +597,22 @@ def test_rows_of_multi30k_describe_the_same_picture_in_every_language():
     assert data.train.labels is None
     assert data.coco.views.names == ("en", "de", "fr")
     assert data.coco.labels[:, 0].mean() > 0.99
+
+
+@pytest.mark.needs_data("multi30k_encoders.npz")
+def test_embeddings_have_length_one_and_know_the_sentence():
+    data = datasets.fetch_multi30k_encoders()
+    sizes = {"train": 10_000, "valid": 1014, "test": 1000}
+    assert {name: len(data[name].views) for name in sizes} == sizes
+    assert data.test.views.widths == {"en_minilm": 384, "en_wordllama": 256, "de_e5": 384}
+    similar = []
+    for _, block in data.test.views.items():
+        assert block.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(block, axis=1), 1, atol=0.02)
+        centred = block - block.mean(axis=0)
+        similar.append((centred @ centred.T)[np.triu_indices(1000, 1)])
+    # Sentences that are similar for one encoder are similar for the others.
+    assert np.corrcoef(similar)[np.triu_indices(3, 1)].min() > 0.5
 
 
 @pytest.mark.needs_data("scene.npz")

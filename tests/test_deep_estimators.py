@@ -170,6 +170,26 @@ def test_ablations_of_scaling_train_to_finite_scores(estimator):
     assert [(layer.scaled, layer.scaling) for layer in layers] == [(True, estimator.scaling)]
 
 
+@pytest.mark.parametrize("estimator", ABLATIONS, ids=repr)
+def test_scales_are_those_with_which_the_network_gives_its_outputs(estimator):
+    model = clone(estimator).fit(blocks())
+    scales = model.scales(blocks())
+    for name, X in blocks().items():
+        *trunk, layer, _ = model.encoders_[name]
+        with torch.no_grad():
+            z = nn.Sequential(*trunk)(torch.tensor(X, dtype=torch.float32))
+            wanted = layer(z)
+        parameters = scales[name]
+        assert parameters.shape == (80, 2, 6)
+        if estimator.scaling != "generated":
+            W, b = (p.detach().numpy() for p in layer.linear.parameters())
+            parameters = parameters * np.column_stack([W, b])
+        found = np.einsum("nkd,nd->nk", parameters, np.column_stack([z, np.ones(80)]))
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    alone = model.scales({"text": blocks()["text"][:3]})
+    np.testing.assert_allclose(alone["text"], scales["text"][:3], atol=1e-6)
+
+
 # ---- the ending ----------------------------------------------------------------------------------
 
 
@@ -249,7 +269,9 @@ def test_a_fraction_of_rows_set_aside_is_validation():
     model = clone(one_of_them).set_params(validation_fraction=0.25).fit(blocks())
     assert np.isfinite(model.history_["valid_loss"]).all()
     assert model.best_epoch_ == 1 + model.history_["valid_total_correlation"].argmax()
-    by_loss = clone(one_of_them).set_params(validation_fraction=0.25, monitor="loss", max_epochs=9)
+    by_loss = clone(one_of_them).set_params(
+        validation_fraction=0.25, monitor="valid_loss", max_epochs=9
+    )
     history = by_loss.fit(blocks()).history_
     assert by_loss.best_epoch_ == 1 + history["valid_loss"].argmin()
     assert "valid_total_correlation" not in history
@@ -270,9 +292,9 @@ def test_a_loss_whose_scale_drifts_does_not_keep_an_untrained_epoch():
     model = EncoderCCA(1, objective=Drifting(), validation_fraction=0.2, **options).fit(train)
     assert model.history_["valid_loss"].argmin() == 0
     assert model.best_epoch_ == 1 + model.history_["valid_total_correlation"].argmax() > 1
-    model.set_params(monitor="loss").fit(train)
+    model.set_params(monitor="valid_loss").fit(train)
     assert model.best_epoch_ == 1
-    assert model.set_params(monitor="correlation").fit(train).score(test) > 0.9
+    assert model.set_params(monitor="valid_correlation").fit(train).score(test) > 0.9
 
 
 def test_the_correlation_that_is_monitored_is_that_of_the_model():

@@ -81,8 +81,10 @@ MAKERS = {  # each gives the same thing whenever it is called, and another than 
     "bare object without attributes": object,
     "loss": lambda: TraceNormLoss(1e-4),
     "loss of another ridge": lambda: TraceNormLoss(10.0),
-    "sum of losses": lambda: WeightedSum((1.0, TraceNormLoss()), (2.0, SoftHGRLoss())),
-    "sum with another weight": lambda: WeightedSum((1.0, TraceNormLoss()), (3.0, SoftHGRLoss())),
+    "sum of losses": lambda: WeightedSum({"a": (1.0, TraceNormLoss()), "b": (2.0, SoftHGRLoss())}),
+    "sum with another weight": lambda: WeightedSum(
+        {"a": (1.0, TraceNormLoss()), "b": (3.0, SoftHGRLoss())}
+    ),
     "layer": lambda: nn.Linear(2, 2),  # whose random numbers checkpoints hold
     "wider layer": lambda: nn.Linear(3, 2),
     "frozen layer": lambda: nn.Linear(2, 2).requires_grad_(False),

@@ -10,11 +10,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch import nn  # noqa: E402
+
 from mvcca import CCA  # noqa: E402
 from mvcca.deep import functional, layers, objectives  # noqa: E402
 from mvcca.deep._trace_norm import polar_by_products  # noqa: E402
-from mvcca.deep.encoders import Encoders, mlp  # noqa: E402
-from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
+from mvcca.deep.encoders import (  # noqa: E402
+    DynamicEncoder,
+    Encoders,
+    mlp,
+    n_parameters,
+    widened,
+)
+from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
 
 
 def generator(seed=0):
@@ -328,25 +336,29 @@ def scaled_layer(scaling, sizes=(5,)):
     return layer.eval()
 
 
-def by_definition(layer, z):
+def by_definition(layer, z, context=None):
     """Row by row, with all scales of a row made."""
-    W, b = layer.linear.weight, layer.linear.bias
+    n_out, n_in = layer.shape
     out = []
-    for row in z:
+    for row, seen in zip(z, z if context is None else context, strict=True):
         varies = layer.scaling != "global"
-        S = layer.last(layer.hidden(row[None]))[0] if varies else layer.scales
+        S = layer.last(layer.hidden(seen[None]))[0] if varies else layer.scales
+        S_W, S_b = S[: n_out * n_in], S[n_out * n_in :]
+        if layer.scaling == "generated":
+            out.append(S_W.view(n_out, n_in) @ row + S_b)
+            continue
+        W, b = layer.linear.weight, layer.linear.bias
         if layer.scaling == "outputs":
             out.append(S * (W @ row + b))
-            continue
-        S_W, S_b = S[: W.numel()].view_as(W), S[W.numel() :]
-        if layer.scaling == "generated":
-            out.append(S_W @ row + S_b)
         else:
-            out.append((S_W * W) @ row + S_b * b)
+            out.append((S_W.view_as(W) * W) @ row + S_b * b)
     return torch.stack(out)
 
 
-@pytest.mark.parametrize("scaling", ["parameters", "outputs", "global", "generated"])
+SCALINGS = pytest.mark.parametrize("scaling", ["parameters", "outputs", "global", "generated"])
+
+
+@SCALINGS
 @pytest.mark.parametrize("sizes", [(5,), (6, 5)])
 def test_dynamic_scaling_is_its_definition_row_by_row(scaling, sizes):
     layer = scaled_layer(scaling, sizes)
@@ -354,15 +366,92 @@ def test_dynamic_scaling_is_its_definition_row_by_row(scaling, sizes):
         with torch.no_grad():
             layer.scales.normal_(generator=generator(2))
     z = torch.randn(7, 4, generator=generator(1), dtype=torch.float64, requires_grad=True)
-    ours, expected = layer(z), by_definition(layer, z)
+    assert_same_layer(layer, layer(z), by_definition(layer, z), [z])
+
+
+@pytest.mark.parametrize("sees", ["z", "x", "zx"])
+def test_dynamic_scaling_by_the_input_is_its_definition_row_by_row(sees):
+    layer = layers.DynamicallyScaledLinear(
+        4, 3, (5,), generator=generator(), n_context={"z": 4, "x": 6, "zx": 10}[sees]
+    )
+    layer.scaled = True
+    trunk = nn.Sequential(layers.linear(6, 4, generator(3)), nn.Tanh())
+    encoder = DynamicEncoder(trunk, layer, nn.BatchNorm1d(3, affine=False), sees).double().eval()
+    X = torch.randn(7, 6, generator=generator(1), dtype=torch.float64, requires_grad=True)
+    z = trunk(X)
+    context = {"z": z, "x": X, "zx": torch.cat([z, X], dim=1)}[sees]
+    expected = by_definition(layer, z, context) / math.sqrt(1 + 1e-5)  # of an unused batch norm
+    assert_same_layer(encoder, encoder(X), expected, [X])
+
+
+def assert_same_layer(layer, ours, expected, inputs):
     torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-12)
-    parameters = [p for p in layer.parameters() if p.requires_grad] + [z]
+    parameters = [p for p in layer.parameters() if p.requires_grad] + inputs
     options = {"allow_unused": True, "materialize_grads": True}
-    theirs = torch.autograd.grad(expected.square().sum(), parameters, **options)
+    theirs = torch.autograd.grad(expected.square().sum(), parameters, retain_graph=True, **options)
     for a, b in zip(
         torch.autograd.grad(ours.square().sum(), parameters, **options), theirs, strict=True
     ):
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-10)
+
+
+@SCALINGS
+def test_scales_of_rows_give_the_outputs_of_the_layer(scaling):
+    layer = scaled_layer(scaling)
+    z = torch.randn(7, 4, generator=generator(1), dtype=torch.float64)
+    scales = layer.scales_of(z)
+    assert scales.shape == (7, 3, 5)
+    if scaling != "generated":
+        W, b = layer.linear.weight, layer.linear.bias
+        scales = scales * torch.cat([W, b[:, None]], dim=1)
+    with_one = torch.cat([z, torch.ones(7, 1)], dim=1)
+    torch.testing.assert_close(torch.einsum("nkd,nd->nk", scales, with_one), layer(z))
+    layer.scaled = False
+    assert layer.scales_of(z).eq(1).all()
+
+
+def test_scaling_networks_leave_the_generator_as_a_linear_layer_does():
+    for scaling in ("parameters", "outputs", "global", "generated"):
+        one, other = generator(5), generator(5)
+        layer = layers.DynamicallyScaledLinear(4, 3, (5,), scaling, generator=one)
+        plain = layers.linear(4, 3, other)
+        assert torch.equal(one.get_state(), other.get_state())
+        if scaling != "generated":
+            assert torch.equal(layer.linear.weight, plain.weight)
+    pair = [layers.DynamicallyScaledLinear(4, 3, (5,), generator=one) for _ in range(2)]
+    assert not torch.equal(pair[0].last.weight, pair[1].last.weight)
+
+
+def test_scaling_networks_have_batch_norm_without_parameters():
+    layer = layers.DynamicallyScaledLinear(800, 50, generator=generator())
+    norms = [m for m in layer.modules() if isinstance(m, nn.BatchNorm1d)]
+    assert [(m.affine, m.weight, m.bias) for m in norms] == [(False, None, None)]
+    added = sum(p.numel() for p in [*layer.hidden.parameters(), *layer.last.parameters()])
+    assert added == 800 * 128 + 128 + 128 * 40_050 + 40_050  # c = 40,050 in the supplement
+
+
+def test_generated_layers_have_no_parameters_to_scale():
+    layer = layers.DynamicallyScaledLinear(4, 3, (5,), "generated", generator=generator())
+    assert layer.scaled
+    names = [name for name, _ in layer.named_parameters()]
+    assert names == ["hidden.0.weight", "hidden.0.bias", "last.weight", "last.bias"]
+
+
+def test_ablations_match_the_capacity_of_dynamic_scaling_within_a_percent():
+    def count(network):
+        return sum(p.numel() for p in network.parameters())
+
+    scaled = layers.DynamicallyScaledLinear(800, 50, generator=generator())
+    plain = mlp(392, (800, 800), 50, generator=generator())
+    target = count(plain) + count(scaled) - count(scaled.linear)
+    for chosen in ((1,), (0, 1)):
+        wide = mlp(392, widened(392, (800, 800), 50, target, chosen), 50, generator=generator())
+        assert count(wide) == pytest.approx(target, rel=0.01)
+    added = target - count(plain)
+    sizes = widened(800, (128,), 50, added)
+    outputs = layers.DynamicallyScaledLinear(800, 50, sizes, "outputs", generator=generator())
+    assert count(outputs) - count(outputs.linear) == pytest.approx(added, rel=0.01)
+    assert n_parameters(392, (800, 800), 50) == count(plain)
 
 
 def test_a_layer_not_scaled_yet_is_linear():
@@ -452,7 +541,10 @@ def test_views_may_have_names_that_torch_keeps_for_itself():
 
 
 def epoch_of(sampler, n, seed=0):
-    return list(sampler(n, np.random.default_rng(seed)))
+    objects = Objects({"image": n, "text": n})
+    batches = list(sampler(objects, np.random.default_rng(seed)))
+    assert all(rows["image"] is rows["text"] for rows in batches)
+    return [rows["text"] for rows in batches]
 
 
 def test_an_epoch_takes_every_row_at_most_once_and_drops_fewer_than_a_batch():

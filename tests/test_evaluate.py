@@ -214,6 +214,58 @@ def test_a_joint_query_is_the_sum_of_its_views():
     assert table["image+sound", "text"] == expected["both", "text"]
 
 
+def cosine_loop(queries, gallery):
+    """cos(Σ_p x_p, Σ_q y_q) of every pair of objects, written from P4's remark (b)."""
+    n = len(queries[0])
+    matrix = np.zeros((n, n))
+    for a in range(n):
+        for b in range(n):
+            x = sum(rows[a] for rows in queries)
+            y = sum(rows[b] for rows in gallery)
+            matrix[a, b] = sum(x * y) / (sum(x * x) * sum(y * y)) ** 0.5
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("query", "target"),
+    [
+        (("image", "sound"), ("text", "smell")),
+        ("image", ("text", "smell")),
+        (("image", "sound", "smell"), "text"),
+    ],
+)
+def test_many_to_many_retrieval_is_that_of_the_double_loop(query, target):
+    scores, y = projected(names=("image", "text", "sound", "smell")), label_sets()
+    table = evaluate_retrieval(scores, y, measures=ALL_MEASURES, directions=[(query, target)])
+    names = [(side,) if isinstance(side, str) else side for side in (query, target)]
+    matrix = cosine_loop(*([scores[name] for name in side] for side in names))
+    expected = by_hand((matrix, matrix), np.eye(40, dtype=bool), y.astype(int) @ y.T > 0)
+    assert_same_values(table["+".join(names[0]), "+".join(names[1])], expected)
+
+
+def test_a_joint_query_for_the_same_views_leaves_itself_out():
+    scores, y = projected(), label_sets()
+    table = evaluate_retrieval(
+        scores, y, measures="map", directions=[(("image", "text"), ("text", "image"))]
+    )
+    both = [scores["image"], scores["text"]]
+    others = ~np.eye(40, dtype=bool)
+    matrix = cosine_loop(both, both)[others].reshape(40, 39)
+    share = (y.astype(int) @ y.T > 0)[others].reshape(40, 39)
+    expected = measures.average_precision(matrix, share).mean()
+    assert_allclose(table["image+text", "text+image"]["map"], expected, rtol=1e-12)
+
+
+def test_joint_targets_are_the_objects_seen_in_all_their_views():
+    blocks = {name: np.eye(4) for name in ("image", "text", "sound")}
+    index = np.array([[0, -1, 0], [1, 0, -1], [2, 1, 1], [3, 2, 2], [-1, 3, 3]])
+    table = evaluate_retrieval(
+        Views(blocks, index), measures="r@1", directions=[("image", ("text", "sound"))]
+    )
+    row = table.rows[0]
+    assert (row.n_queries, row.n_paired, row.n_gallery) == (4, 2, 3)
+
+
 def test_joint_scores_are_of_the_objects_seen_in_all_views():
     blocks = {"image": np.diag([2.0, 3.0]), "text": np.diag([5.0, 7.0])}
     assert_array_equal(joint_scores(blocks, ["image", "text"]), np.diag([7.0, 10.0]))
@@ -339,7 +391,7 @@ def test_an_unknown_direction_names_the_known_ones():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"measures": "ndcg"}, "Unknown measure 'ndcg'"),
+        ({"measures": "auc"}, "Unknown measure 'auc'"),
         ({"measures": "r"}, "needs a cut-off"),
         ({"measures": "mrr@5"}, "takes no cut-off"),
         ({"measures": "map@0"}, "Unknown measure"),
@@ -352,6 +404,8 @@ def test_an_unknown_direction_names_the_known_ones():
         ({"directions": "both"}, "directions"),
         ({"directions": [("image", "video")]}, "Unknown view 'video'"),
         ({"directions": [("video", "image")]}, "Unknown view 'video'"),
+        ({"directions": [(("image", "image"), "text")]}, "different views to join"),
+        ({"directions": [("image", ())]}, "at least one view to join"),
         ({"directions": []}, "no direction"),
         ({"directions": "within"}, "nothing is relevant"),
         ({"labels": np.zeros(39)}, "40 objects, got 39"),
@@ -380,3 +434,31 @@ def test_not_a_number_is_refused_with_its_view_and_row():
     scores["text"][7, 2] = np.nan
     with pytest.raises(ValueError, match="view 'text' to be finite, got NaN or infinity in row 7"):
         evaluate_retrieval(scores)
+
+
+def test_every_query_has_its_value_and_its_object():
+    rng = np.random.default_rng(0)
+    index = np.array([[0, -1], [1, 0], [-1, 1], [2, 2], [3, 3]])  # object 0 is not seen in b
+    views = Views({"a": rng.normal(size=(4, 3)), "b": rng.normal(size=(4, 3))}, index)
+    scores = measures.unit_rows(views["a"]) @ measures.unit_rows(views["b"]).T
+    pairs = {1: 0, 3: 2, 4: 3}  # object -> row in b; its row in a is one of 1, 2, 3
+    found = evaluate_retrieval(views, measures=["mrr", "r@1", "mr"], directions=[("a", "b")])
+    (row,) = found
+    assert_array_equal(row.query_objects["mrr"], list(pairs))
+    for of_a, (place, of_b) in zip((1, 2, 3), enumerate(pairs.values()), strict=True):
+        rank = 1 + sum(scores[of_a, j] > scores[of_a, of_b] for j in range(4))
+        assert row.per_query["mr"][place] == rank
+        assert row.per_query["mrr"][place] == 1 / rank
+        assert row.per_query["r@1"][place] == (rank == 1)
+
+
+def test_queries_that_are_skipped_have_no_value():
+    scores = {"a": np.eye(3), "b": np.eye(3)}
+    labels = {"a": ["x", "y", "z"], "b": ["x", "y", "y"]}
+    table = evaluate_retrieval(
+        scores, labels, measures=["map", "p@1"], directions=[("a", "b")], no_relevant="skip"
+    )
+    (row,) = table
+    assert_array_equal(row.query_objects["map"], [0, 1])
+    assert len(row.per_query["map"]) == 2
+    assert len(row.per_query["p@1"]) == 3

@@ -46,7 +46,10 @@ def test_damaged_and_hostile_model_files_are_loaded_as_they_were_or_refused_in_a
 def test_malformed_inputs_of_commands_are_a_line():
     faults, counts = found_by("command_inputs", 100)
     assert not faults
-    assert sum(counts[f"{name} ended with 1"] for name in ("fit", "compare", "transform")) > 40
+    assert (
+        sum(counts[f"{name} ended with 1"] for name in ("fit", "compare", "migrate", "transform"))
+        > 50
+    )
 
 
 def test_a_command_that_is_killed_leaves_what_was_whole_and_can_be_repeated():

@@ -84,9 +84,7 @@ def test_over_all_views_an_object_counts_once_with_its_best_view(model, k):
     scores, ids = index.search({"text": queries["text"]}, k=k)
     projected = model.retrieval_scores(gallery)
     q = model.retrieval_scores({"text": queries["text"]})["text"]
-    unit = {name: p / np.linalg.norm(p, axis=1, keepdims=True) for name, p in projected.items()}
-    best = np.max([q @ p.T for p in unit.values()], axis=0)
-    best /= np.linalg.norm(q, axis=1, keepdims=True)
+    best = np.max([q @ p.T for p in projected.values()], axis=0)
     order = np.argsort(-best, axis=1)[:, :k]
     assert_array_equal(ids, order)
     assert_allclose(scores, np.take_along_axis(best, order, axis=1))
@@ -154,7 +152,7 @@ def test_a_zero_row_has_cosine_zero():
 def test_lists_go_by_the_names_of_their_positions():
     first, second = np.random.default_rng(0).normal(size=(2, 50, 4))
     model = CCA(2).fit([first, second])
-    index = RetrievalIndex(model).add([first, second])
+    index = RetrievalIndex(model, similarity="cosine").add([first, second])
     _, ids = index.search({"view0": first[:3]}, target="view0", k=1)
     assert ids.ravel().tolist() == [0, 1, 2]
 
@@ -234,6 +232,235 @@ def test_ids_of_growing_length_and_in_any_order_are_kept():
             index.add({"a": np.ones((1, 1))}, ids=[f"id {known}"])
 
 
+# ---- removing and updating ----------------------------------------------------------------------
+
+
+def same_answers(index, expected, queries, targets=(None, "image", ("image", "text"))):
+    """Compare lists of several lengths, also those in which removed rows would have been."""
+    for target in targets:
+        n = len(expected.search(queries, target, k=1)[0])
+        for k in (1, 5, 40):
+            found, wanted = (each.search(queries, target, k) for each in (index, expected))
+            assert found[1].shape == (n, k)
+            assert_array_equal(found[1], wanted[1])
+            assert_allclose(found[0], wanted[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.8])  # the last two are compacted
+def test_an_index_after_removals_is_that_of_the_other_objects(model, similarity, backend, share):
+    rng = np.random.default_rng(0)
+    gallery, queries = objects(300), {"text": objects(6, seed=2)["text"]}
+    index = RetrievalIndex(model, similarity, backend).add(gallery)
+    index.search(queries, ("image", "text"), k=3)
+    removed = rng.permutation(300)[: int(300 * share)]
+    for ids in np.array_split(removed, 5):
+        index.remove(ids)
+        index.search(queries, k=2)  # a faiss index that must notice the next removal
+    kept = np.setdiff1d(np.arange(300), removed)
+    others = {name: rows[kept] for name, rows in gallery.items()}
+    expected = RetrievalIndex(model, similarity, backend).add(others, ids=kept)
+    same_answers(index, expected, queries)
+    with pytest.raises(ValueError, match=f"from 1 to {len(kept)}"):
+        index.search(queries, k=len(kept) + 1)
+
+
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_updated_rows_are_those_that_are_found(model, similarity, backend):
+    gallery, queries = objects(300), {"text": objects(6, seed=2)["text"]}
+    names = np.array([f"photo {i}" for i in range(300)])
+    index = RetrievalIndex(model, similarity, backend).add(gallery, names)
+    index.search(queries, ("image", "text"), k=3)
+    now, new = {name: rows.copy() for name, rows in gallery.items()}, objects(300, seed=5)
+    for ids, views in [
+        (np.arange(40), ["image"]),
+        (np.arange(20, 250), ["text", "sound"]),
+        (np.arange(10), ["image", "text", "sound"]),
+    ]:
+        new = {name: rows[::-1] for name, rows in new.items()}
+        for name in views:
+            now[name][ids] = new[name][ids]
+        index.update({name: new[name][ids] for name in views}, names[ids])
+        expected = RetrievalIndex(model, similarity, backend).add(now, names)
+        same_answers(index, expected, queries)
+
+
+def test_an_update_adds_the_view_that_an_object_lacked():
+    gallery = {name: np.random.default_rng(0).normal(size=(5, 2)) for name in "ab"}
+    index = exact({"a": gallery["a"]}).update({"b": gallery["b"][3:]}, ids=[3, 4])
+    _, ids = index.search({"a": np.ones((1, 2))}, target="b", k=2)
+    assert sorted(ids[0]) == [3, 4]
+    assert index.search({"a": np.ones((1, 2))}, k=5)[1].shape == (1, 5)  # five objects, not seven
+
+
+def test_removed_ids_may_be_added_again():
+    index = exact({"a": np.eye(3), "b": np.eye(3)})
+    index.remove([1, 1]).add({"a": 5 * np.ones((1, 3))}, ids=[1])
+    assert index.search({"a": np.ones((1, 3))}, "a", k=1)[1].tolist() == [[1]]
+    assert index.search({"a": np.ones((1, 3))}, k=3)[1].shape == (1, 3)
+    index.remove([0, 1, 2])
+    with pytest.raises(ValueError, match="empty"):
+        index.search({"a": np.ones((1, 3))}, k=1)
+    _, ids = index.add({"a": np.eye(3)}).search({"a": np.eye(3)}, k=1)
+    assert ids.ravel().tolist() == [4, 5, 6]  # numbers are not given again
+
+
+@needs_faiss
+def test_faiss_is_built_anew_where_a_view_was_emptied():
+    rng = np.random.default_rng(0)
+    index = RetrievalIndex(Identity(), backend="faiss:Flat").add({"a": rng.normal(size=(9, 3))})
+    index.search({"a": np.ones((1, 3))}, k=1)
+    new = rng.normal(size=(9, 3))
+    index.remove(np.arange(9)).add({"a": new})
+    assert index.search({"a": new}, k=1)[1].ravel().tolist() == list(range(9, 18))
+
+
+@needs_faiss
+def test_faiss_finds_what_is_left_where_all_it_finds_was_removed():
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    nearest = np.argsort(np.linalg.norm(rows, axis=1))
+    index = RetrievalIndex(Identity(), "euclidean", "faiss:Flat").add({"a": rows})
+    index.search({"a": np.zeros((1, 3))}, k=1)
+    index.remove(nearest[:400])
+    found = index.search({"a": np.zeros((1, 3))}, k=5)[1]
+    assert_array_equal(found[0], nearest[400:405])
+
+
+def test_a_change_that_is_refused_leaves_the_index_as_it_was():
+    index = exact({"a": np.eye(3), "b": np.eye(3)})
+    query = {"a": np.eye(3)}
+    before = index.search(query, ("a", "b"), k=3)
+    for change, message in [
+        (lambda: index.remove([0, 7]), "no object with the id 7"),
+        (lambda: index.remove([[0, 1]]), r"shape \(n_objects,\)"),
+        (lambda: index.remove(["0"]), "no object with the id"),
+        (lambda: index.update({"a": np.ones((2, 3))}, [0, 7]), "no object with the id 7"),
+        (lambda: index.update({"a": np.ones((2, 3))}, [0]), "2 ids"),
+        (lambda: index.update({"a": np.ones((2, 3))}, [0, 0]), "several rows with the id 0"),
+        (lambda: index.update({"a": np.eye(2, 3) + np.inf}, [0, 1]), "finite"),
+        (lambda: index.update({"c": np.eye(2, 3), "a": np.eye(2)}, [0, 1]), "3 components"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            change()
+    for found, expected in zip(index.search(query, ("a", "b"), k=3), before, strict=True):
+        assert_array_equal(found, expected)
+
+
+def test_a_large_index_keeps_its_place_through_many_changes():
+    rng = np.random.default_rng(0)
+    index, held, number = RetrievalIndex(Identity(), "euclidean"), {}, 0
+    for step in range(60):
+        if step % 3 == 2:
+            known = rng.permutation(list(held))
+            gone, moved = known[: len(known) // 9], known[len(known) // 9 : len(known) // 5]
+            index.remove(gone)
+            for key in gone:
+                del held[key]
+            held |= {key: held[key] + 0.013 for key in moved}
+            index.update({"a": np.array([[held[key]] for key in moved])}, moved)
+        else:
+            new = {f"id {number + i}": float(number + i) for i in range(700)}
+            index.add({"a": np.array(list(new.values()))[:, None]}, ids=list(new))
+            held, number = held | new, number + 700
+    values = np.array(list(held.values()))
+    scores, ids = index.search({"a": values[:, None]}, k=1)
+    assert_array_equal(ids.ravel(), list(held))
+    assert_allclose(scores, 0, atol=1e-9)
+
+
+# ---- several views as one -----------------------------------------------------------------------
+
+
+def summed(model, views, normalize):
+    """Sums of projections over the views in which an object is seen, by a plain loop."""
+    scores = model.transform(views)
+    total = np.zeros((len(views), 3))
+    for v, name in enumerate(views.names):
+        for row, i in enumerate(np.flatnonzero(views.seen[:, v])):
+            own = scores[name][row]
+            total[i] += own / np.linalg.norm(own) if normalize else own
+    return total
+
+
+def partly(views, seed):
+    """Views in which about a third of the rows are missing, but not all of an object."""
+    rng = np.random.default_rng(seed)
+    n = len(next(iter(views.values())))
+    index = np.where(rng.random((n, len(views))) < 0.35, -1, np.arange(n)[:, None])
+    nowhere = np.flatnonzero((index < 0).all(axis=1))
+    index[nowhere, 0] = nowhere
+    return Views(views, index)
+
+
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_joint_queries_and_targets_sum_the_views_that_are_there(
+    model, similarity, normalize, backend
+):
+    gallery, queries = objects(80), objects(9, seed=2)
+    items = partly({name: gallery[name] for name in ("image", "text")}, seed=0)
+    asked = partly({name: queries[name] for name in ("sound", "text", "image")}, seed=1)
+    index = RetrievalIndex(model, similarity, backend).add(items)
+    scores, ids = index.search(asked, ("image", "text"), k=7, normalize=normalize)
+    expected = top_k(
+        summed(model, asked, normalize),
+        summed(model, items, normalize),
+        7,
+        similarity,
+    )
+    assert_array_equal(ids, expected[1])
+    assert_allclose(scores, expected[0], rtol=1e-9, atol=1e-12)
+
+
+def test_a_joint_target_follows_every_change(model):
+    gallery, queries = objects(60), {"sound": objects(5, seed=2)["sound"]}
+    target = ["text", "image"]
+    index = RetrievalIndex(model).add({"image": gallery["image"][:40]})
+    index.add({"text": gallery["text"][:30]}, ids=np.arange(30))
+    index.search(queries, target, k=3)
+    index.add({"text": gallery["text"][30:]}, ids=np.arange(30, 60))
+    index.add({"image": gallery["image"][40:]}, ids=np.arange(40, 60))
+    index.update({"text": gallery["text"][5:9] + 1}, ids=np.arange(5, 9)).remove([50, 3])
+    now = {name: rows.copy() for name, rows in gallery.items() if name != "sound"}
+    now["text"][5:9] += 1
+    kept = np.setdiff1d(np.arange(60), [50, 3])
+    other = RetrievalIndex(model).add({n: rows[kept] for n, rows in now.items()}, ids=kept)
+    same_answers(index, other, queries, targets=[target])
+    one = index.search(queries, ("text",), k=4)
+    assert_array_equal(one[1], index.search(queries, "text", k=4)[1])
+
+
+# ---- lazy queries -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+@pytest.mark.parametrize("target", [None, "image", ("image", "text")])
+def test_dask_queries_give_lazy_arrays_of_the_index_as_it_was(model, target, backend):
+    da = pytest.importorskip("dask.array")
+    queries = {name: objects(50, seed=2)[name] for name in ("text", "sound")}
+    names = [f"photo {i}" for i in range(60)]
+    index = RetrievalIndex(model, backend=backend).add(objects(), ids=names)
+    expected = index.search(queries, target, k=4)
+    lazy = {
+        "text": da.from_array(queries["text"], chunks=(20, 2)),
+        "sound": da.from_array(queries["sound"], chunks=(17, -1)),
+    }
+    scores, ids = index.search(lazy, target, k=4)
+    assert (scores.shape, scores.dtype) == ((50, 4), np.float64)
+    assert (ids.shape, ids.dtype) == ((50, 4), expected[1].dtype)
+    index.remove(names[:50])
+    found = da.compute(scores, ids)
+    assert_array_equal(found[1], expected[1])
+    assert_allclose(found[0], expected[0], rtol=1e-9)
+    mixed, _ = index.search({"text": lazy["text"], "sound": queries["sound"]}, target, k=4)
+    assert mixed.compute().shape == (50, 4)
+    with pytest.raises(ValueError, match="from 1 to 10"):
+        index.search(lazy, target, k=11)
+
+
 # ---- threads ------------------------------------------------------------------------------------
 
 
@@ -297,6 +524,56 @@ def test_every_answer_while_rows_are_added_is_that_of_a_state_that_existed(
             assert_allclose(scores, expected, rtol=1e-9)
             numbers.append(number)
         assert numbers == sorted(numbers)
+    assert_array_equal(index.search(query, target, k)[1], alone.search(query, target, k)[1])
+
+
+@pytest.mark.parametrize("target", ["a", None, ("a", "b")])
+@pytest.mark.parametrize("backend", ["exact", pytest.param("faiss:Flat", marks=needs_faiss)])
+def test_every_answer_while_rows_change_is_that_of_a_state_that_existed(backend, target):
+    rng = np.random.default_rng(0)
+    n, k = 3000, 20
+    first = {name: rng.normal(size=(n, 4)) for name in "ab"}
+    query = {"a": np.zeros((2, 4))}
+    changes, alive = [], np.arange(n)
+    for step in range(40):  # each change takes away or brings what the query finds first
+        chosen = rng.permutation(alive)[:90]
+        if step % 2:
+            changes.append(("remove", chosen))
+            alive = np.setdiff1d(alive, chosen)
+        else:
+            near = {name: (0.1 - 0.002 * step) * rng.normal(size=(90, 4)) for name in "ab"}
+            changes.append(("update", near, chosen))
+
+    def changed(index, change):
+        name, *arguments = change
+        return getattr(index, name)(*arguments)
+
+    alone, states = RetrievalIndex(Identity(), "euclidean", backend).add(first), {}
+    for number, change in enumerate([None, *changes]):
+        scores, ids = (changed(alone, change) if change else alone).search(query, target, k)
+        states[ids.tobytes()] = number, scores
+    assert len(states) > len(changes) / 2
+
+    index, done = RetrievalIndex(Identity(), "euclidean", backend).add(first), threading.Event()
+
+    def change_all():
+        try:
+            for change in changes:
+                changed(index, change)
+                time.sleep(0.002)
+        finally:
+            done.set()
+
+    def search():
+        answers = []
+        while not done.is_set():
+            answers.append(index.search(query, target, k))
+        return answers
+
+    _, *answers = in_threads(change_all, *[search] * 6)
+    for scores, ids in (answer for of_one_thread in answers for answer in of_one_thread):
+        _, expected = states[ids.tobytes()]
+        assert_allclose(scores, expected, rtol=1e-9)
     assert_array_equal(index.search(query, target, k)[1], alone.search(query, target, k)[1])
 
 
@@ -375,9 +652,12 @@ def test_bad_queries_are_refused(model, backend):
         index.search(text, target="image")
     with pytest.raises(ValueError, match="same number of rows"):
         index.search({"text": text, "image": objects(4)["image"]}, target="sound")
-    halves = Views.unpaired({"text": text, "image": objects(3)["image"]})
-    with pytest.raises(ValueError, match="joint query"):
-        index.search(halves, target="sound")
+    nowhere = Views({"text": text, "image": text[:, [0, 0, 0, 0, 0, 0]]}, [[0, -1], [-1, -1]])
+    with pytest.raises(ValueError, match="Query 1 is seen in no view"):
+        index.search(nowhere, target="sound")
+    for target in (["image", "image"], []):
+        with pytest.raises(ValueError, match="one or more different views"):
+            index.search({"text": text}, target=target)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from mvcca import CCA, KCCA, MVCCA, Views
+from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.problem._expected import expected_correlation
-from mvcca.retrieval import evaluate_retrieval
+from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
+from mvcca.retrieval.declared import Ranking
 
 
 def gaussian_views(n, rho, width, seed):
@@ -97,24 +101,224 @@ def test_of_three_views_the_mean_over_pairs_is_expected():
     np.testing.assert_allclose(model.expected_correlations_, np.mean(by_hand, axis=0), atol=1e-10)
 
 
-# ---- the weights --------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_valid", [99, 150])
+def test_deep_estimators_expect_the_correlations_of_their_validation_rows(n_valid):
+    deep = pytest.importorskip("mvcca.deep", reason="pip install 'mvcca[deep]'")
+    train, valid = (gaussian_views(n, np.array([0.9, 0.7, 0.5]), 8, seed=n) for n in (200, n_valid))
+    options = {"hidden_layer_sizes": (64,), "max_epochs": 3, "random_state": 0}
+    model = deep.DCCA(3, **options).fit(train, X_val=valid)
+    held_out = correlations(model, valid)
+    assert (held_out > 1 / np.sqrt(n_valid)).all()
+    assert np.abs(correlations(model, train) - held_out).max() > 0.05
+    if n_valid >= 100:
+        np.testing.assert_allclose(model.expected_correlations_, held_out, atol=1e-5)
+        deviations = model.transform({"x": valid["x"]})["x"].std(axis=0, ddof=1)
+        np.testing.assert_allclose(model.expected_deviations_["x"], deviations, rtol=1e-4)
+    else:
+        assert np.abs(model.expected_correlations_ - held_out).max() > 1e-3
 
 
-def test_weights_are_those_of_the_likelihood_ratio():
+# ---- the likelihood ratio -----------------------------------------------------------------------
+
+WEIGHTINGS = ("likelihood", "profile-likelihood", "likelihood-cosine", "correlation^2", None)
+
+
+def log_ratio(a, b, rho):
+    """Log-likelihood ratio of scores of unit variance, from SciPy's densities."""
+    k = len(rho)
+    of_pairs = np.block([[np.eye(k), np.diag(rho)], [np.diag(rho), np.eye(k)]])
+    joint = multivariate_normal(np.zeros(2 * k), of_pairs)
+    apart = multivariate_normal(np.zeros(2 * k), np.eye(2 * k))
+    return joint.logpdf(np.r_[a, b]) - apart.logpdf(np.r_[a, b])
+
+
+def planted(rho, n_features, views=("x", "y")):
+    """An estimator that knows the correlations of the leading features."""
+    rng = np.random.default_rng(0)
+    model = MVCCA(len(rho)).fit({name: rng.normal(size=(100, n_features)) for name in views})
+    model.weights_ = {name: np.eye(n_features, len(rho)) for name in views}
+    model.means_ = {name: np.zeros(n_features) for name in views}
+    model.expected_correlations_ = np.asarray(rho)
+    model.expected_correlations_by_pair_ = np.tile(rho, (len(views), len(views), 1))
+    model.expected_deviations_ = {name: np.ones(len(rho)) for name in views}
+    return model
+
+
+def test_scores_of_an_index_are_log_likelihood_ratios():
     rho = np.array([0.9, 0.6, 0.3])
-    model = CCA(3).fit(gaussian_views(100, rho, 3, seed=0))
-    model.expected_correlations_ = rho
     rows = gaussian_views(5, rho, 3, seed=1)
-    scores, vectors = model.transform(rows), model.retrieval_scores(rows)
-    for a, b, u, v in zip(scores["x"], scores["y"], vectors["x"], vectors["y"], strict=True):
-        joint = multivariate_normal(
-            np.zeros(6), np.block([[np.eye(3), np.diag(rho)], [np.diag(rho), np.eye(3)]])
+    index = RetrievalIndex(planted(rho, 3), weighting="likelihood").add({"y": rows["y"]})
+    scores, ids = index.search({"x": rows["x"]}, target="y", k=5)
+    for a, of_query, items in zip(rows["x"], scores, ids, strict=True):
+        for score, item in zip(of_query, items, strict=True):
+            np.testing.assert_allclose(score, log_ratio(a, rows["y"][item], rho), rtol=1e-10)
+
+
+def test_scores_are_measured_in_their_deviations():
+    rho, sizes = np.array([0.8, 0.5]), np.array([3.0, 0.2])
+    rows = gaussian_views(4, rho, 2, seed=1)
+    model = planted(rho, 2)
+    model.expected_deviations_ = {"x": sizes, "y": 1 / sizes}
+    scaled = {"x": rows["x"] * sizes, "y": rows["y"] / sizes}
+    ranking = Ranking.of(model, weighting="likelihood")
+    projected = ranking.project(scaled)
+    queries, items = ranking.pair({"x": projected["x"]}, {"y": projected["y"]})
+    ratios = [[log_ratio(a, b, rho) for b in rows["y"]] for a in rows["x"]]
+    np.testing.assert_allclose(queries @ items.T, ratios, rtol=1e-10)
+
+
+def test_each_pair_of_views_has_its_own_correlations_and_joint_queries_add_ratios():
+    rng = np.random.default_rng(0)
+    names, k = ("a", "b", "c", "d"), 3
+    model = planted(np.full(k, 0.5), k, names)
+    of_pairs = rng.uniform(0.1, 0.9, size=(4, 4, k))
+    of_pairs = model.expected_correlations_by_pair_ = (of_pairs + of_pairs.transpose(1, 0, 2)) / 2
+    rows = {name: rng.normal(size=(6, k)) for name in names}
+    ranking = Ranking.of(model, weighting="likelihood")
+    projected = ranking.project(rows)
+
+    def ratios(queries, targets):
+        return np.array(
+            [
+                [
+                    sum(
+                        log_ratio(rows[p][i], rows[q][j], of_pairs[names.index(p), names.index(q)])
+                        for p in queries
+                        for q in targets
+                    )
+                    for j in range(6)
+                ]
+                for i in range(6)
+            ]
         )
-        apart = multivariate_normal(np.zeros(6), np.eye(6))
-        ratio = joint.logpdf(np.r_[a, b]) - apart.logpdf(np.r_[a, b])
-        squares = (rho**2 / (2 * (1 - rho**2))) @ (a**2 + b**2)
-        constant = -0.5 * np.log(1 - rho**2).sum()
-        np.testing.assert_allclose(u @ v - squares + constant, ratio, rtol=1e-10)
+
+    for queries, targets in [("a", "b"), ("d", "a"), ("c", "c"), ("ab", "c"), ("ac", "bd")]:
+        q, g = ranking.pair({p: projected[p] for p in queries}, {t: projected[t] for t in targets})
+        np.testing.assert_allclose(q @ g.T, ratios(queries, targets), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_with_the_planted_correlations_no_power_ranks_better(seed):
+    rho = np.array([0.95, 0.9, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05])
+    model, rows = planted(rho, 10), gaussian_views(3000, rho, 10, seed)
+
+    def recall(weighting):
+        options = {"measures": "r@1", "estimator": model, "weighting": weighting}
+        return evaluate_retrieval(rows, **options).mean()["r@1"]
+
+    likelihood = recall("likelihood")
+    others = [None, "profile-likelihood", "likelihood-cosine"]
+    others += [f"correlation^{power}" for power in (0.5, 1, 2, 4, 8)]
+    assert likelihood > max(map(recall, others)) + 0.01
+
+
+def test_vectors_are_those_of_the_profile_likelihood():
+    rho = np.array([0.9, 0.6, 0.3])
+    rows = gaussian_views(5, rho, 3, seed=1)
+    vectors = planted(rho, 3).retrieval_scores(rows)
+
+    def ratio(a, b, scale):
+        w, v = rho / (1 - rho**2), rho**2 / (1 - rho**2)
+        return (w * a * b).sum() * scale - (v * (scale * b) ** 2).sum() / 2
+
+    for a, u in zip(rows["x"], vectors["x"], strict=True):
+        best = [
+            -minimize_scalar(lambda t, a=a, b=b: -ratio(a, b, np.exp(t))).fun for b in rows["y"]
+        ]
+        products = vectors["y"] @ u
+        size = ((rho**2 / (1 - rho**2)) * a**2).sum()
+        np.testing.assert_allclose(
+            best, np.maximum(products, 0) ** 2 * size / 2, rtol=1e-6, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss:Flat", "torch", "dask"])
+def test_every_route_gives_the_formula(backend):
+    rho = np.linspace(0.95, 0.1, 12)
+    model, rows = planted(rho, 12), gaussian_views(300, rho, 12, seed=2)
+    a, b = rows["x"][:40], rows["y"]
+    w, v = rho / (1 - rho**2), rho**2 / (1 - rho**2)
+    formula = (a * w) @ b.T - (a**2 @ v)[:, None] / 2 - b**2 @ v / 2
+    formula = formula - np.log1p(-(rho**2)).sum() / 2
+    if backend in ("torch", "dask"):
+        library = pytest.importorskip(backend if backend == "torch" else "dask.array")
+        as_array = library.as_tensor if backend == "torch" else library.from_array
+        ranking = Ranking.of(model, weighting="likelihood")
+        projected = ranking.project({"x": as_array(a), "y": as_array(b)})
+        queries = ranking.queries({"x": np.asarray(projected["x"])}, ("y",))
+        scores, ids = top_k(queries, projected["y"], 300, ranking.similarity)
+    else:
+        if backend.startswith("faiss"):
+            pytest.importorskip("faiss", reason="pip install 'mvcca[index]'")
+        index = RetrievalIndex(model, weighting="likelihood", backend=backend).add({"y": b})
+        scores, ids = index.search({"x": a}, target="y", k=300)
+    np.testing.assert_allclose(
+        scores,
+        np.take_along_axis(formula, ids, axis=1),
+        rtol=1e-12,
+        atol=1e-12 * abs(formula).max(),
+    )
+    np.testing.assert_array_equal(ids, np.argsort(-formula, axis=1, kind="stable"))
+
+
+# ---- all weightings -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("estimator", [CCA(3), KCCA(3), MVCCA(3), MVCCA(3, power=2)])
+def test_every_route_ranks_alike(weighting, estimator):
+    views = make_gaussian_views(120, random_state=0).views
+    model, rows = estimator.fit(views[:80]), views[80:]
+    first, second = rows.names[:2]
+    index = RetrievalIndex(model, weighting=weighting).add({second: rows[second]})
+    _, ids = index.search({first: rows[first]}, target=second, k=1)
+    recall = np.mean(ids.ravel() == np.arange(len(rows)))
+    options = {"estimator": model, "weighting": weighting, "directions": [(first, second)]}
+    table = evaluate_retrieval(rows, measures="r@1", **options)
+    assert table.mean()["r@1"] == recall
+    assert recall_curve(rows, k=1, **options)[first, second] == [recall]
+    score = retrieval_scorer("r@1", first, second, weighting=weighting)
+    assert score(model, rows) == recall
+    assert score(
+        make_pipeline(PerView(StandardScaler()).fit(views[:80]), "passthrough", model), rows
+    )
+
+
+def test_weighting_leaves_out_the_power_of_the_estimator():
+    views = make_gaussian_views(60, random_state=0).views
+    plain, powered = MVCCA(3).fit(views), MVCCA(3, power=2).fit(views)
+    for weighting in WEIGHTINGS:
+        options = {"measures": "mrr", "weighting": weighting}
+        if weighting in (None, "likelihood", "correlation^2"):
+            assert (
+                evaluate_retrieval(views, estimator=plain, **options).mean()
+                == evaluate_retrieval(views, estimator=powered, **options).mean()
+            )
+    assert powered.power == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weighting": "likelyhood"}, "Expected weighting to be .* got 'likelyhood'"),
+        ({"weighting": "correlation^-1"}, "power P of at least 0"),
+        ({"weighting": "likelihood^2"}, "Expected weighting"),
+        ({"weighting": "likelihood", "similarity": "cosine"}, "give one of them"),
+    ],
+)
+def test_weightings_that_cannot_be_are_refused(arguments, message):
+    model = CCA(2).fit(gaussian_views(50, np.array([0.9, 0.5]), 3, seed=0))
+    with pytest.raises(ValueError, match=message):
+        RetrievalIndex(model, **arguments)
+
+
+def test_estimators_without_correlations_say_so():
+    data = load_digits_views()
+    model = MLCCA(2).fit(data.views, data.labels)
+    with pytest.raises(ValueError, match="MLCCA has no expected_correlations_"):
+        evaluate_retrieval(data.views, estimator=model, weighting="likelihood-cosine")
+    with pytest.raises(ValueError, match="pass estimator="):
+        evaluate_retrieval({"a": np.eye(3), "b": np.eye(3)}, weighting="likelihood")
 
 
 @pytest.mark.parametrize("estimator", [CCA(20, reg=0.01), KCCA(20, reg=0.1), MVCCA(20, reg="auto")])

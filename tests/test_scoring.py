@@ -49,7 +49,8 @@ def test_the_score_is_the_mean_over_directions():
     X, y = views(names=("image", "text", "sound")), classes()
     model = MVCCA(2).fit(X)
     for measure in ("map@50", "map:hits", "r@1", "mrr:pessimistic"):
-        expected = evaluate_retrieval(model.retrieval_scores(X), y, measures=measure).mean()[
+        scores = model.retrieval_scores(X)
+        expected = evaluate_retrieval(scores, y, measures=measure, similarity="inner").mean()[
             measure
         ]
         assert retrieval_scorer(measure)(model, X, y) == expected
@@ -60,14 +61,17 @@ def test_the_score_is_the_mean_over_directions():
 def test_ranks_are_negated(measure):
     X = views()
     model = MVCCA(2).fit(X)
-    expected = evaluate_retrieval(model.retrieval_scores(X), measures=measure).mean()[measure]
+    scores = model.retrieval_scores(X)
+    expected = evaluate_retrieval(scores, measures=measure, similarity="inner").mean()[measure]
     assert retrieval_scorer(measure)(model, X) == -expected
 
 
 def test_a_direction_can_be_chosen():
     X, y = views(names=("image", "text", "sound")), classes()
     model = MVCCA(2).fit(X)
-    table = evaluate_retrieval(model.retrieval_scores(X), y, measures="map", directions="all")
+    table = evaluate_retrieval(
+        model.retrieval_scores(X), y, measures="map", directions="all", similarity="inner"
+    )
 
     def value(query, target):
         return table[query, target]["map"]
@@ -102,7 +106,7 @@ ESTIMATORS = [
 SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
     JRL: ("propagate", "inner"),
     CMOLRS: ("transform", "inner"),
-    **dict.fromkeys((CCA, MVCCA, KCCA), ("retrieval_scores", "cosine")),
+    **dict.fromkeys((CCA, MVCCA, KCCA), ("retrieval_scores", "inner")),
 }
 
 
@@ -189,9 +193,11 @@ def test_unpaired_lists_are_scored_by_their_labels():
 def test_two_lone_matrices_are_two_views(estimator):
     X, Y = views().values()
     model = clone(estimator).fit(X, Y)
-    project = getattr(model, "retrieval_scores", model.transform)
+    is_weighted = hasattr(model, "retrieval_scores")
+    project = model.retrieval_scores if is_weighted else model.transform
     scores = dict(zip("ab", project(X, Y), strict=True))
-    expected = evaluate_retrieval(scores, measures="mrr").mean()["mrr"]
+    similarity = "inner" if is_weighted else "cosine"
+    expected = evaluate_retrieval(scores, measures="mrr", similarity=similarity).mean()["mrr"]
     assert retrieval_scorer("mrr")(model, X, Y) == expected
     values = cross_val_score(clone(estimator), X, Y, scoring=retrieval_scorer("mrr"), cv=3)
     assert (values > 0.1).all()  # chance is 0.13 for one, and these have learned
@@ -219,7 +225,8 @@ def test_cross_validation_scores_held_out_objects():
     actual = cross_val_score(MVCCA(2), X, y, scoring=retrieval_scorer("map@10"), cv=folds)
     for value, (train, test) in zip(actual, folds, strict=True):
         scores = MVCCA(2).fit(X[train]).retrieval_scores(X[test])
-        expected = evaluate_retrieval(scores, y[test], measures="map@10").mean()["map@10"]
+        expected = evaluate_retrieval(scores, y[test], measures="map@10", similarity="inner")
+        expected = expected.mean()["map@10"]
         assert value == expected
 
 

@@ -260,7 +260,10 @@ def test_a_retrieval_measure_scores_a_search(estimator):
         for train, test in folds(X):
             model = clone(estimator).set_params(reg=reg).fit(X[train], CLASSES[train])
             scores = getattr(model, model.retrieval_ranking[0])(X[test])
-            table = evaluate_retrieval(scores, CLASSES[test], measures=["map@50"])
+            similarity = "inner" if hasattr(model, "retrieval_scores") else "cosine"
+            table = evaluate_retrieval(
+                scores, CLASSES[test], measures=["map@50"], similarity=similarity
+            )
             values.append(table["image", "text"]["map@50"])
         expected.append(np.mean(values))
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected)

@@ -13,6 +13,7 @@ import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -1082,3 +1083,8 @@ def test_a_graph_that_carries_its_data_is_warned_of(tmp_path, inline):
 def test_a_graph_that_is_a_recipe_is_not_warned_of():
     da = pytest.importorskip("dask.array")
     assert as_source(da.zeros((10**9, 100), chunks=(10**6, 100))).shape == (10**9, 100)
+
+
+def test_a_module_of_the_user_with_the_name_of_a_library_does_no_harm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", ModuleType("datasets"))
+    assert as_source(np.eye(3)) is None

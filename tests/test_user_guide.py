@@ -1,15 +1,37 @@
-"""The user guide's examples, run."""
+"""The examples in the documentation, run."""
 
 from __future__ import annotations
 
 import doctest
+import re
 from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "user_guide").glob("*.rst"))
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted([*(DOCS / "user_guide").glob("*.rst"), *DOCS.glob("*.rst")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_the_user_guide_prints_is_what_comes_out(page):
+def test_documentation_prints_what_the_code_returns(page):
     assert not doctest.testfile(str(page), module_relative=False, encoding="utf-8").failed
+
+
+README = DOCS.parent / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+@pytest.mark.slow
+def test_readme_shows_the_figures_that_compare_returns(capsys):
+    exec(BLOCKS[0], {})
+    printed = capsys.readouterr().out
+    shown = re.findall(r"```text\n(.*?)\n\.\.\.", README.read_text(), re.DOTALL)[0]
+    assert shown in printed
+
+
+@pytest.mark.slow
+@pytest.mark.needs_data("multi30k_encoders.npz")
+def test_readme_aligns_encoders_as_well_as_it_says(capsys):
+    exec(BLOCKS[1], {})
+    mean = float(re.search(r"mean\s+([\d.]+)", capsys.readouterr().out)[1])
+    assert round(mean, 2) == 0.97  # the comment beside the code

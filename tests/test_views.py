@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.utils import resample, shuffle
 
-from mvcca import MLCCA, Views
+from mvcca import MLCCA, Views, open_matrix
 from mvcca.views import as_views, holds_views, in_same_container
 
 RNG = np.random.default_rng(0)
@@ -565,3 +566,25 @@ def test_advice_on_heights_is_one_sentence():
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         Views([IMAGE, TEXT[:2]])
     assert not re.search(r"\n", str(caught.value))
+
+
+def test_notebook_shows_rows_types_storage_and_the_patterns_of_partly_seen_objects(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((3, 7), np.float32))
+    views = Views(
+        {"<image>": open_matrix(tmp_path / "X.npy"), "text": sp.csr_array(np.eye(4))},
+        [[0, 0], [1, 1], [2, -1], [-1, 2], [-1, 3]],
+    )
+    html = views._repr_html_()
+    lines = ET.fromstring(f"<body>{html}</body>").findall("table/tr")
+    assert [[cell.text for cell in line] for line in lines] == [
+        ["<image>", "3 (60%)", "7", "float32", "file"],
+        ["text", "4 (80%)", "4", "float64", "sparse csr"],
+    ]
+    assert "&lt;image&gt;+text: 2" in html
+    assert "<p>" not in Views({"a": np.eye(2)})._repr_html_()  # all seen
+
+
+def test_views_complete_and_convert_like_a_mapping():
+    views = Views({"image": np.eye(2), "text": np.ones((2, 1))})
+    assert views._ipython_key_completions_() == views.keys() == ("image", "text")
+    assert list(dict(views)) == ["image", "text"]

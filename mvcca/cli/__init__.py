@@ -1,7 +1,7 @@
 """Command line: the exit codes, one-line errors and signals of any Unix tool.
 
 `parser` defines the commands and `options` their arguments; `demo`, `compare`, `fit`, `transform`,
-`search` and `info` run them. Modules that do the work are imported when a command runs.
+`search`, `migrate` and `info` run them. Modules that do the work are imported when a command runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mvcca.cli.console import printable
+from mvcca.cli.console import printable, set_quiet
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
 
@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(arguments)
         options.arguments = arguments
+        set_quiet(options.quiet)
         options.run(options)
         sys.stdout.flush()
     except UsageError as error:

@@ -6,6 +6,7 @@ arrays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from scipy.sparse import issparse
 from mvcca.cli.errors import CommandError
 from mvcca.cli.text_tables import read_table
 from mvcca.sources import SourceError, open_matrix
+from mvcca.sources._file import optional
 from mvcca.sources._sparse_npz import read_sparse
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .csv or .tsv"
@@ -24,6 +26,7 @@ FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .csv or .tsv"
 _TEXT = (".csv", ".tsv")
 _KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat")
 _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet")
+_INDEX = re.compile(r"__index_level_\d+__")
 _SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
 
 
@@ -129,23 +132,19 @@ def _read_npz(path: Path, key: str | None) -> Any:
 
 
 def _read_parquet(path: Path, _: None) -> np.ndarray:
-    try:
-        import pandas as pd
-
-        frame = pd.read_parquet(path)
-    except ImportError as error:
-        raise CommandError(
-            f"{path}: reading .parquet needs pandas and pyarrow: pip install pandas pyarrow"
-        ) from error
-    missing = [str(name) for name in frame.columns[frame.isna().any()]]
+    table = optional("pyarrow.parquet", ".parquet").read_table(path)
+    names = [n for n in table.column_names if not _INDEX.fullmatch(n)]  # pandas' row labels
+    columns = {name: table.column(name) for name in names}
+    missing = [name for name, column in columns.items() if column.null_count]
     if missing:
         raise ValueError(f"values are missing in the columns {missing}")
-    words = [str(name) for name, kind in frame.dtypes.items() if kind.kind not in "biuf"]
+    arrays = {name: column.to_numpy() for name, column in columns.items()}
+    words = [name for name, values in arrays.items() if values.dtype.kind not in "biuf"]
     if not words:
-        return frame.to_numpy()
-    if frame.shape[1] > 1:
+        return np.column_stack(list(arrays.values()))
+    if len(arrays) > 1:
         raise ValueError(f"expected numeric columns, got other types in {words}")
-    return frame.to_numpy(dtype=str)
+    return arrays[words[0]].astype(str)[:, None]
 
 
 def _read_rows(path: Path, key: str | None) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import unicodedata
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -22,8 +25,31 @@ def printable(text: str) -> str:
     )
 
 
+def is_colored() -> bool:
+    """Whether standard output is a terminal that shows bold text, and NO_COLOR is not set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
+
+
+def show(options: Namespace, text: str, facts: Any) -> None:
+    """Print a result: as text, or with ``--json`` as one JSON value."""
+    print(json.dumps(facts) if options.json else printable(text), flush=True)
+
+
+_is_quiet = False
+
+
+def set_quiet(is_quiet: bool) -> None:
+    """Choose whether notes, warnings and progress are left out."""
+    global _is_quiet
+    _is_quiet = is_quiet
+
+
 def note(message: str) -> None:
     """Print a note on one line."""
+    if _is_quiet:
+        return
     print(f"mvcca: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
@@ -44,7 +70,7 @@ class Progress:
     """Progress messages, shown only if standard error is a terminal."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
+        self._is_shown = sys.stderr.isatty() and not _is_quiet
 
     def __enter__(self) -> Self:
         return self

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from mvcca import __version__
-from mvcca.cli import networks
 from mvcca.cli.arrays import path_of
 from mvcca.cli.checkpoint import Checkpoint
-from mvcca.cli.console import Progress, printable
-from mvcca.cli.errors import UsageError
+from mvcca.cli.console import Progress, show
+from mvcca.cli.errors import UsageError, in_one_line
 from mvcca.cli.inputs import by_name, files_of, files_of_labels, open_view, read_inputs
-from mvcca.cli.labels import Labels
-from mvcca.cli.methods import METHODS, Method
 from mvcca.cli.models import describe, facts
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.cli.output import writable
 from mvcca.cli.running import on_workers, running
+from mvcca.comparison.labels import Labels
+from mvcca.comparison.progress import epochs_reported
+from mvcca.comparison.registry import METHODS, Method
 from mvcca.passes import checkpoint_until_written
 from mvcca.persistence import save
 from mvcca.sources import RowSource
@@ -28,12 +28,14 @@ from mvcca.views import Views
 def run(options: Namespace) -> None:
     """Run the command."""
     method = METHODS[options.method]
+    with in_one_line():  # torch may be missing
+        method.takes()
     chosen = _parameters(method, options)
     label_files = files_of_labels(options.labels, [name for name, _ in options.views])
     output = writable(options.output, [*files_of(options.views), *label_files])
     views, labels = read_inputs(options.views, options.labels, open_view)
     _check_labels(method, labels)
-    model = method.build({**networks.defaults(method, chosen, len(views)), **chosen})
+    model = method.build(chosen)
     checkpoint = Checkpoint.beside(output)
     config: dict[str, Any] = {"checkpoint": checkpoint.folder, "device": options.device}
     if method.is_deep:  # the device is a parameter of the estimator; progress is logged per epoch
@@ -41,10 +43,11 @@ def run(options: Namespace) -> None:
     with on_workers(options.workers, options.scheduler), running(options, **config):
         checkpoint.begin(_arguments(options, model, views, label_files), options.resume)
         with checkpoint.kept(), checkpoint_until_written():
-            with networks.epochs_reported(model, Progress().log):
-                method.fit(model, views, None if labels is None else labels.vectors)
-            save(model, output)
-    print(printable(describe(facts(str(output)))))
+            with epochs_reported(model, Progress().log):
+                model.fit(views, None if labels is None else labels.vectors)
+            save(model.as_mvcca() if hasattr(model, "as_mvcca") else model, output)
+    found = facts(str(output))
+    show(options, describe(found), found)
 
 
 def _parameters(method: Method, options: Namespace) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from scipy.sparse import issparse
 
 from mvcca.cli.arrays import open_array, path_of
 from mvcca.cli.errors import CommandError, UsageError, in_one_line
-from mvcca.cli.labels import Labels, read_labels
+from mvcca.cli.label_files import read_labels
+from mvcca.comparison.labels import Labels
 from mvcca.config import block_slices
 from mvcca.sources import RowSource
 from mvcca.views import Views
@@ -154,3 +155,20 @@ def _stacked(files: dict[str, str], heights: dict[str, int]) -> Labels | None:
         return Labels.of(*parts.values())
     except ValueError as error:
         raise CommandError(f"{', '.join(files.values())}: {error}") from error
+
+
+def read_ids(name: str) -> np.ndarray:
+    """Ids of rows: an array in a .npy file, or the lines of a text."""
+    path = Path(name)
+    if not path.is_file():
+        raise CommandError(f"{path}: no such file")
+    with in_one_line(f"{path}: "):
+        if path.suffix.lower() == ".npy":
+            ids = np.load(path, allow_pickle=False)
+        else:
+            ids = np.array(path.read_text(encoding="utf-8").splitlines(), dtype=str)
+    if ids.ndim != 1 or ids.dtype.kind not in "iuU":
+        raise CommandError(
+            f"{path}: expected integers or strings, one per row, got {ids.dtype} {ids.shape}"
+        )
+    return ids

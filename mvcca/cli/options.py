@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from mvcca.cli import values
-from mvcca.cli.methods import DEFAULT, DEFAULT_DEEP, listing
+from mvcca.comparison.registry import DEFAULT_DEEP, GROUPS
 
 # Values of `mvcca demo --data`; `mvcca.cli.demo` loads them.
 DATA = {
@@ -30,6 +30,9 @@ method (default: map@50,r@1,r@10,mrr):
   p@K, r@K        precision; share of queries with a right item among the first K
   mrr             mean reciprocal rank of the first right item
   mr, mean_rank   median and mean rank of the first right item
+  ndcg, ndcg@K    normalized discounted gain; the gain is the number of shared labels
+  recall@K        share of the right items among the first K
+  wmap@K          weighted mean average precision, with --label-vectors
 Variants such as map@50:cutoff are described in mvcca.evaluate_retrieval"""
 
 DEMO_NOTE = """Data sets other than digits are read from files in the directory --data-home, by
@@ -57,12 +60,22 @@ Scores are written in blocks, too; the output file appears when it is complete."
 SEARCH_NOTE = f"""{_BLOCKS_NOTE}
 Projected galleries are kept in memory. Every row of a gallery is one item, identified by its row
 number, from 0. Queries in several views are paired: their projections are added.
+--bank takes training rows, not the queries: of the query views, and for csls and mutual of the
+gallery views, too.
 
 Output, by file extension:
   .csv, .parquet   one line per hit: query, rank (from 1), view (if several), item, score
   .npz             items and scores, (queries, k), and views (if several)
   .npy             items only
+  .trec            a run file for TREC's tools: query Q0 item rank score mvcca; items of several
+                   galleries are named view:item, and equal scores are lowered to keep the order
 Scores are larger for better items; distances of --similarity euclidean are negative."""
+
+MIGRATE_NOTE = f"""A map is fitted to the sample, whose items both models embedded, and applied to
+every row of OLD, so that queries of the new model find rows that only the old one has seen. The map
+is measured on pairs held out from the fit, and fitted again to all pairs before it is applied.
+
+{_BLOCKS_NOTE}"""
 
 # Parameters of estimators that train networks, and the options that set them.
 NETWORK_FLAGS = {
@@ -73,6 +86,8 @@ NETWORK_FLAGS = {
     "patience": "--patience",
     "device": "--device",
 }
+
+_VALIDATION_FRACTION = 0.1  # if only patience is given
 
 _NETWORKS_NOTE = """\
 The defaults depend on the number of training rows. Up to 10,000 rows: hidden layers of 256,256,
@@ -97,7 +112,7 @@ def add_to_demo(command: ArgumentParser) -> None:
         "--labels",
         metavar="KIND",
         help="labels to learn from. digits: digit or segments, the segments of a seven-segment\n"
-        "display that show the digit (default: both); nutrimouse: diet or genotype",
+        "display that show the digit (default: digit); nutrimouse: diet or genotype",
     )
     command.add_argument(
         "--views", type=values.names, metavar="NAME,...", help="views to use, as listed above"
@@ -110,11 +125,10 @@ def add_to_compare(command: ArgumentParser) -> None:
     """Add the options of `mvcca compare`."""
     _add_inputs(command)
     command.add_argument(
-        "--test-size",
-        type=values.test_size,
-        default=0.2,
-        metavar="SIZE",
-        help="fraction or number of held-out objects (default: 0.2)",
+        "--label-vectors",
+        metavar="FILE",
+        help="word vectors of the labels, for wmap@K; methods then learn from their sums. One row\n"
+        "per label column, or a .txt or .vec file with a label and its numbers on each line",
     )
     _add_comparison(command, n_components=10, report=None)
 
@@ -127,7 +141,7 @@ def add_to_fit(command: ArgumentParser) -> None:
         type=values.method,
         required=True,
         metavar="NAME",
-        help=f"method [what it learns from]:\n{listing()}",
+        help="name of the method, see `mvcca methods`",
     )
     command.add_argument(
         "--param",
@@ -173,9 +187,20 @@ def add_to_transform(command: ArgumentParser) -> None:
     _add_output(
         command,
         "FILE",
-        "scores to write, .npy, .parquet or .csv; with several views a name that contains\n"
-        "{view}, such as scores-{view}.npy",
+        "scores to write, .npy, .parquet, .arrow or .csv; with several views a name that\n"
+        "contains {view}, such as scores-{view}.npy",
         required=True,
+    )
+    command.add_argument(
+        "--vectors",
+        choices=("query", "gallery"),
+        help="write vectors instead of scores: their inner product, in any vector store, ranks as\n"
+        "mvcca search does; of queries or of the rows to be searched",
+    )
+    command.add_argument(
+        "--ids",
+        metavar="FILE",
+        help="ids of the rows, .npy or text with one per line, to write beside the scores",
     )
     _add_block_rows(command)
 
@@ -199,8 +224,76 @@ def add_to_search(command: ArgumentParser) -> None:
         choices=("cosine", "euclidean", "inner"),
         help="similarity of projected rows (default: that of the method)",
     )
+    command.add_argument(
+        "--weighting",
+        type=values.weighting,
+        default="auto",
+        metavar="NAME",
+        help="weighting of components by their correlations: likelihood, profile-likelihood,\n"
+        "likelihood-cosine, correlation, correlation^P, or none (default: that of the method)",
+    )
+    command.add_argument(
+        "--hubness",
+        choices=("csls", "inverted_softmax", "qb_norm", "mutual"),
+        help="correct for items that are near to many queries; needs --bank",
+    )
+    _add_files(
+        command,
+        "--bank",
+        "banks",
+        "training rows to compare with, of the views of queries and galleries; may be repeated",
+        required=False,
+    )
     _add_output(
         command, "FILE", "hits to write, see below (default: .csv on standard output)", False
+    )
+    _add_block_rows(command)
+
+
+def add_to_migrate(command: ArgumentParser) -> None:
+    """Add the options of `mvcca migrate`."""
+    command.add_argument("old", metavar="OLD", help="vectors of the old model, of all items")
+    command.add_argument("new", metavar="NEW", help="vectors of the new model, of the sample")
+    command.add_argument(
+        "--sample",
+        metavar="FILE",
+        help="rows of OLD that the rows of NEW belong to, numbered from 0, in any format of a\n"
+        "matrix (default: the first ones)",
+    )
+    _add_output(command, "FILE", "vectors to write, .npy", required=True)
+    command.add_argument(
+        "--method",
+        choices=("affine", "procrustes"),
+        default="affine",
+        help="any affine map, or only rotations, which need fewer pairs (default: affine)",
+    )
+    command.add_argument(
+        "--n-components",
+        type=values.positive_int,
+        metavar="N",
+        help="rank of the map (default: not restricted)",
+    )
+    command.add_argument(
+        "--reg",
+        nargs="+",
+        type=values.non_negative,
+        default=(1e-3, 1e-2, 1e-1, 1.0),
+        metavar="REG",
+        help="ridge of the affine map in units of the mean variance; the best of several on a\n"
+        "fifth of the pairs (default: 1e-3 1e-2 1e-1 1)",
+    )
+    command.add_argument(
+        "--test-size",
+        type=values.test_size,
+        default=0.2,
+        metavar="SIZE",
+        help="fraction or number of held-out pairs (default: 0.2)",
+    )
+    command.add_argument(
+        "--normalize", action="store_true", help="scale the vectors to length 1 before writing"
+    )
+    command.add_argument(
+        "--seed", type=values.seed, default=0, metavar="N", help="random seed (default: 0)"
     )
     _add_block_rows(command)
 
@@ -208,12 +301,31 @@ def add_to_search(command: ArgumentParser) -> None:
 def add_to_info(command: ArgumentParser) -> None:
     """Add the options of `mvcca info`."""
     _add_model(command)
-    command.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def add_to_methods(_: ArgumentParser) -> None:
+    """Add no options: `mvcca methods` has only those of all commands."""
+
+
+def add_to_completion(command: ArgumentParser) -> None:
+    """Add the options of `mvcca completion`."""
+    command.add_argument("shell", choices=("bash", "zsh"), help="the shell to complete in")
+
+
+def add_to_all(command: ArgumentParser) -> None:
+    """Add the options that every command has."""
+    command.add_argument("--json", action="store_true", help="print results as JSON")
+    command.add_argument(
+        "-q", "--quiet", action="store_true", help="print results only: no progress, no notes"
+    )
 
 
 def network_parameters(options: Namespace) -> dict[str, Any]:
     """Parameters of networks that the user set."""
-    return {name: value for name in NETWORK_FLAGS if (value := getattr(options, name)) is not None}
+    given = {n: value for n in NETWORK_FLAGS if (value := getattr(options, n)) is not None}
+    if "patience" in given:
+        given.setdefault("validation_fraction", _VALIDATION_FRACTION)
+    return given
 
 
 def _add_inputs(command: ArgumentParser) -> None:
@@ -227,11 +339,14 @@ def _add_inputs(command: ArgumentParser) -> None:
     )
 
 
-def _add_files(command: ArgumentParser, flag: str, dest: str, text: str) -> None:
+def _add_files(
+    command: ArgumentParser, flag: str, dest: str, text: str, required: bool = True
+) -> None:
     command.add_argument(
         flag,
         action="append",
-        required=True,
+        default=[],
+        required=required,
         type=values.named_file,
         metavar="NAME=FILE",
         dest=dest,
@@ -261,11 +376,11 @@ def _add_comparison(command: ArgumentParser, n_components: int | None, report: s
     methods.add_argument(
         "--methods",
         type=values.methods,
-        default=DEFAULT,
+        default=("default",),
         metavar="NAME,...",
-        help="methods to compare [what they learn from], separated by commas; 'all' selects those\n"
-        f"without networks, 'deep' those with networks:\n{listing()}\n"
-        f"(default: {','.join(DEFAULT)})",
+        help="methods to compare, separated by commas; see `mvcca methods`. 'all' selects those\n"
+        f"without networks, 'deep' those with networks (default: {','.join(GROUPS['default'])},\n"
+        "without those that do not apply to the data)",
     )
     methods.add_argument(
         "--deep",
@@ -273,6 +388,14 @@ def _add_comparison(command: ArgumentParser, n_components: int | None, report: s
         const=DEFAULT_DEEP,
         dest="methods",
         help="compare cca, nkcca and all methods with networks (about a minute on digits)",
+    )
+    command.add_argument(
+        "--cv",
+        type=values.folds,
+        default=5,
+        metavar="N",
+        help="number of folds, or fraction of objects in a single held-out part (default: 5;\n"
+        "data sets with a published test part use that)",
     )
     command.add_argument(
         "--n-components",
@@ -287,7 +410,8 @@ def _add_comparison(command: ArgumentParser, n_components: int | None, report: s
         type=values.reg,
         metavar="REG",
         help="ridge in units of each view's mean variance, or 'auto' (default: 0.1; networks: see\n"
-        "below); of several values, each method uses the best on a fifth of the training objects",
+        "below); of several values, each method uses the best by cross-validation within the\n"
+        "training part of each fold",
     )
     command.add_argument(
         "--label-similarity",
@@ -311,6 +435,12 @@ def _add_comparison(command: ArgumentParser, n_components: int | None, report: s
         "for map and p, pairs for other measures, if available)",
     )
     command.add_argument(
+        "--directions",
+        choices=("cross", "within", "all"),
+        default="cross",
+        help="queries for other views, for the view itself, or both (default: cross)",
+    )
+    command.add_argument(
         "--by-direction", action="store_true", help="also print every ordered pair of views"
     )
     command.add_argument(
@@ -320,8 +450,11 @@ def _add_comparison(command: ArgumentParser, n_components: int | None, report: s
         "--report",
         default=report,
         metavar="FILE",
-        help="HTML report to write (.html or .htm), with figures if matplotlib is installed\n"
-        f"(default: {report or 'none'})",
+        help="report to write, by its ending: .html (with figures if matplotlib is installed),\n"
+        f".md, .csv or .json (default: {report or 'none'})",
+    )
+    command.add_argument(
+        "--jobs", type=values.positive_int, metavar="N", help="number of processes (default: 1)"
     )
     if report:
         command.add_argument(

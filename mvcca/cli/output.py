@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,8 +56,15 @@ def write_npy(
         "shape": tuple(map(int, shape)),
     }
     np.lib.format.write_array_header_1_0(file, header)
-    for block in blocks:
-        file.write(np.ascontiguousarray(block, dtype=dtype).data)
+    with ThreadPoolExecutor(1, "mvcca-write") as writer:  # while the next block is computed
+        written: Future[int] | None = None
+        for block in blocks:
+            rows = np.ascontiguousarray(block, dtype=dtype)
+            if written is not None:
+                written.result()
+            written = writer.submit(file.write, rows.data)
+        if written is not None:
+            written.result()
 
 
 def write_csv(file: BinaryIO, tables: Iterable[Table]) -> None:
@@ -70,7 +79,25 @@ def write_csv(file: BinaryIO, tables: Iterable[Table]) -> None:
         file.write(text.getvalue().encode())
 
 
-def write_parquet(file: BinaryIO, tables: Iterable[Table]) -> None:
+def write_trec_run(file: BinaryIO, tables: Iterable[Table]) -> None:
+    """Write a run file in the format of TREC: query Q0 item rank score tag."""
+    for table in tables:
+        columns = (table[name].astype(str) for name in ("query", "item", "rank", "score"))
+        lines = (f"{q} Q0 {i} {r} {s} mvcca\n" for q, i, r, s in zip(*columns, strict=True))
+        file.write("".join(lines).encode())
+
+
+def write_json_lines(file: BinaryIO, tables: Iterable[Table]) -> None:
+    """Write the tables as JSON lines, one object per row."""
+    for table in tables:
+        columns = [column.tolist() for column in table.values()]
+        lines = [
+            json.dumps(dict(zip(table, row, strict=True))) for row in zip(*columns, strict=True)
+        ]
+        file.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def write_parquet(file: BinaryIO, tables: Iterable[Mapping[str, Any]]) -> None:
     """Write tables with the same columns, each as a row group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -86,17 +113,40 @@ def write_parquet(file: BinaryIO, tables: Iterable[Table]) -> None:
             writer.close()
 
 
+def write_arrow(file: BinaryIO, tables: Iterable[Mapping[str, Any]]) -> None:
+    """Write tables with the same columns, each as a record batch of an Arrow IPC file."""
+    import pyarrow as pa
+
+    writer: Any = None
+    try:
+        for table in tables:
+            group = pa.table(dict(table))
+            writer = writer or pa.ipc.new_file(file, group.schema)
+            writer.write_table(group)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def lists_of_rows(rows: np.ndarray) -> Any:
+    """A column of lists of fixed length, one for each row."""
+    import pyarrow as pa
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+
+
 def checked_suffix(name: str, content: str, suffixes: tuple[str, ...]) -> str:
     """Return the suffix of an output file, if it is supported and its library is installed."""
     suffix = Path(name).suffix.lower()
     if suffix not in suffixes:
-        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        *others, last = suffixes
+        known = f"{', '.join(others)} or {last}" if others else last
         raise CommandError(f"{name}: expected a file for {content} ending in {known}")
-    if suffix == ".parquet":
+    if suffix in (".parquet", ".arrow"):
         try:
             import pyarrow.parquet  # noqa: F401
         except ImportError as error:
             raise CommandError(
-                "writing .parquet needs pyarrow: pip install 'mvcca[files]'"
+                f"writing {suffix} needs pyarrow: pip install 'mvcca[files]'"
             ) from error
     return suffix

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from argparse import Action, ArgumentParser, Namespace, RawTextHelpFormatter
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -29,15 +32,56 @@ _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None], str]] = {
         options.add_to_search,
         options.SEARCH_NOTE,
     ),
+    "migrate": (
+        "map stored vectors of an old embedding model to a new one",
+        options.add_to_migrate,
+        options.MIGRATE_NOTE,
+    ),
     "info": ("describe a model file", options.add_to_info, ""),
+    "methods": ("list all methods", options.add_to_methods, ""),
+    "completion": (
+        "print a script that completes commands and options in a shell",
+        options.add_to_completion,
+        "",
+    ),
+}
+
+_VIEWS = "--view image=image.npy --view text=text.npy"
+_EXAMPLES = {
+    "demo": ["demo", "demo --data digits --parts halves --methods cca,ncca --no-report"],
+    "compare": [
+        f"compare {_VIEWS} --labels y.npy",
+        f"compare {_VIEWS} --methods cca,nkcca --reg 0.01 0.1 1 --report report.html",
+    ],
+    "fit": [f"fit {_VIEWS} --method cca --param n_components=10 -o model.mvcca"],
+    "transform": [f"transform model.mvcca {_VIEWS} -o 'scores-{{view}}.npy'"],
+    "search": ["search model.mvcca --gallery image=image.npy --query text=text.npy -k 5"],
+    "migrate": ["migrate old.npy new.npy -o migrated.npy"],
+    "info": ["info model.mvcca", "info model.mvcca --json"],
+    "methods": ["methods"],
+    "completion": ["completion bash > ~/.local/share/bash-completion/completions/mvcca"],
 }
 
 
 class _Parser(ArgumentParser):
-    """A parser whose error messages are safe to print on a terminal."""
+    """A parser with errors of two lines, which suggest similar words."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
+        program = re.sub(r"( \[?-).*", "", self.prog)
+        print(f"usage: {program} ... (all options: {program} --help)", file=sys.stderr)
+        text = printable(" ".join(message.split()))
+        self.exit(2, f"{program}: error: {text}{_suggestion(self, message)}\n")
+
+
+def _suggestion(parser: ArgumentParser, message: str) -> str:
+    """Words that are similar to an unknown one."""
+    word, known = "", []
+    if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
+        word, known = match[1], re.findall(r"[\w-]+", match[2])
+    elif match := re.search(r"unrecognized arguments: (--[\w-]+)", message):
+        word, known = match[1], sorted(parser.get_default("flags") or ())
+    similar = get_close_matches(word, known, n=2)
+    return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
 class _Version(Action):
@@ -59,19 +103,28 @@ def build_parser() -> ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    flags: dict[str, list[str]] = {}
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (summary, add_options, epilog) in _COMMANDS.items():
         command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=epilog,
+            epilog="\n\n".join(filter(None, [_examples(name), epilog])),
             formatter_class=RawTextHelpFormatter,
             allow_abbrev=False,
         )
         add_options(command)
+        options.add_to_all(command)
         command.set_defaults(run=_runner(name), parser=command)
+        flags[name] = sorted(command._option_string_actions)
+    parser.set_defaults(flags=set().union(*flags.values()), flags_of=flags)
     return parser
+
+
+def _examples(name: str) -> str:
+    lines = "\n".join(f"  $ mvcca {text}" for text in _EXAMPLES[name])
+    return f"examples:\n{lines}"
 
 
 def _runner(name: str) -> Callable[[Namespace], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from mvcca.cli.errors import in_one_line
 from mvcca.cli.inputs import open_view
-from mvcca.passes import row_blocks, watched
+from mvcca.passes import blocks_read_ahead, row_blocks, watched
 from mvcca.views import Views, as_views
 
 
@@ -53,13 +54,26 @@ class Projection:
         """Scores of consecutive blocks of rows."""
         views = Views({self.name: self.rows})
         slices = list(row_blocks(views))
-        return watched(map(self.part, slices), views, slices)
+        return watched(self._read_ahead(views, slices), views, slices)
+
+    def _read_ahead(self, views: Views, slices: list[slice]) -> Iterator[np.ndarray]:
+        with closing(blocks_read_ahead(views, (), slices, on_device=False)) as read:
+            for rows in slices:
+                with self._errors_of(rows):
+                    (block,) = next(read)
+                    scores = self._scores(block)
+                yield scores
 
     def part(self, rows: slice) -> np.ndarray:
         """Scores of a slice of rows."""
-        with in_one_line(f"{self.file}, rows {rows.start} to {rows.stop}: "):
-            block = Views({self.name: self.rows})[rows].in_memory()
-            return np.asarray(as_views(self.project(block))[self.name])
+        with self._errors_of(rows):
+            return self._scores(Views({self.name: self.rows})[rows].in_memory())
+
+    def _scores(self, block: Views) -> np.ndarray:
+        return np.asarray(as_views(self.project(block))[self.name])
+
+    def _errors_of(self, rows: slice) -> AbstractContextManager[None]:
+        return in_one_line(f"{self.file}, rows {rows.start} to {rows.stop}: ")
 
     def in_memory(self) -> np.ndarray:
         """All scores, (n_rows, width)."""

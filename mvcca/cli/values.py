@@ -7,10 +7,9 @@ import math
 from argparse import ArgumentTypeError
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import Any
 
-from mvcca.cli.methods import GROUPS, METHODS
+from mvcca.comparison.registry import METHODS, selected, unknown
 
 _LARGEST = 2**63 - 1  # what the libraries' integers can hold
 _LARGEST_SEED = 2**32 - 1
@@ -25,17 +24,34 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+def weighting(text: str) -> str | None:
+    """A weighting of components, or None for plain scores."""
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    from mvcca.retrieval.weighting import power_of  # after --help
+
+    try:
+        power_of(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+    return text
+
+
 def method(text: str) -> str:
     """The name of a method."""
     if text not in METHODS:
-        raise ArgumentTypeError(f"unknown method {text!r}; known methods: {', '.join(METHODS)}")
+        raise ArgumentTypeError(unknown(text, list(METHODS)))
     return text
 
 
 def methods(text: str) -> tuple[str, ...]:
-    """Names of methods or of groups of methods, without duplicates."""
-    found = [GROUPS[name] if name in GROUPS else (method(name),) for name in names(text)]
-    return tuple(dict.fromkeys(chain(*found)))
+    """Names of methods or of groups of methods."""
+    found = names(text)
+    try:
+        selected(found)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+    return found
 
 
 def sizes(text: str) -> tuple[int, ...]:
@@ -98,20 +114,28 @@ def seed(text: str) -> int:
 
 def reg(text: str) -> float | str:
     """A ridge: a number of at least 0, or "auto"."""
-    if text == "auto":
-        return text
+    return text if text == "auto" else non_negative(text, " or auto,")
+
+
+def non_negative(text: str, other: str = "") -> float:
+    """A number of at least 0."""
     value = _number(text)
     if value < 0:
-        raise ArgumentTypeError(f"expected a number of at least 0, or auto, got {text!r}")
+        raise ArgumentTypeError(f"expected a number of at least 0,{other} got {text!r}")
+    return value
+
+
+def folds(text: str) -> float | int:
+    """A number of folds of at least 2, or the fraction of a single held-out part."""
+    value = positive_int(text) if text.isdecimal() else fraction(text)
+    if value == 1:
+        raise ArgumentTypeError("expected at least 2 folds, or a fraction below 1, got '1'")
     return value
 
 
 def test_size(text: str) -> float | int:
-    """A fraction, or a number of objects."""
-    value = positive_int(text) if text.isdecimal() else positive(text)
-    if isinstance(value, float) and value >= 1:
-        raise ArgumentTypeError(f"expected a fraction below 1 or an integer, got {text!r}")
-    return value
+    """A fraction, or a number of rows."""
+    return positive_int(text) if text.isdecimal() else fraction(text)
 
 
 def _pair(text: str, form: str) -> tuple[str, str]:

@@ -1,11 +1,13 @@
 """Pipeline steps that split a matrix into views, transform each view, and join views.
 
 `SplitViews` makes views from the columns of one matrix, `PerView` applies transformers to each
-view, and `JoinViews` makes one matrix from several views.
+view, `Encode` embeds items with a frozen encoder, and `JoinViews` makes one matrix from several
+views.
 """
 
+from mvcca.compose._encode import Encode
 from mvcca.compose._join_views import JoinViews
 from mvcca.compose._per_view import PerView
 from mvcca.compose._split_views import SplitViews
 
-__all__ = ["JoinViews", "PerView", "SplitViews"]
+__all__ = ["Encode", "JoinViews", "PerView", "SplitViews"]

@@ -24,11 +24,13 @@ from mvcca.datasets._real import (
     fetch_mfeat,
     fetch_mnist_halves,
     fetch_multi30k,
+    fetch_multi30k_encoders,
     fetch_nottingham,
     fetch_nutrimouse,
     fetch_scene,
     fetch_wikipedia,
 )
+from mvcca.datasets._spoken_digits import fetch_spoken_digits
 
 __all__ = [
     "fetch_coco_captions",
@@ -37,9 +39,11 @@ __all__ = [
     "fetch_mfeat",
     "fetch_mnist_halves",
     "fetch_multi30k",
+    "fetch_multi30k_encoders",
     "fetch_nottingham",
     "fetch_nutrimouse",
     "fetch_scene",
+    "fetch_spoken_digits",
     "fetch_wikipedia",
     "get_data_home",
     "load_digits_views",

@@ -17,6 +17,7 @@ __all__ = [
     "fetch_mfeat",
     "fetch_mnist_halves",
     "fetch_multi30k",
+    "fetch_multi30k_encoders",
     "fetch_nottingham",
     "fetch_nutrimouse",
     "fetch_scene",
@@ -335,6 +336,60 @@ def fetch_multi30k(*, data_home: DataHome = None) -> Bunch:
         vocabularies={language: arrays[f"vocab_{language}"] for language in LANGUAGES},
         DESCR=MULTI30K.origin,
     )
+
+
+ENCODERS = {"en_minilm": 384, "en_wordllama": 256, "de_e5": 384}
+
+MULTI30K_ENCODERS = Source(
+    "multi30k_encoders.npz",
+    "Sentences of Multi30K (see multi30k.npz) through frozen text encoders: English by MiniLM-L6-v2"
+    " (Apache-2.0) and by WordLlama (MIT), German by multilingual-e5-small in 4 bits (MIT). Vectors"
+    " of length 1, rounded to integers; a column times its scale is the original. part is 0 for the"
+    " first 10,000 training sentences, 1 for validation, 2 for test.",
+    {
+        "part": Dense("uint8", (12_014,)),
+        **{name: Dense("int8", (12_014, width)) for name, width in ENCODERS.items()},
+        **{f"{name}_scale": Dense("float32", (width,)) for name, width in ENCODERS.items()},
+    },
+)
+
+
+def fetch_multi30k_encoders(*, data_home: DataHome = None) -> Bunch:
+    """Multi30K through three frozen text encoders: embeddings to align with each other.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        Directory with ``multi30k_encoders.npz``; see `get_data_home`.
+
+    Returns
+    -------
+    Bunch
+        With the attributes:
+
+        - train, valid, test : Bunch of 10,000, 1,014 and 1,000 objects:
+          views : Views of float32, ``en_minilm`` (384), ``en_wordllama`` (256) and ``de_e5`` (384);
+          labels : None.
+        - DESCR : str
+
+    Raises
+    ------
+    OSError
+        If the file is missing or damaged; the message says how to make it.
+
+    Notes
+    -----
+    ``en_wordllama`` and ``en_minilm`` embed the same sentences, so that going from one to the other
+    is a change of model. ``de_e5`` embeds German descriptions of the same pictures.
+    """
+    arrays = read(MULTI30K_ENCODERS, data_home)
+
+    def part(number: int) -> Bunch:
+        rows = arrays["part"] == number
+        blocks = {name: arrays[name][rows] * arrays[f"{name}_scale"] for name in ENCODERS}
+        return Bunch(views=Views(blocks), labels=None)
+
+    return Bunch(train=part(0), valid=part(1), test=part(2), DESCR=MULTI30K_ENCODERS.origin)
 
 
 NUTRIMOUSE = Source(

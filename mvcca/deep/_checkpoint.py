@@ -21,8 +21,8 @@ class Checkpoint:
     Attributes
     ----------
     path : Path
-    fingerprint : str
-        Digest of data and parameters.
+    fingerprints : dict of str to str
+        Texts that identify the rows and each parameter.
     seeds : list of int
         Seeds of the interrupted training, since ``random_state=None`` would draw others.
     state : dict or None
@@ -30,12 +30,12 @@ class Checkpoint:
     """
 
     path: Path
-    fingerprint: str
+    fingerprints: dict[str, str]
     seeds: list[int]
     state: dict[str, Any] | None
 
     @classmethod
-    def open(cls, path: Path, fingerprint: str, seeds: list[int]) -> Self:
+    def open(cls, path: Path, fingerprints: dict[str, str], seeds: list[int]) -> Self:
         """Read the file if it exists, else start a checkpoint with the given seeds.
 
         Raises
@@ -44,19 +44,22 @@ class Checkpoint:
             If the file is not a checkpoint, or belongs to other data or parameters.
         """
         if not path.exists():
-            return cls(path, fingerprint, seeds, None)
+            return cls(path, fingerprints, seeds, None)
         arrays, content = read_archive(path)
         refuse_other_files(path, content)
-        if content["fingerprint"] != fingerprint:
+        found = content["fingerprint"]
+        if found != fingerprints:
+            known = found if isinstance(found, dict) else {}  # a sum over rows has one text
+            changed = [name for name, text in fingerprints.items() if known.get(name) != text]
             raise ValueError(
-                f"The checkpoint {path} is of a fit with other data or parameters, or the "
-                "files have changed since. Use the same ones, or remove the checkpoint to start "
-                "over."
+                f"The checkpoint {path} is of a fit with other data or parameters: "
+                f"{', '.join(changed)} differ. Use the same ones, or remove the checkpoint to "
+                "start over."
             )
         tree = put_together(content["state"], arrays)
-        return cls(path, fingerprint, tree["seeds"], tree["training"])
+        return cls(path, fingerprints, tree["seeds"], tree["training"])
 
     def write(self, state: dict[str, Any]) -> None:
         """Replace the file atomically."""
         tree, arrays = taken_apart({"seeds": self.seeds, "training": state})
-        write_archive(self.path, arrays, {"fingerprint": self.fingerprint, "state": tree})
+        write_archive(self.path, arrays, {"fingerprint": self.fingerprints, "state": tree})

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
+from mvcca.deep._cca_scores import CCAScores
 from mvcca.deep._constructor import estimator
-from mvcca.deep._estimator import DeepEstimator, Widths
+from mvcca.deep._estimator import Widths
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CorrNetLoss
@@ -19,7 +20,7 @@ from mvcca.views import Views
 
 
 @estimator
-class CorrNet(DeepEstimator):
+class CorrNet(CCAScores):
     """Correlational neural network: an autoencoder of two views with one shared hidden layer [1]_.
 
         min Σ_h (mean_i ‖x - x̂(h)‖² + ‖y - ŷ(h)‖²) - λ Σ_j corr(h_j(x,0), h_j(0,y)),
@@ -64,7 +65,6 @@ class CorrNet(DeepEstimator):
 
     _max_views = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DeepEstimator._parameter_constraints,
         "correlation": [Interval(Real, 0, None, closed="left")],
         "output_activation": [StrOptions({"identity", "sigmoid"})],
     }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
 from torch import Generator
 
+from mvcca.deep._cca_scores import CCAScores
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
@@ -16,7 +22,7 @@ from mvcca.views import Views
 
 
 @estimator
-class DCCA(NetworkEstimator):
+class DCCA(CCAScores, NetworkEstimator):
     """Deep canonical correlation analysis of two or more views.
 
     Trains one network f_p per view to maximize the sum of canonical correlations of the networks'
@@ -31,12 +37,15 @@ class DCCA(NetworkEstimator):
 
     Parameters
     ----------
-    batch_size : int, default=750
-        Rows per batch; all rows if there are fewer. Use at least 8 rows per component.
+    batch_size : int or "auto", default="auto"
+        Rows per batch; all rows if there are fewer. Use at least 8 rows per component. "auto" is
+        128 for fewer than 10,000 training rows and 750 for more, or that minimum.
     reg : float or mapping of str to float, default=1e-4
         Ridge r_p in units of the mean variance v_p of the view's network outputs, in the loss and
         in the final linear CCA, so that rescaling the outputs changes neither. A published absolute
         ridge is r_p v_p; the default networks end in batch norm, so that v_p is 1.
+    final_reg : float or mapping of str to float, optional
+        Ridge of the final linear CCA, in the same units; by default `reg`.
 
     See Also
     --------
@@ -58,8 +67,18 @@ class DCCA(NetworkEstimator):
     (True, True)
     """
 
+    final_reg: float | Mapping[str, float] | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "final_reg": [Interval(Real, 0, None, closed="left"), Mapping, None],
+    }
+
+    def _final_reg(self) -> float | dict[str, float]:
+        reg = self.reg if self.final_reg is None else self.final_reg
+        return dict(reg) if isinstance(reg, Mapping) else float(reg)
+
     def _n_scores(self, views: Views) -> int:
-        check_enough_rows(min(self.batch_size, len(views)), self.n_components)
+        check_enough_rows(min(self._setting("batch_size"), len(views)), self.n_components)
         return super()._n_scores(views)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator
 
-from mvcca._by_view import by_view
 from mvcca.deep._constructor import estimator
 from mvcca.deep._dcca import DCCA
 from mvcca.deep._estimator import Widths
@@ -29,8 +28,9 @@ class DCCAE(DCCA):
     ----------
     reconstruction : float, default=0.01
         Weight λ of the reconstruction error.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(800, 800)
-        Widths of the hidden layers, for all views or by view. Each hidden layer is linear → batch
+    hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
+        Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
+        10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
         norm → ReLU; the output is batch-normalized too. The decoders have the hidden layers in
         reverse order, also if `encoders` are given.
 
@@ -43,13 +43,12 @@ class DCCAE(DCCA):
 
     _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DCCA._parameter_constraints,
         "reconstruction": [Interval(Real, 0, None, closed="left")],
     }
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         correlation = super()._objective(encoders, widths, generator)
-        hidden = by_view(self, "hidden_layer_sizes", encoders.names)
+        hidden = self._hidden_sizes(encoders.names)
         decoders = {
             name: mlp(
                 width,
@@ -61,4 +60,9 @@ class DCCAE(DCCA):
             for name, width in widths.items()
         }
         reconstruction = ReconstructionLoss(Encoders(decoders))
-        return WeightedSum((1.0, correlation), (self.reconstruction, reconstruction))
+        return WeightedSum(
+            {
+                "correlation": (1.0, correlation),
+                "reconstruction": (self.reconstruction, reconstruction),
+            }
+        )

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Generator, nn
+from sklearn.utils.validation import check_is_fitted
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._constructor import estimator
 from mvcca.deep._dcca import DCCA
@@ -15,7 +18,7 @@ from mvcca.deep._estimator import Widths
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import DynamicallyScaledLinear
-from mvcca.deep.trainer import Objective, Trainer
+from mvcca.deep.trainer import Objective, Trainer, encoded
 
 
 @estimator
@@ -34,14 +37,18 @@ class DSDCCA(DCCA):
     scaling_layer_sizes : sequence of int, default=(128,)
         Widths of the hidden layers of h. Its output has n_components x (width of z + 1) values, and
         time and memory are proportional to the width of its last hidden layer.
-    warm_up : int, default=50
-        Number of epochs without scaling.
+    warm_up : int or "auto", default="auto"
+        Number of epochs without scaling, in which the losses equal those of `DCCA` with the same
+        `random_state`; "auto" is half of `max_epochs`. Parameters that are generated have nothing
+        to warm up.
     scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
         What h scales. "parameters" is the method; the others are the ablations of [1]_: "outputs"
         scales the outputs of the layer, "global" scales its parameters by the same factors for all
-        rows, and "generated" uses the output of h as the parameters.
-    scaling_start : {"default", "one"}, default="default"
-        Initial weights of h: those of torch, as in [1]_, or such that h is close to 1.
+        rows, and "generated" uses the output of h as the parameters ("without θᶜ"). For networks of
+        equal capacity see `mvcca.deep.encoders.widened`.
+    scaling_start : {"auto", "default", "one"}, default="auto"
+        Initial weights of h: "default" are those of torch, as in [1]_, and with "one" h is close to
+        1. "auto" is "one" for fewer than 10,000 training rows.
     encoders : mapping of str to Module, or sequence of Module, optional
         Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
         to scores of shape (n_rows, n_scores) and contains a layer of type
@@ -53,23 +60,40 @@ class DSDCCA(DCCA):
     """
 
     scaling_layer_sizes: Sequence[int] = (128,)
-    warm_up: int = 50
+    warm_up: int | str = "auto"
     scaling: str = "parameters"
-    scaling_start: str = "default"
+    scaling_start: str = "auto"
 
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DCCA._parameter_constraints,
         "scaling_layer_sizes": ["array-like"],
-        "warm_up": [Interval(Integral, 0, None, closed="left")],
+        "warm_up": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "scaling": [StrOptions({"parameters", "outputs", "global", "generated"})],
-        "scaling_start": [StrOptions({"default", "one"})],
+        "scaling_start": [StrOptions({"auto", "default", "one"})],
     }
+
+    def scales(self, X: Any, y: Any = None) -> Any:
+        """The scales that rows give the parameters of the last layer, figure 2 of the paper.
+
+        Parameters
+        ----------
+        X, y
+            As in `transform`. The scales of a row take as much memory as the last layer.
+
+        Returns
+        -------
+        scales : dict of str to ndarray, shape (n_rows, n_components, width of z + 1)
+            S_W and, in the last column, S_b, by view; 1 for a model whose training ended before
+            scaling started.
+        """
+        check_is_fitted(self)
+        views = self._open(X, y, reset=False, unpaired=True, allow_empty=True).views
+        return {name: _scales(self.encoders_[name], name, block) for name, block in views.items()}
 
     def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
         sizes = tuple(self.scaling_layer_sizes)
         return DynamicallyScaledLinear(
-            n_in, n_out, sizes, self.scaling, self.scaling_start, generator
+            n_in, n_out, sizes, self.scaling, self._setting("scaling_start"), generator
         )
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
@@ -80,8 +104,11 @@ class DSDCCA(DCCA):
             )
         return super()._objective(encoders, widths, generator)
 
+    def _warm_up_epochs(self) -> int:
+        return self._setting("max_epochs") // 2 if self.warm_up == "auto" else int(self.warm_up)
+
     def _callbacks(self, validated: bool) -> list[Callback]:
-        return [WarmUp(self.warm_up), *super()._callbacks(validated)]
+        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(validated)]
 
 
 class WarmUp(Callback):
@@ -97,8 +124,24 @@ class WarmUp(Callback):
     def on_epoch_begin(self, trainer: Trainer) -> None:
         """Switch scaling on or off."""
         for layer in _scaled_layers(trainer.encoders):
-            layer.scaled = trainer.epoch > self.n_epochs
+            layer.scaled = layer.scaling == "generated" or trainer.epoch > self.n_epochs
 
 
-def _scaled_layers(encoders: Encoders) -> list[DynamicallyScaledLinear]:
+def _scales(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
+    """Scales of the last dynamically scaled layer of an encoder, for the rows of a block."""
+    found: list[Tensor] = []
+    layer = _scaled_layers(encoder)[-1]
+
+    def note(layer: DynamicallyScaledLinear, inputs: tuple[Tensor, ...]) -> None:
+        found.append(layer.scales_of(inputs[-1]))
+
+    hook = layer.register_forward_pre_hook(note)
+    try:
+        encoded(encoder, name, block)
+    finally:
+        hook.remove()
+    return torch.cat(found).numpy()
+
+
+def _scaled_layers(encoders: nn.Module) -> list[DynamicallyScaledLinear]:
     return [layer for layer in encoders.modules() if isinstance(layer, DynamicallyScaledLinear)]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Generator
 
+from mvcca.deep._cca_scores import CCAScores
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
@@ -15,7 +16,7 @@ from mvcca.deep.trainer import Objective
 
 
 @estimator
-class EncoderCCA(NetworkEstimator):
+class EncoderCCA(CCAScores, NetworkEstimator):
     """Networks trained with a custom objective, followed by linear CCA of their outputs.
 
     `DCCA`, `SoftCCA` and the others are this estimator with a built-in objective.
@@ -42,7 +43,6 @@ class EncoderCCA(NetworkEstimator):
     objective: Objective
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NetworkEstimator._parameter_constraints,
         "objective": [callable],
     }
 

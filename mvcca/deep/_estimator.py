@@ -1,6 +1,8 @@
-"""Base of the deep estimators: train one network per view, then fit linear CCA to their outputs.
+"""Base of the deep estimators: train one network per view, then map their outputs to scores.
 
-Subclasses define the networks (`_new_encoders`) and the loss (`_objective`).
+Subclasses define the networks (`_new_encoders`), the loss (`_objective`) and the ending
+(`_ending`); and where they differ from paired, shuffled batches and one optimizer, the batches
+(`_new_sampler`) and the training step (`_new_step`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from copy import deepcopy
 from dataclasses import field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -19,51 +21,77 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator
 
+from mvcca._by_view import by_view
 from mvcca._memory import memory_bytes
 from mvcca._warnings import warn
-from mvcca.base import all_or_nothing
+from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.config import get_config
+from mvcca.deep._auto import auto_setting
 from mvcca.deep._checkpoint import Checkpoint
 from mvcca.deep._constructor import estimator
 from mvcca.deep._host import device_named
 from mvcca.deep._identity import identity
+from mvcca.deep._rows import Sample
 from mvcca.deep._training_state import TrainingState
-from mvcca.deep.callbacks import Callback, EarlyStopping, ProgressLines, TotalCorrelation
+from mvcca.deep.callbacks import (
+    Callback,
+    EarlyStopping,
+    ProgressLines,
+    TotalCorrelation,
+    ValidationScore,
+)
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.samplers import ShuffledBatches
+from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.samplers import Sampler, ShuffledBatches
+from mvcca.deep.steps import Optimizer, Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.linear import MVCCA
+from mvcca.labels import LabelTable
 from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
-from mvcca.problem import Rows, reg_of_names
+from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
-from mvcca.views import Views, holds_views
+from mvcca.validation import encode_views, is_per_view, read_labels
+from mvcca.views import Views, as_views, holds_views
 
-_OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
-_MONITORED = {"correlation": "valid_total_correlation", "loss": "valid_loss"}
+_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "sgd": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
+}
+_MONITORED = {  # columns of the history; the last two names are those of earlier versions
+    "valid_loss": "valid_loss",
+    "valid_correlation": "valid_total_correlation",
+    "valid_mrr": "valid_mrr",
+    "valid_map": "valid_map",
+    "loss": "valid_loss",
+    "correlation": "valid_total_correlation",
+}
+_FLOATS = (np.float64, np.float32)
+_INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
 _SEED_BOUND = 2**31 - 1
 
 Widths = Mapping[str, int]  # of the networks' outputs, by view
 
 
 @estimator
-class DeepEstimator(MVCCA):
-    """Base of the deep estimators: one network per view, and linear CCA of their outputs.
+class DeepEstimator(MultiViewEstimator):
+    """Base of the deep estimators: one network per view, and an ending that gives the scores.
 
     Parameters
     ----------
     n_components : int, default=2
         Dimension of the shared space, and width of the networks' outputs.
-    reg : float or mapping of str to float, default=1e-4
-        Ridge of the linear CCA that ends the fit, in units of the mean variance of each view's
-        network outputs; one number, or one per view. The loss does not use it.
-    batch_size : int, default=750
-        Rows per batch; all rows if there are fewer.
-    max_epochs : int, default=100
-        Maximum number of passes over the rows.
-    optimizer : {"rmsprop", "adam"} or callable, default="rmsprop"
-        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature.
-    learning_rate : float, default=1e-3
-        Learning rate of the optimizer.
+    batch_size : int or "auto", default="auto"
+        Rows per batch; all rows if there are fewer. "auto" is 128 for fewer than 10,000 training
+        rows and 750 for more, and at least 8 rows per component.
+    max_epochs : int or "auto", default="auto"
+        Maximum number of passes over the rows. "auto" is 60 for fewer than 10,000 training rows and
+        100 for more.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="rmsprop"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature. "sgd"
+        has Nesterov momentum 0.9.
+    learning_rate : float or mapping of str to float, default=1e-3
+        Learning rate of the optimizer, for all views or by view. In a mapping, parameters of the
+        loss have the lowest rate.
     weight_decay : float, default=1e-5
         Weight decay of the optimizer.
     validation_fraction : float, optional
@@ -71,10 +99,12 @@ class DeepEstimator(MVCCA):
         rows, the model keeps the weights of the best epoch according to `monitor`.
     patience : int, optional
         Stop after this many epochs without improvement of `monitor`. Requires validation rows.
-    monitor : {"correlation", "loss"}, default="correlation"
-        Quantity compared across epochs on the validation rows: their total correlation under the
-        linear CCA of the training rows (higher is better), or the loss (lower is better). The scale
-        of a loss may drift in training, so that the first epoch has the lowest value.
+    monitor : str or callable, default="valid_loss"
+        Quantity compared across epochs on the validation rows: "valid_loss" (lower is better);
+        "valid_mrr" or "valid_map", the mean reciprocal rank of pairs or the mean average precision
+        of labels, over all ordered pairs of views; "valid_correlation", their total correlation
+        under linear CCA of the training rows; or ``monitor(scores, labels) -> float``, larger is
+        better, of the scores as `Views` and their labels by view (None without labels).
     callbacks : sequence of `mvcca.deep.callbacks.Callback`, default=()
         Called during training; `fit` uses copies.
     mixed_precision : bool, default=False
@@ -92,26 +122,13 @@ class DeepEstimator(MVCCA):
     history_ : dict of str to ndarray, shape (n_epochs,)
         Training history as columns, ready for ``pandas.DataFrame(model.history_)``: epoch, loss,
         learning_rate, skipped (steps whose loss or gradient was not finite), seconds, and what
-        callbacks measure; with validation rows also valid_loss and, for ``monitor="correlation"``,
-        valid_total_correlation.
+        callbacks measure; with validation rows also valid_loss and what is monitored, such as
+        valid_total_correlation or valid_mrr. Losses of several terms have a column for each, such
+        as loss_reconstruction and valid_loss_reconstruction.
     best_epoch_ : int
         Epoch whose weights the model has.
-    weights_ : dict of str to ndarray, shape (n_scores, n_components_)
-        Weights of the linear CCA by view. Unpack them with ``weights_.values()``: iterating over a
-        dict gives its keys.
-    means_ : dict of str to ndarray, shape (n_scores,)
-        Means of the networks' outputs on the training rows.
-    canonical_correlations_ : ndarray, shape (n_components_,)
-        Canonical correlations ρ of the training rows, decreasing; only for two views. Optimistic:
-        use `score` on held-out data.
-    expected_correlations_ : ndarray, shape (n_components_,)
-        Correlations of the scores to expect on new rows; see `MVCCA`.
-    eigenvalues_ : ndarray, shape (n_components_,)
-        Eigenvalues λ = 1 + ρ, as in `mvcca.MVCCA`.
     n_components_ : int
-        Number of components found.
-    ranks_ : dict of str to int
-        Rank of each view's network outputs.
+        Number of components.
     view_names_ : tuple of str
         Names of the views, in order.
     n_features_in_ : int
@@ -119,34 +136,34 @@ class DeepEstimator(MVCCA):
     """
 
     n_components: int = field(default=2, kw_only=False)
-    reg: float | Mapping[str, float] = 1e-4
-    batch_size: int = 750
-    max_epochs: int = 100
+    batch_size: int | str = "auto"
+    max_epochs: int | str = "auto"
     optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop"
-    learning_rate: float = 1e-3
+    learning_rate: float | Mapping[str, float] = 1e-3
     weight_decay: float = 1e-5
     validation_fraction: float | None = None
     patience: int | None = None
-    monitor: str = "correlation"
+    monitor: str | Callable[..., float] = "valid_loss"
     callbacks: Sequence[Callback] = ()
     mixed_precision: bool = False
     device: str = "auto"
     random_state: Any = None
 
-    power = 0.0  # a parameter of MVCCA, not of deep estimators
+    _labels = cast("LabelTable | None", None)  # of the rows, if the training uses labels
+    _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
+    _needs_pairs = True  # else views may be unpaired, with labels by view
     _computes_on_devices = False
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": MVCCA._parameter_constraints["n_components"],
-        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(_OPTIMIZERS)), callable],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), Mapping],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "monitor": [StrOptions(set(_MONITORED))],
+        "monitor": [StrOptions(set(_MONITORED)), callable],
         "callbacks": ["array-like"],
         "mixed_precision": ["boolean"],
         "device": [str],
@@ -154,8 +171,8 @@ class DeepEstimator(MVCCA):
     }
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, X_val: Any = None) -> Self:
-        """Train the networks, then fit linear CCA to their outputs for all training rows.
+    def fit(self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train the networks, then find the map from their outputs to the scores.
 
         If `mvcca.config_context` names a checkpoint directory, an interrupted fit resumes from it:
         on a CPU it ends with the same model, bit for bit. With ``random_state=None`` it resumes
@@ -165,10 +182,14 @@ class DeepEstimator(MVCCA):
         ----------
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
             The views, paired. A lone matrix is the first of two views.
-        y : matrix, optional
-            The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
+        y : matrix or labels, optional
+            The second view, if X is a lone matrix. For other X labels: a class vector, an indicator
+            matrix or label sets, one per object. Methods that learn from labels require them;
+            others use them if `monitor` does.
         X_val : Views, mapping or list of matrices, optional
             Validation rows, used instead of `validation_fraction`.
+        y_val : labels, optional
+            Labels of the validation rows, in the form of y.
 
         Returns
         -------
@@ -179,33 +200,38 @@ class DeepEstimator(MVCCA):
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from the others; if an
             object is missing from a view; if a batch has no more rows than there are components; if
-            a callback or `patience` needs validation rows and there are none; if both `encoders`
-            and parameters of the default networks are given; or if the loss is never finite.
+            a callback or `patience` needs validation rows and there are none; if labels are needed
+            and missing; if both `encoders` and parameters of the default networks are given; or if
+            the loss is never finite.
         """
         self._validate_params()
-        views = self._open_pairs(X, y, reset=True)
-        validation = self._open_validation(X_val, views.names)
+        sample = self._open_sample(X, y, reset=True)
+        validation = self._open_validation(X_val, y_val, sample)
         seeds = self._draw_seeds()
         checkpoint, file = None, file_of_next_pass()
         if file is not None:
-            checkpoint = Checkpoint.open(file, self._fingerprint(views, validation), seeds)
+            checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), seeds)
             seeds = checkpoint.seeds
-        positions = None
         if validation is None and self.validation_fraction is not None:
-            positions = _split(len(views), self.validation_fraction, seeds[3])
-            views, validation = (views[rows] for rows in positions)
-        trainer = self._new_trainer(views, seeds, self._callbacks(validation is not None))
-        trainer.train(views, self.max_epochs, validation, checkpoint, positions)
-        return self._finish(trainer, views)
+            split = _split(len(sample.views), self.validation_fraction, seeds[3])
+            sample, validation = (sample.take(objects) for objects in split)
+        callbacks = self._callbacks(validation is not None)
+        trainer = self._new_trainer(sample.views, seeds, callbacks)
+        trainer.train(sample, self._setting("max_epochs"), validation, checkpoint)
+        self._finish(trainer, sample.views)
+        if validation is not None:
+            self._calibrate(validation.views)
+        return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Train for one more epoch, continuing from the state that `fit` or `partial_fit` left.
 
-        There are no validation rows, so `patience` and callbacks that need them are ignored. The
+        There are no validation rows, so `patience` and callbacks that need them are ignored. A
         final linear CCA is that of the given rows only. Parameters changed between calls take
         effect, except those that define the networks or the optimizer. A model saved with
-        ``statistic=False`` starts over, with a warning.
+        ``statistic=False`` starts over, with a warning. Labels must be among those of the first
+        call.
 
         Parameters
         ----------
@@ -224,17 +250,17 @@ class DeepEstimator(MVCCA):
         """
         self._validate_params()
         first = self._is_first_batch()
-        views = self._open_pairs(X, y, reset=first)
+        sample = self._open_sample(X, y, reset=first)
         seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
         callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
-        trainer = self._new_trainer(views, seeds, callbacks)
+        trainer = self._new_trainer(sample.views, seeds, callbacks)
         if not first:
             self._statistic.resume(trainer, self._decisive_params())
-        trainer.train(views, 1)
-        return self._finish(trainer, views)
+        trainer.train(sample, 1)
+        return self._finish(trainer, sample.views)
 
     def encode(self, X: Any, y: Any = None) -> Any:
-        """Apply the networks without the final linear CCA.
+        """Apply the networks alone, without a final linear CCA.
 
         Parameters
         ----------
@@ -250,7 +276,16 @@ class DeepEstimator(MVCCA):
         data = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
         return data.wrap({n: encoded(self.encoders_[n], n, X) for n, X in data.views.items()})
 
+    def _setting(self, name: str) -> Any:
+        """Value of a parameter, with "auto" replaced by what suits the number of training rows."""
+        value = getattr(self, name)
+        is_auto = isinstance(value, str) and value == "auto"
+        return auto_setting(name, self._n_rows or 0, self.n_components) if is_auto else value
+
     # ---- for subclasses --------------------------------------------------------------------------
+
+    def _calibrate(self, validation: Views) -> None:
+        """Learn from validation rows, after training."""
 
     def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
         """The networks to train."""
@@ -260,12 +295,28 @@ class DeepEstimator(MVCCA):
         """The loss to minimize."""
         raise NotImplementedError
 
-    def _n_scores(self, views: Views) -> int:
-        """Width of the networks' outputs, limited by the number of rows and by memory.
+    def _ending(self) -> Ending:
+        """How the networks' outputs become scores; by default they are the scores."""
+        return AsTrained(self.retrieval_ranking[1])
 
-        The final linear CCA warns of components that the rows cannot give.
-        """
-        width = min(self.n_components, len(views) - 1)
+    def _final_reg(self) -> float | dict[str, float]:
+        """Ridge of the linear CCA that ends the fit, or measures total correlation."""
+        return 1e-4
+
+    def _new_sampler(self) -> Sampler:
+        """The batches of an epoch."""
+        return ShuffledBatches(self._setting("batch_size"))
+
+    def _new_step(self, optimizer: Optimizer, rates: Mapping[str, float] | None) -> Step:
+        """The training step."""
+        return Step(optimizer, rates)
+
+    def _n_scores(self, views: Views) -> int:
+        """Width of the networks' outputs."""
+        return self._within_memory(self.n_components, views)
+
+    def _within_memory(self, width: int, views: Views) -> int:
+        """The width, if there is memory for covariances of outputs that wide."""
         needed, available = 8 * (len(views.names) * width) ** 2, memory_bytes()
         if needed > available:
             raise MemoryError(
@@ -278,56 +329,114 @@ class DeepEstimator(MVCCA):
     def _callbacks(self, validated: bool) -> list[Callback]:
         """Copies of the user's callbacks, and those that parameters and configuration ask for."""
         callbacks = deepcopy(list(self.callbacks))
-        measured = any(isinstance(callback, TotalCorrelation) for callback in callbacks)
-        if validated and self.monitor == "correlation" and not measured:
-            reg = self.reg if isinstance(self.reg, Mapping) else float(self.reg)
-            callbacks.append(TotalCorrelation(self.n_components, reg))
+        column = self._monitored()
+        measured = {c.column for c in callbacks if isinstance(c, ValidationScore)}
+        if validated and column not in measured | {"valid_loss"}:
+            callbacks.append(self._score_callback(column))
         if self.patience is not None:
             callbacks.append(EarlyStopping(self.patience))
         if get_config().progress:
             callbacks.append(ProgressLines())
         return callbacks
 
+    def _monitored(self) -> str:
+        """Column of the history that decides the best epoch."""
+        return _MONITORED[self.monitor] if isinstance(self.monitor, str) else "valid_monitor"
+
+    def _score_callback(self, column: str) -> ValidationScore:
+        if column == "valid_total_correlation":
+            return TotalCorrelation(self.n_components, self._final_reg())
+        if column == "valid_map" and self._labels is None:
+            raise ValueError('monitor="valid_map" needs labels: pass y to fit.')
+        score = self.monitor if callable(self.monitor) else column.removeprefix("valid_")
+        return ValidationScore(score, self._ending(), self._labels, column)
+
     # ---- the parts of fit ------------------------------------------------------------------------
 
     def _is_first_batch(self) -> bool:
         if hasattr(self, "_statistic"):
             return False
-        if hasattr(self, "weights_"):
+        if hasattr(self, "n_components_"):
             warn(
                 "partial_fit starts over with new networks: the model was saved without its "
                 "training state (statistic=False)."
             )
         return True
 
-    def _open_pairs(self, X: Any, y: Any, *, reset: bool) -> Views:
-        views = self._open_fit(X, y, None, reset=reset)[0]
-        if not views.is_paired:
+    def _open_sample(self, X: Any, y: Any, *, reset: bool) -> Sample:
+        """The user's rows, with the codes of their labels if the training uses them."""
+        table: LabelTable | None = None
+        codes: dict[str, np.ndarray] = {}
+        if self._supervised:
+            views, table, codes, _ = self._open_supervised_fit(X, y, None, reset=reset)
+            names = views.names[:1] if views.is_paired else views.names
+            check_labels(table, {name: codes[name] for name in names})
+        else:
+            views = self._open_fit(X, y, None, reset=reset)[0]
+            if y is not None and holds_views(X) and self._reads_labels():
+                table, codes = encode_views(views, read_labels(y), is_per_view(X, y))
+        if self._needs_pairs and not views.is_paired:
             n_paired = int(views.seen.all(axis=1).sum())
+            advice = "MLCCA and MVMLCCA learn from unpaired views that have labels."
+            if n_paired:
+                advice = "Fit views[views.seen.all(axis=1)]."
+            elif y is not None and holds_views(X) and is_per_view(X, y):
+                advice = "With labels by view, views are unpaired: give one label per object."
             raise ValueError(
                 f"{type(self).__name__} learns from objects seen in all views, but "
-                f"{len(views) - n_paired} of {len(views)} are seen in some only. "
-                + (
-                    "Fit views[views.seen.all(axis=1)]."
-                    if n_paired
-                    else "MLCCA and MVMLCCA learn from unpaired views that have labels."
-                )
+                f"{len(views) - n_paired} of {len(views)} are seen in some only. {advice}"
             )
+        if not reset and table is not None and self._labels is not None:
+            codes = self._codes_of_fitted_labels(table, codes)
+        else:
+            self._labels = table
         self.view_names_, self._widths = views.names, views.widths
-        return views
+        if reset:
+            self._n_rows = len(views)
+        return Sample(views, codes)
 
-    def _open_validation(self, X_val: Any, names: tuple[str, ...]) -> Views | None:
+    def _reads_labels(self) -> bool:
+        """Whether labels that are not required are used if given."""
+        return self.monitor == "valid_map" or callable(self.monitor)
+
+    def _codes_of_fitted_labels(
+        self, table: LabelTable, codes: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Codes of labels in the table of the training labels."""
+        assert self._labels is not None
+        merged, lines = self._labels.merge(table)
+        if len(merged) > len(self._labels):
+            raise ValueError(
+                f"{len(merged) - len(self._labels)} of {len(table)} different labels do not occur "
+                "in the rows of the first call. Make them part of it."
+            )
+        return {name: lines[len(self._labels) :][code] for name, code in codes.items()}
+
+    def _open_validation(self, X_val: Any, y_val: Any, sample: Sample) -> Sample | None:
+        names = sample.views.names
         if X_val is None:
+            if y_val is not None:
+                raise ValueError("y_val are the labels of X_val, which is missing.")
             return None
         if not holds_views(X_val):
             raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
-        validation = self._open(X_val, reset=False).views
-        if set(validation.names) != set(names) or not validation.is_paired:
+        per_view = y_val is not None and is_per_view(X_val, y_val)
+        unpaired = per_view and not isinstance(X_val, Views)
+        given = as_views(X_val, names, unpaired=unpaired) if unpaired else X_val
+        views = self._open(given, reset=False).views
+        if set(views.names) != set(names) or (self._needs_pairs and not views.is_paired):
             raise ValueError(
-                f"X_val must hold paired rows of the views {list(names)}, got "
-                f"{list(validation.names)}."
+                f"X_val must hold paired rows of the views {list(names)}, got {list(views.names)}."
             )
-        return validation.select(names)
+        views = views.select(names)
+        if self._labels is None:
+            return Sample(views)
+        if y_val is None:
+            raise ValueError("X_val needs labels, as the training rows have: pass y_val to fit.")
+        table, codes = encode_views(views, read_labels(y_val), per_view)
+        n_known = len(self._labels)
+        self._labels, lines = self._labels.merge(table)
+        return Sample(views, {name: lines[n_known:][code] for name, code in codes.items()})
 
     def _draw_seeds(self) -> list[int]:
         """Seeds of initial weights, batches, torch's global generator and validation split."""
@@ -339,43 +448,50 @@ class DeepEstimator(MVCCA):
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
+        rates = by_view(self, "learning_rate", views.names)
+        optimizer = partial(optimizer, lr=min(rates.values()), weight_decay=self.weight_decay)
+        by_name = rates if isinstance(self.learning_rate, Mapping) else None
         return Trainer(
             encoders,
             objective,
-            partial(optimizer, lr=self.learning_rate, weight_decay=self.weight_decay),
-            sampler=ShuffledBatches(self.batch_size),
+            self._new_step(optimizer, by_name),
+            sampler=self._new_sampler(),
             callbacks=callbacks,
             device=device_named(self.device),
             seed=seeds[1],
             torch_seed=seeds[2],
             mixed_precision=self.mixed_precision,
-            monitor=_MONITORED[self.monitor],
+            monitor=self._monitored(),
+            n_epochs=self._setting("max_epochs"),
         )
 
-    def _fingerprint(self, views: Views, validation: Views | None) -> str:
-        """Digest of everything that decides the course of a training, except its length."""
-        params = self._decisive_params()
-        if isinstance(self.random_state, Integral):  # otherwise the seeds in the file decide
-            params["random_state"] = self.random_state
-        held_out = None if validation is None else fingerprint_of(validation, "validation")
-        return fingerprint_of(views, identity((type(self), params, held_out)))
+    def _fingerprints(self, sample: Sample, validation: Sample | None) -> dict[str, str]:
+        """Texts of everything that decides the course of a training, except its length."""
+        held_out = None if validation is None else _digest(validation)
+        seed = self.random_state if isinstance(self.random_state, Integral) else None
+        return {
+            "the method": identity(type(self)),
+            **{name: identity(value) for name, value in self._decisive_params().items()},
+            "random_state": identity(seed),  # otherwise the seeds in the file decide
+            "the rows": identity(_digest(sample)),
+            "the validation rows": identity(held_out),
+        }
 
     def _decisive_params(self) -> dict[str, Any]:
         free = {"max_epochs", "callbacks", "device", "random_state"}
         return {n: v for n, v in self.get_params(deep=False).items() if n not in free}
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
-        """Fit linear CCA to the networks' outputs for all rows, and set the fitted attributes."""
+        """Find the map from the networks' outputs to scores, and set the fitted attributes."""
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
         with not_kept():  # no checkpoint here: its fingerprint does not cover the networks
             moments = Moments.of_features(partial(_representations, encoders), views, widths)
         self._check_spread(moments)
-        reg = reg_of_names(self.reg, views.names)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
-        float32 = np.dtype(np.float32)  # the precision of networks
-        self._learn_problem(Rows(views, reg=reg, dtype=float32), moments)
+        for name, value in self._ending().attributes(trainer, views, moments).items():
+            setattr(self, name, value)
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         columns = {name: None for figures in trainer.history for name in figures}
@@ -396,9 +512,17 @@ class DeepEstimator(MVCCA):
                     f"scores. Either the rows are all the same, or {self._collapse_advice}."
                 )
 
+    def _check_view(self, name: str, block: Any, **options: Any) -> Any:
+        if isinstance(block, np.ndarray) and block.dtype in _INTEGERS:
+            options["dtype"] = _INTEGERS  # such as the words of a text, or pixels
+        return super()._check_view(name, block, **options)
+
     def _project(self, name: str, block: Any) -> Any:
-        representation = encoded(self.encoders_[name], name, block).astype(np.float64)
-        return super()._project(name, representation).astype(block.dtype, copy=False)
+        scores = encoded(self.encoders_[name], name, block)
+        if hasattr(self, "weights_"):
+            scores = super()._project(name, scores.astype(np.float64))
+        dtype = block.dtype if block.dtype in _FLOATS else np.float64
+        return scores.astype(dtype, copy=False)
 
     def _fitted_width(self, name: str) -> int:
         return self._widths[name]
@@ -414,6 +538,10 @@ def _split(n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndar
             "for validation. Pass X_val to fit."
         )
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+
+def _digest(sample: Sample) -> str:
+    return fingerprint_of(sample.views, "deep", *sample.labels.values())
 
 
 def _representations(encoders: Encoders, views: Views) -> Views:

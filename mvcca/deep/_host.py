@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +55,12 @@ def without_denormals() -> Iterator[None]:
 
 
 class IsolatedGenerator:
-    """Separate random state for torch's global generator; with seed None, the global one."""
+    """Separate random state for torch's global generator; with seed None, the global one.
+
+    Threads that train at once take turns, since they share the global generator.
+    """
+
+    _turn = RLock()
 
     def __init__(self, seed: int | None) -> None:
         self.states: list[Tensor] | None = None
@@ -67,7 +73,7 @@ class IsolatedGenerator:
             yield
             return
         cuda = [device] if device.type == "cuda" else []
-        with torch.random.fork_rng(devices=cuda):
+        with self._turn, torch.random.fork_rng(devices=cuda):
             if self.states is None:
                 torch.manual_seed(self._seed)
             else:

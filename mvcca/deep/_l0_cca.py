@@ -43,9 +43,9 @@ class L0CCA(DCCA):
     encoders : mapping of str to Module, or sequence of Module, optional
         Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
         to scores of shape (n_rows, n_scores). `fit` trains copies behind gates.
-    monitor : {"correlation", "loss"}, default="loss"
-        Quantity compared across epochs on the validation rows: the total correlation under the
-        linear CCA of the training rows, which would prefer epochs before gates close, or the loss.
+    monitor : str or callable, default="valid_loss"
+        Quantity compared across epochs on the validation rows, as in `DCCA`. "valid_correlation"
+        prefers epochs before gates close.
 
     Attributes
     ----------
@@ -61,11 +61,10 @@ class L0CCA(DCCA):
     gate_penalty: float | Mapping[str, float] = 0.1
     gate_sigma: float = 0.5
     gate_reduction: str = "mean"
-    monitor: str = "loss"
+    monitor: Any = "valid_loss"
 
     _collapse_advice = "all gates have closed: lower gate_penalty"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DCCA._parameter_constraints,
         "gate_penalty": [Interval(Real, 0, None, closed="left"), Mapping],
         "gate_sigma": [Interval(Real, 0, None, closed="neither")],
         "gate_reduction": [StrOptions({"mean", "sum"})],
@@ -85,7 +84,7 @@ class L0CCA(DCCA):
         penalties = by_view(self, "gate_penalty", encoders.names)
         gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
         penalty = GateLoss(gates, weights, self.gate_reduction)
-        return WeightedSum((1.0, correlation), (1.0, penalty))
+        return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
 from mvcca._by_view import by_view, value_by_view
+from mvcca.deep._auto import EARLIER_DEFAULTS
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep._identity import identity
@@ -26,8 +28,9 @@ class NetworkEstimator(DeepEstimator):
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(800, 800)
-        Widths of the hidden layers, for all views or by view. Each hidden layer is linear → batch
+    hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
+        Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
+        10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
         norm → ReLU; the output is batch-normalized too. Without hidden layers the network is
         linear.
     encoders : mapping of str to Module, or sequence of Module, optional
@@ -36,28 +39,41 @@ class NetworkEstimator(DeepEstimator):
         `hidden_layer_sizes`, which must then be left at its default.
     """
 
-    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (800, 800)
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = "auto"
     encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None
 
     _network_parameters: ClassVar[tuple[str, ...]] = ("hidden_layer_sizes",)  # not for encoders
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DeepEstimator._parameter_constraints,
-        "hidden_layer_sizes": ["array-like", Mapping],
+        "hidden_layer_sizes": ["array-like", Mapping, StrOptions({"auto"})],
         "encoders": ["array-like", Mapping, None],
     }
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        """A default network."""
+        last = partial(self._last_layer, generator=generator)
+        return mlp(n_in, hidden, n_out, last=last, generator=generator)
 
     def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
         """The last linear layer of a default network."""
         return linear(n_in, n_out, generator)
 
+    def _hidden_sizes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+        """Widths of the hidden layers by view."""
+        if isinstance(self.hidden_layer_sizes, Mapping):
+            sizes = by_view(self, "hidden_layer_sizes", names)
+        else:
+            sizes = dict.fromkeys(names, self._setting("hidden_layer_sizes"))
+        return {name: _sizes(name, sizes[name]) for name in names}
+
     def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
         if self.encoders is not None:
             return self._copied_encoders(self.encoders, views.names)
-        hidden, n_scores = by_view(self, "hidden_layer_sizes", views.names), self._n_scores(views)
-        last = partial(self._last_layer, generator=generator)
+        hidden, n_scores = self._hidden_sizes(views.names), self._n_scores(views)
         return Encoders(
             {
-                n: mlp(width, _sizes(n, hidden[n]), n_scores, last=last, generator=generator)
+                n: self._new_network(width, hidden[n], n_scores, generator)
                 for n, width in views.widths.items()
             }
         )
@@ -67,7 +83,8 @@ class NetworkEstimator(DeepEstimator):
         defaults = inspect.signature(type(self)).parameters
         for name in self._network_parameters:
             value = getattr(self, name)
-            if identity(value) != identity(defaults[name].default):
+            usual = (defaults[name].default, EARLIER_DEFAULTS.get(name))
+            if identity(value) not in map(identity, usual):
                 raise ValueError(
                     f"{name}={value!r} is for the default networks of {type(self).__name__}, but "
                     f"encoders are given. Leave out {name}, or encoders."

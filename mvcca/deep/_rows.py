@@ -1,12 +1,13 @@
-"""Rows of views as float32 tensors on the device of the networks, taken by position.
+"""Rows of views as tensors on the device of the networks, taken by position.
 
 Views are held on a GPU whole if they fit; rows in files are read one batch ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,62 +15,123 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
+from mvcca.deep.objectives import Batch
+from mvcca.deep.samplers import Objects
 from mvcca.sources import RowSource
-from mvcca.views import Views
+from mvcca.views import Views, take_rows
 
 _SHARE = 0.4  # of the free GPU memory, up to which views are held there
 
 
-class Rows:
-    """Paired views as batches of tensors.
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to train or validate on.
 
-    Parameters
+    Attributes
     ----------
     views : Views
         Dense, sparse or in files.
+    labels : mapping of str to ndarray of int, shape (n_rows,)
+        Code of the label set of every row, by view; empty without labels.
+    positions : mapping of str to ndarray of int, shape (n_rows,)
+        Positions of the rows among the user's, by view; by default 0, 1, 2, ....
+    """
+
+    views: Views
+    labels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    positions: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def take(self, objects: np.ndarray) -> Sample:
+        """The rows of some objects, by increasing position."""
+        kept = {
+            name: np.flatnonzero(np.isin(self.views.objects(name), objects))
+            for name in self.views.names
+        }
+        return Sample(
+            self.views[objects],
+            {name: codes[kept[name]] for name, codes in self.labels.items()},
+            dict.fromkeys(kept, objects) if self.views.is_paired else kept,
+        )
+
+
+class Rows:
+    """A sample as batches of tensors.
+
+    Parameters
+    ----------
+    sample : Sample or Views
+        The rows.
     device : torch.device
         Device of the tensors.
-    positions : ndarray, shape (n_rows,), optional
-        Positions of these rows among the user's rows; by default 0, 1, 2, ....
+    integers : collection of str, default=()
+        Views whose network takes integers, such as the words of a text, rather than float32.
     """
 
     def __init__(
-        self, views: Views, device: torch.device, positions: np.ndarray | None = None
+        self, sample: Sample | Views, device: torch.device, integers: Iterable[str] = ()
     ) -> None:
-        self.views, self.device = views, device
-        self.positions = np.arange(len(views)) if positions is None else positions
+        sample = sample if isinstance(sample, Sample) else Sample(sample)
+        self.views, self.labels, self.device = sample.views, dict(sample.labels), device
+        sizes = {name: block.shape[0] for name, block in self.views.items()}
+        self.positions = {n: np.arange(size) for n, size in sizes.items()} | dict(sample.positions)
+        self.objects = Objects(sizes, self.labels, self.views.is_paired)
+        self._integers = frozenset(integers)
         self._held: dict[str, Tensor] | None = None
-        if device.type == "cuda" and not views.is_lazy:
-            needed = 4 * len(views) * views.shape[1]
+        if device.type == "cuda" and not self.views.is_lazy:
+            needed = 4 * sum(sizes[name] * width for name, width in self.views.widths.items())
             if needed < _SHARE * torch.cuda.mem_get_info(device)[0]:
-                self._held = {n: self._moved(as_float32(n, X)) for n, X in views.items()}
+                self._held = {n: self._tensor(n, X) for n, X in self.views.items()}
 
     def __len__(self) -> int:
+        """Number of objects."""
         return len(self.views)
 
-    def take(self, rows: np.ndarray) -> dict[str, Tensor]:
-        """Rows of all views at the given positions."""
+    def take(self, chosen: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
+        """Rows of views at the given positions."""
         if self._held is not None:
-            index = self._moved(rows)
-            return {name: X.index_select(0, index) for name, X in self._held.items()}
-        chosen = self.views[rows].in_memory()
-        return {name: self._moved(as_float32(name, X)) for name, X in chosen.items()}
+            moved = {id(rows): self._moved(rows) for rows in chosen.values()}
+            return {n: self._held[n].index_select(0, moved[id(p)]) for n, p in chosen.items()}
+        return {n: self._tensor(n, take_rows(self.views[n], rows)) for n, rows in chosen.items()}
+
+    def all(self) -> dict[str, np.ndarray]:
+        """Positions of all rows of each view."""
+        if self.objects.paired:
+            return dict.fromkeys(self.views.names, np.arange(len(self)))
+        return {name: np.arange(size) for name, size in self.objects.sizes.items()}
+
+    def batch(self, chosen: Mapping[str, np.ndarray], epoch: int, n_epochs: int) -> Batch:
+        """A batch of the rows at the given positions."""
+        return self._described(chosen, self.take(chosen), epoch, n_epochs)
 
     def batches(
-        self, positions: Iterable[np.ndarray]
-    ) -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
-        """Positions with their rows, read one batch ahead where reading takes time."""
+        self, positions: Iterable[Mapping[str, np.ndarray]], epoch: int, n_epochs: int
+    ) -> Iterator[Batch]:
+        """Batches, read one ahead where reading takes time."""
         if self._held is not None or not (self.views.is_lazy or self.device.type == "cuda"):
-            yield from ((rows, self.take(rows)) for rows in positions)
+            yield from (self.batch(chosen, epoch, n_epochs) for chosen in positions)
             return
         with ThreadPoolExecutor(1, "mvcca-read") as reader:
             ahead: list[Any] = []
-            for rows in positions:
-                ahead.append((rows, reader.submit(self.take, rows)))
+            for chosen in positions:
+                ahead.append((chosen, reader.submit(self.take, chosen)))
                 if len(ahead) == 2:
                     taken, future = ahead.pop(0)
-                    yield taken, future.result()
-            yield from ((taken, future.result()) for taken, future in ahead)
+                    yield self._described(taken, future.result(), epoch, n_epochs)
+            for taken, future in ahead:
+                yield self._described(taken, future.result(), epoch, n_epochs)
+
+    def _described(
+        self, chosen: Mapping[str, np.ndarray], tensors: dict[str, Tensor], epoch: int, n: int
+    ) -> Batch:
+        labels = {name: self._moved(self.labels[name][chosen[name]]) for name in self.labels}
+        first = next(iter(chosen.values()))
+        if self.objects.paired and all(rows is first for rows in chosen.values()):
+            return Batch(tensors, self.positions[next(iter(chosen))][first], epoch, n, labels)
+        positions = {name: self.positions[name][rows] for name, rows in chosen.items()}
+        return Batch(tensors, positions, epoch, n, labels)
+
+    def _tensor(self, name: str, block: Any) -> Tensor:
+        return self._moved(as_array(name, block, integers=name in self._integers))
 
     def _moved(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)
@@ -78,12 +140,14 @@ class Rows:
         return tensor.to(self.device)
 
 
-def as_float32(name: str, block: Any) -> np.ndarray:
-    """Rows in the form that torch needs: dense, float32 and writable."""
+def as_array(name: str, block: Any, *, integers: bool = False) -> np.ndarray:
+    """Rows in the form that torch needs: dense, float32 or int64, and writable."""
     if isinstance(block, RowSource):
-        block = block.read(0, len(block))
+        block = block.read(0, block.shape[0])
     if issparse(block):
         block = block.toarray()
+    if integers:
+        return _as_integers(name, block)
     try:
         with np.errstate(over="raise"):
             return np.require(block, dtype=np.float32, requirements=["C", "W"])
@@ -92,3 +156,18 @@ def as_float32(name: str, block: Any) -> np.ndarray:
             f"View {name!r} has values beyond the largest float32, which networks compute in. "
             "Rescale it."
         ) from error
+
+
+def _as_integers(name: str, block: Any) -> np.ndarray:
+    whole = np.require(block, dtype=np.int64, requirements=["C", "W"])
+    if block.dtype.kind == "f" and not np.array_equal(whole, block):
+        raise ValueError(
+            f"The network of view {name!r} takes positions in a vocabulary, but the view has "
+            "values that are not whole numbers. Encode words as numbers from 2, with 0 for padding."
+        )
+    if whole.min(initial=0) < 0:
+        raise ValueError(
+            f"The network of view {name!r} takes positions in a vocabulary, but the view has "
+            f"negative values: {whole.min()}. Use 0 for padding."
+        )
+    return whole

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
 from mvcca._by_view import by_view
+from mvcca.deep._cca_scores import CCAScores
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
@@ -19,7 +20,7 @@ from mvcca.deep.trainer import Objective
 
 
 @estimator
-class SoftCCA(NetworkEstimator):
+class SoftCCA(CCAScores, NetworkEstimator):
     """Soft-CCA: deep CCA with stochastic decorrelation instead of whitening [1]_.
 
         min Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} abs(C̃_p,ij)
@@ -30,8 +31,9 @@ class SoftCCA(NetworkEstimator):
 
     Parameters
     ----------
-    decorrelation : float, default=10.0
-        Weight λ of the decorrelation.
+    decorrelation : float or "auto", default="auto"
+        Weight λ of the decorrelation. "auto" is 1 for fewer than 10,000 training rows and 10 for
+        more.
     decay : float or mapping of str to float, default=0.95
         Decay α of the running covariances, for all views or by view.
     sdl_reduction : {"sum", "mean"}, default="sum"
@@ -43,13 +45,12 @@ class SoftCCA(NetworkEstimator):
        CVPR 2018.
     """
 
-    decorrelation: float = 10.0
+    decorrelation: float | str = "auto"
     decay: float | Mapping[str, float] = 0.95
     sdl_reduction: str = "sum"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **NetworkEstimator._parameter_constraints,
-        "decorrelation": [Interval(Real, 0, None, closed="left")],
+        "decorrelation": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "decay": [Interval(Real, 0, 1, closed="left"), Mapping],
         "sdl_reduction": [StrOptions({"sum", "mean"})],
     }
@@ -61,4 +62,4 @@ class SoftCCA(NetworkEstimator):
                 f"width, got {widths}."
             )
         decay = by_view(self, "decay", encoders.names)
-        return SoftCCALoss(widths, self.decorrelation, decay, self.sdl_reduction)
+        return SoftCCALoss(widths, self._setting("decorrelation"), decay, self.sdl_reduction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Generator
 
+from mvcca.deep._cca_scores import CCAScores
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
@@ -13,7 +14,7 @@ from mvcca.deep.trainer import Objective
 
 
 @estimator
-class SoftHGR(NetworkEstimator):
+class SoftHGR(CCAScores, NetworkEstimator):
     """Soft-HGR: deep maximal correlation without whitening [1]_.
 
         max Σ_{p<q} E f̄_pᵀ f̄_q - ½ tr(cov(f_p) cov(f_q))

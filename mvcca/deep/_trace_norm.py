@@ -67,7 +67,7 @@ def trace_norm_by_autograd(F: Tensor, G: Tensor, reg: float = 1e-4) -> Tensor:
     """Reference implementation of `trace_norm`, differentiated by autograd, for tests."""
     F, G = _centred(F), _centred(G)
     L_f, L_g = (torch.linalg.cholesky(_with_ridge(_product(H, H), reg)) for H in (F, G))
-    return torch.linalg.svdvals(_whitened(L_f, _product(F, G), L_g)).sum()
+    return torch.linalg.svdvals(whitened(L_f, _product(F, G), L_g)).sum()
 
 
 def check_rows(F: Tensor, G: Tensor) -> None:
@@ -91,8 +91,9 @@ class _TraceNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, F: Tensor, G: Tensor, reg_f: float, reg_g: float) -> Tensor:
         centred_f, centred_g = _centred(F), _centred(G)
-        L_f, L_g = _factor(centred_f, reg_f), _factor(centred_g, reg_g)
-        T = _whitened(L_f, _product(centred_f, centred_g), L_g)
+        L_f = ridge_factor(_product(centred_f, centred_f), reg_f)
+        L_g = ridge_factor(_product(centred_g, centred_g), reg_g)
+        T = whitened(L_f, _product(centred_f, centred_g), L_g)
         Q, total = _polar(T)
         if any(ctx.needs_input_grad[:2]):
             between = _unwhitened(L_f, Q, L_g)
@@ -126,13 +127,13 @@ def _with_ridge(S: Tensor, reg: float) -> Tensor:
     return S + reg * S.diagonal().mean() * torch.eye(len(S), dtype=S.dtype, device=S.device)
 
 
-def _factor(F: Tensor, reg: float) -> Tensor:
-    """L with L Lᵀ = Σ + reg v I; the identity for constant scores."""
-    S = _with_ridge(_product(F, F), reg)
+def ridge_factor(S: Tensor, reg: float) -> Tensor:
+    """L with L Lᵀ = S + reg v I for a covariance S; the identity for constant scores."""
+    S = _with_ridge(S, reg)
     return _cholesky(torch.where(S.any(), S, torch.eye(len(S), dtype=S.dtype, device=S.device)))
 
 
-def _whitened(L_f: Tensor, S: Tensor, L_g: Tensor) -> Tensor:
+def whitened(L_f: Tensor, S: Tensor, L_g: Tensor) -> Tensor:
     """L_f⁻¹ S L_g⁻ᵀ."""
     left = torch.linalg.solve_triangular(L_f, S, upper=False)
     return torch.linalg.solve_triangular(L_g.T, left, upper=True, left=False)

@@ -25,7 +25,7 @@ class TrainingState:
     parameters : dict of str to str
         The estimator's parameters at the end of training, as `identity` texts.
     optimizer : str
-        Name of the optimizer's class.
+        Name of the optimizer's class, or of several.
     tree : dict
         The trainer's `state_dict`, on the CPU.
     """
@@ -39,7 +39,7 @@ class TrainingState:
         """The state of a trainer after training."""
         return cls(
             {name: identity(value) for name, value in parameters.items()},
-            type(trainer.optimizer).__name__,
+            _optimizers_of(trainer),
             # partial_fit has no validation rows, and so no best epoch to return to.
             {**trainer.state_dict(), "best": None},
         )
@@ -57,17 +57,21 @@ class TrainingState:
         shapes = [_shapes(module.state_dict()) for module in trainer.modules]
         if (
             shapes != [_shapes(state) for state in self.tree["modules"]]
-            or type(trainer.optimizer).__name__ != self.optimizer
+            or _optimizers_of(trainer) != self.optimizer
         ):
             raise ValueError(
                 "partial_fit continues with the trained networks and their optimizer, which no "
                 f"longer match the parameters: {', '.join(changed) or 'encoders'} changed. Restore "
                 "the earlier values, or start over with fit."
             )
-        groups = [dict(group) for group in trainer.optimizer.param_groups]
+        groups = [dict(group) for group in trainer.parameter_groups()]
         trainer.load_state_dict(self.tree)
-        for group, new in zip(trainer.optimizer.param_groups, groups, strict=True):
+        for group, new in zip(trainer.parameter_groups(), groups, strict=True):
             group |= {key: new[key] for name, key in _GROUP_KEYS.items() if name in changed}
+
+
+def _optimizers_of(trainer: Trainer) -> str:
+    return ", ".join(type(optimizer).__name__ for optimizer in trainer.step.optimizers)
 
 
 def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mvcca.linear import MVCCA
+from mvcca.deep.endings import AsTrained, Ending, LinearCCA
 from mvcca.measures import total_correlation
+from mvcca.retrieval import evaluate_retrieval
+from mvcca.retrieval.declared import Ranking
 
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
+    from mvcca.labels import LabelTable
     from mvcca.views import Views
 
-__all__ = ["Callback", "EarlyStopping", "ProgressLines", "Refinement", "TotalCorrelation"]
+__all__ = [
+    "Callback",
+    "EarlyStopping",
+    "ProgressLines",
+    "Refinement",
+    "TotalCorrelation",
+    "ValidationScore",
+]
 
 _ROWS = 10_000  # training rows used at most by a figure computed every epoch
 
@@ -137,12 +147,74 @@ class Refinement(Callback):
         self._done, self._since = state["done"], state["since"]
 
 
-class TotalCorrelation(Callback):
+class ValidationScore(Callback):
+    """Record a score of the validation rows after every epoch.
+
+    The scores are those that the model would give if training ended there: the ending is fitted to
+    the outputs for the training rows (10,000 evenly spaced ones, if there are more). Deep
+    estimators add this callback themselves for what they monitor.
+
+    Parameters
+    ----------
+    score : str or callable
+        Name of a measure of `mvcca.retrieval.evaluate_retrieval`, such as "mrr" or "map", averaged
+        over all ordered pairs of views; or ``score(scores, labels) -> float``, larger is better, of
+        the scores as `Views` and the label vectors by view (None without labels).
+    ending : Ending, optional
+        See `mvcca.deep.endings`; by default outputs are compared by cosine.
+    labels : LabelTable, optional
+        What the codes of the rows stand for; by default equal codes are equal labels.
+    column : str, optional
+        Column of the history; by default "valid_mrr" for the measure "mrr".
+    """
+
+    needs_validation = True
+
+    def __init__(
+        self,
+        score: str | Callable[[Views, Any], float],
+        ending: Ending | None = None,
+        labels: LabelTable | None = None,
+        column: str | None = None,
+    ) -> None:
+        self.score, self.ending, self.labels = score, ending or AsTrained(), labels
+        self.column = column or f"valid_{score if isinstance(score, str) else 'monitor'}"
+
+    def measure(self, trainer: Trainer) -> dict[str, float]:
+        """The score; NaN for collapsed networks."""
+        assert trainer.validation is not None
+        n_rows = len(trainer.rows)
+        sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
+        train = _in_double(trainer.scores(trainer.rows.views[sample]))
+        valid = _in_double(trainer.scores(trainer.validation.views))
+        blocks = [F for views in (train, valid) for _, F in views.items()]
+        if not all(np.isfinite(F).all() and np.ptp(F, axis=0).any() for F in blocks):
+            return {self.column: np.nan}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
+            model = self.ending.model(trainer, train)
+        return {self.column: self._value(model, valid, trainer.validation.labels)}
+
+    def _value(self, model: Any, valid: Views, codes: Mapping[str, np.ndarray]) -> float:
+        labels = {name: self._label_vectors(code) for name, code in codes.items()} or None
+        if not isinstance(self.score, str):
+            return float(self.score(model.transform(valid), labels))
+        ranking = Ranking.of(model)
+        table = evaluate_retrieval(
+            ranking.project(valid), labels, measures=self.score, similarity=ranking.similarity
+        )
+        return float(table.mean()[self.score])
+
+    def _label_vectors(self, codes: np.ndarray) -> Any:
+        return codes if self.labels is None else self.labels.vectors[codes]
+
+
+class TotalCorrelation(ValidationScore):
     """Record the total correlation of the validation rows after every epoch.
 
     Linear CCA is fitted to the scores of the training rows (10,000 evenly spaced ones, if there are
     more) and applied to the validation rows: the result is the one the model would have if training
-    ended here. Deep estimators with ``monitor="correlation"`` add this callback themselves.
+    ended here. Deep estimators with ``monitor="valid_correlation"`` add this callback themselves.
 
     Parameters
     ----------
@@ -152,26 +224,16 @@ class TotalCorrelation(Callback):
         Ridge of the linear CCA.
     """
 
-    needs_validation = True
-
     def __init__(self, n_components: int, reg: float | Mapping[str, float] = 1e-4) -> None:
+        ending = LinearCCA(n_components, reg)
+        super().__init__(_mean_total_correlation, ending, column="valid_total_correlation")
         self.n_components, self.reg = n_components, reg
 
-    def measure(self, trainer: Trainer) -> dict[str, float]:
-        """Mean over pairs of views as ``valid_total_correlation``; NaN for collapsed networks."""
-        assert trainer.validation is not None
-        n_rows = len(trainer.rows)
-        sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
-        train = _in_double(trainer.scores(trainer.rows.views[sample]))
-        if not all(np.isfinite(F).all() and np.ptp(F, axis=0).any() for _, F in train.items()):
-            return {"valid_total_correlation": np.nan}
-        model = MVCCA(self.n_components, reg=self.reg)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the final CCA gives the same warnings, once
-            model.fit(train)
-        scores = model.transform(_in_double(trainer.scores(trainer.validation.views)))
-        pairs = combinations((scores[name] for name in scores.names), 2)
-        return {"valid_total_correlation": float(np.mean([total_correlation(*p) for p in pairs]))}
+
+def _mean_total_correlation(scores: Views, labels: Any) -> float:  # noqa: ARG001
+    """Mean total correlation of pairs of views."""
+    pairs = combinations((scores[name] for name in scores.names), 2)
+    return float(np.mean([total_correlation(*p) for p in pairs]))
 
 
 def _in_double(scores: Views) -> Views:

@@ -1,6 +1,7 @@
 """Encoders, the networks that map the features of a view to scores.
 
-Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) is an encoder.
+Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) is an encoder. The rows are
+float32, or int64 if the network says so; see `takes_integers`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,25 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from mvcca.deep.layers import linear
+from mvcca.deep._capacity import n_parameters, widened
+from mvcca.deep._dynamically_scaled import DynamicEncoder
+from mvcca.deep._image_encoders import cnn, vgg
+from mvcca.deep._text_encoders import WCNN, WordCNN, WordCNNRNN
+from mvcca.deep._weights import linear
 
-__all__ = ["Encoders", "mlp"]
+__all__ = [
+    "WCNN",
+    "DynamicEncoder",
+    "Encoders",
+    "WordCNN",
+    "WordCNNRNN",
+    "cnn",
+    "mlp",
+    "n_parameters",
+    "takes_integers",
+    "vgg",
+    "widened",
+]
 
 
 def mlp(
@@ -24,6 +41,8 @@ def mlp(
     affine: bool = False,
     normalize_output: bool = True,
     activation: Callable[[], nn.Module] = nn.ReLU,
+    output_activation: Callable[[], nn.Module] | None = None,
+    dropout: float = 0.0,
     last: Callable[[int, int], nn.Module] | None = None,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
@@ -45,6 +64,10 @@ def mlp(
         Normalize the output over the batch, so that scores have variance 1.
     activation : callable, default=nn.ReLU
         Factory of the activation after each hidden layer.
+    output_activation : callable, optional
+        Factory of the activation after the output.
+    dropout : float, default=0.0
+        Share of hidden units that are zero in each training step.
     last : callable, optional
         Factory of the last linear layer, called with its two widths.
     generator : torch.Generator, optional
@@ -66,10 +89,14 @@ def mlp(
         if batch_norm:
             layers.append(nn.BatchNorm1d(size, affine=affine))
         layers.append(activation())
+        if dropout:
+            layers.append(nn.Dropout(dropout))
         width = size
     layers.append(last(width, n_components) if last else linear(width, n_components, generator))
     if normalize_output:
         layers.append(nn.BatchNorm1d(n_components, affine=affine))
+    if output_activation is not None:
+        layers.append(output_activation())
     return nn.Sequential(*layers)
 
 
@@ -94,3 +121,20 @@ class Encoders(nn.Module):
     def forward(self, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Scores of the given views."""
         return {name: self[name](X) for name, X in views.items()}
+
+
+def takes_integers(encoder: nn.Module) -> bool:
+    """Whether an encoder takes int64 rows, such as the words of a text, rather than float32.
+
+    It does if it has a true attribute ``takes_integers``, or begins with an embedding.
+
+    Parameters
+    ----------
+    encoder : Module
+        The network of a view.
+    """
+    if isinstance(encoder, nn.Sequential) and len(encoder):
+        return takes_integers(encoder[0])
+    return isinstance(encoder, nn.Embedding | nn.EmbeddingBag) or bool(
+        getattr(encoder, "takes_integers", False)
+    )

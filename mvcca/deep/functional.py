@@ -11,18 +11,57 @@ import math
 import torch
 from torch import Tensor
 
+from mvcca.deep._ranking import (
+    contrastive,
+    cosines,
+    devise,
+    info_nce,
+    margin_ranking,
+    neighbourhood_hinge,
+    one_versus_more,
+    other_rows,
+    pairwise_ranking,
+    ranking_hinge,
+    reversal_factor,
+    reverse_gradient,
+    same_label,
+    sigmoid_contrastive,
+    squared_distances,
+    structure_preserving,
+    triplet,
+)
+from mvcca.deep._singular_vectors import polar_factor, safe_svd
 from mvcca.deep._trace_norm import trace_norm, trace_norm_by_autograd
 
 __all__ = [
+    "contrastive",
     "coordinate_correlation",
+    "cosines",
     "covariance",
+    "devise",
     "expected_open_gates",
+    "info_nce",
+    "margin_ranking",
+    "neighbourhood_hinge",
     "off_diagonal",
+    "one_versus_more",
+    "other_rows",
+    "pairwise_ranking",
+    "polar_factor",
+    "ranking_hinge",
     "reconstruction_error",
+    "reversal_factor",
+    "reverse_gradient",
+    "safe_svd",
+    "same_label",
+    "sigmoid_contrastive",
     "soft_hgr",
     "squared_distance",
+    "squared_distances",
+    "structure_preserving",
     "trace_norm",
     "trace_norm_by_autograd",
+    "triplet",
 ]
 
 

@@ -5,26 +5,22 @@ They do not use torch's global random generator.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
-from mvcca.deep.functional import covariance
+from mvcca.deep._cca_layer import CCALayer
+from mvcca.deep._dynamically_scaled import DynamicallyScaledLinear
+from mvcca.deep._weights import linear
+from mvcca.deep.functional import covariance, reverse_gradient
 
-__all__ = ["DynamicallyScaledLinear", "RunningCovariance", "StochasticGates", "linear"]
-
-_SCALINGS = ("parameters", "outputs", "global", "generated")
-
-
-def linear(n_in: int, n_out: int, generator: torch.Generator | None = None) -> nn.Linear:
-    """Create a linear layer with torch's default initial weights from the given generator."""
-    layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
-    bound = 1 / math.sqrt(n_in)
-    with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=generator)
-        layer.bias.uniform_(-bound, bound, generator=generator)
-    return layer
+__all__ = [
+    "CCALayer",
+    "DynamicallyScaledLinear",
+    "GradientReversal",
+    "RunningCovariance",
+    "StochasticGates",
+    "linear",
+]
 
 
 class StochasticGates(nn.Module):
@@ -81,6 +77,31 @@ class StochasticGates(nn.Module):
         self.seed, self.n_drawn = state["seed"], state["n_drawn"]
 
 
+class GradientReversal(nn.Module):
+    """Identity whose gradient is multiplied by -factor, for adversarial training [1]_.
+
+    Between an encoder and a discriminator, it lets one optimizer train the discriminator to lower
+    its loss, and the encoder to raise it.
+
+    Parameters
+    ----------
+    factor : float, default=1.0
+        An attribute; schedules change it between epochs.
+
+    References
+    ----------
+    .. [1] Ganin and Lempitsky, "Unsupervised Domain Adaptation by Backpropagation", ICML 2015.
+    """
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Return X."""
+        return reverse_gradient(X, self.factor)
+
+
 class RunningCovariance(nn.Module):
     """Exponentially weighted average of the covariances of training batches.
 
@@ -112,104 +133,3 @@ class RunningCovariance(nn.Module):
         self.total = total.detach()
         self.count = self.decay * self.count + 1
         return total / self.count
-
-
-class DynamicallyScaledLinear(nn.Module):
-    """Linear layer whose parameters are rescaled for each row by a network of its input [1]_.
-
-    With parameters W, b of the layer, and the outputs S_W(z), S_b(z) of the scaling network,
-
-        y = (S_W(z) ⊙ W) z + S_b(z) ⊙ b.
-
-    The scaling network ends in S = V u + c, where u is its last hidden activation of width H, so
-    that
-
-        y_k = Σ_h u_h Σ_d z_d W_kd V_kdh + Σ_d W_kd c_kd z_d + (V_b u + c_b)_k b_k
-
-    is a product with one matrix of shape (d, kH). The scales themselves, of shape (n, d, k), are
-    never formed: for a batch of 750 rows they would take 120 MB instead of 19 MB.
-
-    Until `scaled` is set, this is a plain linear layer. The state is part of `state_dict`.
-
-    Parameters
-    ----------
-    n_in, n_out : int
-        Widths d and k of input and output.
-    hidden_layer_sizes : tuple of int, default=(128,)
-        Widths of the hidden layers of the scaling network, at least one: linear → batch norm →
-        ReLU.
-    scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
-        What is scaled. "parameters" is the method, the others are ablations of [1]_: "outputs"
-        scales the outputs, y = S(z) ⊙ (Wz + b); "global" scales the parameters by the same factors
-        for all rows; "generated" uses the output of the network as the parameters.
-    start : {"default", "one"}, default="default"
-        Initial scales: "default" are small and random, from torch's initial weights as in [1]_, and
-        need batch norm after the layer; "one" are close to 1.
-    generator : torch.Generator, optional
-        Generator of the initial weights; by default torch's global one.
-
-    References
-    ----------
-    .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022,
-       eqs. (1) and (2).
-    """
-
-    def __init__(
-        self,
-        n_in: int,
-        n_out: int,
-        hidden_layer_sizes: tuple[int, ...] = (128,),
-        scaling: str = "parameters",
-        start: str = "default",
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        if scaling not in _SCALINGS:
-            raise ValueError(f"scaling must be one of {_SCALINGS}, got {scaling!r}.")
-        if not hidden_layer_sizes and scaling != "global":
-            raise ValueError("hidden_layer_sizes must name at least one layer, got none.")
-        self.scaling, self.scaled = scaling, False
-        self.linear = linear(n_in, n_out, generator)
-        n_scales = n_out if scaling == "outputs" else n_out * n_in + n_out
-        if scaling == "global":
-            self.scales = nn.Parameter(torch.ones(n_scales))
-            return
-        hidden, width = [], n_in
-        for size in hidden_layer_sizes:
-            hidden += [linear(width, size, generator), nn.BatchNorm1d(size), nn.ReLU()]
-            width = size
-        self.hidden = nn.Sequential(*hidden)
-        self.last = linear(width, n_scales, generator)
-        if start == "one":
-            with torch.no_grad():
-                self.last.weight.mul_(1e-2)
-                self.last.bias.fill_(1)
-
-    def forward(self, z: Tensor) -> Tensor:
-        """Map rows of shape (n_rows, n_in) to rows of shape (n_rows, n_out)."""
-        if not self.scaled:
-            return self.linear(z)
-        W, b = self.linear.weight, self.linear.bias
-        n_weights = W.numel()
-        if self.scaling == "global":
-            scales_W, scales_b = self.scales[:n_weights].view_as(W), self.scales[n_weights:]
-            return nn.functional.linear(z, scales_W * W, scales_b * b)
-        u = self.hidden(z)
-        if self.scaling == "outputs":
-            return self.last(u) * self.linear(z)
-        V = self.last.weight[:n_weights].view(*W.shape, -1)
-        c = self.last.bias[:n_weights].view_as(W)
-        offset = nn.functional.linear(u, self.last.weight[n_weights:], self.last.bias[n_weights:])
-        if self.scaling == "parameters":
-            V, c, offset = W[..., None] * V, W * c, offset * b
-        # V has shape (k, d, H): a product of (n, d) and (d, kH), then a sum over H for each row.
-        spread = (z @ V.transpose(0, 1).reshape(len(W.T), -1)).view(len(z), *V.shape[::2])
-        return torch.bmm(spread, u[:, :, None])[:, :, 0] + z @ c.T + offset
-
-    def get_extra_state(self) -> dict[str, bool]:
-        """Whether scaling has started; part of `state_dict`."""
-        return {"scaled": self.scaled}
-
-    def set_extra_state(self, state: dict[str, bool]) -> None:
-        """Restore whether scaling has started."""
-        self.scaled = state["scaled"]

@@ -1,14 +1,15 @@
 """Objectives, the losses of deep multi-view methods.
 
 An objective is any callable ``(scores, batch) -> loss``, where scores are tensors by view and the
-`Batch` holds the rows that they were computed from. Objectives with parameters or state are
-modules. They are usable with any training loop.
+`Batch` holds the rows that they were computed from. The loss is a tensor, or a mapping of named
+terms that are summed. Objectives with parameters or state are modules. They are usable with any
+training loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -17,16 +18,34 @@ from torch import Tensor, nn
 
 from mvcca._warnings import warn
 from mvcca.deep import functional
+from mvcca.deep._retrieval_losses import (
+    ACMRLoss,
+    CCLLoss,
+    CMDNLoss,
+    DeViSELoss,
+    LabelLoss,
+    PosteriorLoss,
+    RankingLoss,
+    StructureLoss,
+)
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import RunningCovariance, StochasticGates
 
 __all__ = [
+    "ACMRLoss",
     "Batch",
+    "CCLLoss",
+    "CMDNLoss",
     "CorrNetLoss",
+    "DeViSELoss",
     "GateLoss",
+    "LabelLoss",
+    "PosteriorLoss",
+    "RankingLoss",
     "ReconstructionLoss",
     "SoftCCALoss",
     "SoftHGRLoss",
+    "StructureLoss",
     "TraceNormLoss",
     "WeightedSum",
 ]
@@ -42,16 +61,24 @@ class Batch:
     ----------
     views : dict of str to Tensor, shape (n_rows, n_features)
         The rows of each view.
-    rows : ndarray, shape (n_rows,)
+    rows : ndarray, shape (n_rows,), or dict of str to ndarray
         Positions of the rows in the data given to `fit`, also if `validation_fraction` holds some
-        out; in a validation batch from `X_val`, positions in `X_val`.
+        out; in a validation batch from `X_val`, positions in `X_val`. By view if the batch is not
+        paired.
     epoch : int
         Number of the epoch, from 1.
+    n_epochs : int
+        Number of epochs that the training is to have, for schedules.
+    labels : dict of str to Tensor of int64, shape (n_rows,)
+        Codes of the label sets of the rows of each view: equal codes are equal labels. Empty if
+        `fit` was given no labels.
     """
 
     views: dict[str, Tensor]
-    rows: np.ndarray
+    rows: np.ndarray | dict[str, np.ndarray]
     epoch: int
+    n_epochs: int = 1
+    labels: dict[str, Tensor] = field(default_factory=dict)
 
 
 class TraceNormLoss(nn.Module):
@@ -224,25 +251,30 @@ class CorrNetLoss(nn.Module):
 
 
 class WeightedSum(nn.Module):
-    """Weighted sum of losses.
+    """Weighted sum of losses; training histories show each term.
 
     Parameters
     ----------
-    *terms : pair of float and Module
+    terms : mapping of str to pair of float and Module
         Weight and loss of each term.
     """
 
-    def __init__(self, *terms: tuple[float, nn.Module]) -> None:
+    def __init__(self, terms: Mapping[str, tuple[float, nn.Module]]) -> None:
         super().__init__()
-        self.weights = [weight for weight, _ in terms]
-        self.losses = nn.ModuleList(loss for _, loss in terms)
+        self.weights = {name: weight for name, (weight, _) in terms.items()}
+        self.losses = nn.ModuleList(loss for _, loss in terms.values())
 
-    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
-        """The loss of a batch."""
-        return _sum(
-            weight * loss(scores, batch)
-            for weight, loss in zip(self.weights, self.losses, strict=True)
-        )
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """Weighted terms of the loss of a batch."""
+        return {
+            name: weight * loss(scores, batch)
+            for (name, weight), loss in zip(self.weights.items(), self.losses, strict=True)
+        }
+
+
+def total(loss: Tensor | Mapping[str, Tensor]) -> Tensor:
+    """The sum of the terms of a loss."""
+    return _sum(loss.values()) if isinstance(loss, Mapping) else loss
 
 
 def _sum(terms: object) -> Tensor:

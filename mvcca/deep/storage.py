@@ -1,7 +1,8 @@
 """How files hold deep models: which layers, losses and callbacks may be in them, and their parts.
 
 A layer is stored as the arguments of its constructor and its tensors. Every argument is also an
-attribute, from which it is read. `mvcca.persistence` writes and reads the values.
+attribute, from which it is read. `mvcca.persistence` writes and reads the values. `register_layer`
+adds classes of the user.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from torch import Tensor, nn
 
 from mvcca.deep import _trees, callbacks, objectives
 from mvcca.deep._training_state import TrainingState
+from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN, takes_integers
 from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates
+
+__all__ = ["register_layer"]
 
 _OF_TORCH = (
     "Linear Embedding Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d BatchNorm1d BatchNorm2d "
@@ -46,11 +50,14 @@ CALLBACKS = (
 _NAMES: dict[tuple[type, ...], str] = {  # of the arguments that files hold, by their types
     (int,): "in_features out_features in_channels out_channels num_features num_groups "
     "num_channels groups num_embeddings embedding_dim num_parameters start_dim end_dim patience "
-    "later_patience times n_components",
+    "later_patience times n_components n_words n_filters embedding_size length hidden_size",
     (int, float): "eps p negative_slope alpha beta threshold min_val max_val norm_type factor",
     (bool,): "bias affine track_running_stats elementwise_affine inplace return_indices ceil_mode "
     "count_include_pad scale_grad_by_freq sparse",
-    (int, tuple): "kernel_size stride dilation output_padding normalized_shape unflattened_size",
+    (
+        int,
+        tuple,
+    ): "widths kernel_size stride dilation output_padding normalized_shape unflattened_size",
     (str,): "padding_mode approximate",
     (int, NoneType): "dim padding_idx divisor_override",
     (int, float, NoneType): "momentum max_norm",
@@ -137,13 +144,48 @@ def _refuse_more(layer: nn.Module, plain: nn.Module) -> None:
 def _parts_of_sequential(network: nn.Sequential) -> dict[str, Any]:
     _refuse_more(network, nn.Sequential())
     if network._parameters or network._buffers:
-        raise TypeError("it has tensors of its own, and not only those of its layers")
+        raise TypeError("it holds tensors directly; only tensors in its layers can be saved")
     return {"layers": dict(network._modules), "training": network.training}
 
 
 def _make_sequential(parts: dict[str, Any]) -> nn.Sequential:
     network = nn.Sequential(OrderedDict(parts["layers"]))
-    network.training = parts["training"]  # of its own: those of the layers are stored with them
+    network.training = parts["training"]  # each layer stores its mode itself
+    return network
+
+
+def _parts_of_network(network: nn.Module) -> dict[str, Any]:
+    """Parts of a network that arguments and tensors determine, like a layer of torch."""
+    _refuse_hooks(network)
+    return _parts_of_layer(network)
+
+
+def _make_network(cls: type[nn.Module], parts: dict[str, Any]) -> nn.Module:
+    network, state = _made_of(cls, parts["arguments"]), parts["state"]
+    wanted = _outline(network.state_dict(keep_vars=True))
+    if _outline(state) != wanted:
+        raise ValueError(f"{cls.__name__} takes tensors {wanted}, got {_outline(state)}")
+    network.load_state_dict(state, assign=True)
+    return network.train(parts["training"])
+
+
+def _refuse_hooks(network: nn.Module) -> None:
+    for layer in network.modules():
+        if held := [n for n, value in vars(layer).items() if n.endswith("_hooks") and value]:
+            raise TypeError(f"{held} was added to a {type(layer).__name__}; remove it")
+
+
+def _parts_of_dynamic(network: DynamicEncoder) -> dict[str, Any]:
+    _refuse_hooks(network)
+    return {n: getattr(network, n) for n in ("trunk", "scaled", "output", "sees", "training")}
+
+
+def _make_dynamic(parts: dict[str, Any]) -> DynamicEncoder:
+    training = parts.pop("training")
+    if type(parts["scaled"]) is not DynamicallyScaledLinear:
+        raise TypeError(f"DynamicEncoder takes no scaled={parts['scaled']!r}")
+    network = DynamicEncoder(**parts)
+    network.training = training  # each layer stores its mode itself
     return network
 
 
@@ -169,14 +211,17 @@ def _parts_of_scaled(layer: DynamicallyScaledLinear) -> dict[str, Any]:
     plain = _smallest_scaled(layer.scaling)
     _refuse_more(layer, plain)
     held = _like_those_of(plain, {**layer._modules, **layer._parameters})
-    known = {name: getattr(layer, name) for name in ("scaling", "scaled", "training")}
+    known = {name: getattr(layer, name) for name in ("scaling", "scaled", "training", "shape")}
     return {**known, "held": held}
 
 
 def _make_scaled(parts: dict[str, Any]) -> DynamicallyScaledLinear:
     layer = _smallest_scaled(parts["scaling"]).train(parts["training"])
     _with_attributes(layer, _like_those_of(layer, parts["held"])).scaled = True
-    _outputs_on_meta(layer, layer.linear.weight.shape[1])
+    # Files of earlier versions do not hold the shape, which is that of the linear layer.
+    layer.shape = parts["shape"] if "shape" in parts else tuple(layer.linear.weight.shape)
+    n_context = layer.hidden[0].in_features if hasattr(layer, "hidden") else layer.shape[1]
+    _outputs_on_meta(layer, layer.shape[1], n_context)
     if type(parts["scaled"]) is not bool:
         raise TypeError(f"scaled is true or false, got {parts['scaled']!r}")
     layer.scaled = parts["scaled"]
@@ -197,11 +242,12 @@ def _like_those_of(plain: DynamicallyScaledLinear, held: dict[str, Any]) -> dict
     return held
 
 
-def _outputs_on_meta(layer: nn.Module, n_features: int) -> Tensor:
+def _outputs_on_meta(layer: nn.Module, *widths: int) -> Tensor:
     """The output for two rows, computed on shapes alone; raises if they do not fit."""
     tensors = chain(layer.parameters(), layer.buffers())
     shadow = deepcopy(layer, {id(tensor): tensor.detach().to("meta") for tensor in tensors})
-    return shadow(torch.empty(2, n_features, device="meta"))
+    dtype = torch.int64 if takes_integers(layer) else torch.float32
+    return shadow(*(torch.empty(2, width, dtype=dtype, device="meta") for width in widths))
 
 
 def output_width(network: nn.Module, n_features: int) -> int:
@@ -219,6 +265,100 @@ def output_width(network: nn.Module, n_features: int) -> int:
     if out.ndim != 2 or len(out) != 2:
         raise ValueError(f"{network} gives {tuple(out.shape)} for 2 rows")
     return out.shape[1]
+
+
+# ---- layers of other classes ---------------------------------------------------------------------
+
+_ARGUMENTS: dict[type, tuple[str, ...]] = {}  # of the constructors of registered layers
+
+
+def register_layer(cls: type[nn.Module]) -> type[nn.Module]:
+    """Let `mvcca.save` and `mvcca.load` store layers of a class; usable as a decorator.
+
+    A layer is stored as the arguments of its constructor, which must be attributes of the same
+    names, and its parameters and buffers. The arguments are numbers, strings, truth values, None,
+    or tuples of these; a ``generator`` of initial weights is left out. To load the file, another
+    process registers the class first.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of `torch.nn.Module`.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    TypeError
+        If it is not a class of modules.
+    ValueError
+        If files know another class by its name.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from mvcca.deep.storage import register_layer
+    >>> @register_layer
+    ... class Scaled(nn.Module):
+    ...     def __init__(self, n_in, n_out, factor=1.0):
+    ...         super().__init__()
+    ...         self.n_in, self.n_out, self.factor = n_in, n_out, factor
+    ...         self.linear = nn.Linear(n_in, n_out)
+    ...
+    ...     def forward(self, X):
+    ...         return self.factor * self.linear(X)
+    """
+    if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
+        raise TypeError(f"Expected a subclass of torch.nn.Module, got {cls!r}.")
+    name, known = cls.__name__, STORED.get(cls.__name__)
+    if known is not None and not (known[0].__qualname__, known[0].__module__) == (
+        cls.__qualname__,
+        cls.__module__,
+    ):
+        raise ValueError(f"Files know {known[0]} by the name {name!r}. Rename the class.")
+    names = tuple(n for n in signature(cls).parameters if n != "generator")
+    _ARGUMENTS[cls] = names
+    STORED[name] = (cls, _parts_of_registered, partial(_make_registered, cls))
+    return cls
+
+
+def _parts_of_registered(layer: nn.Module) -> dict[str, Any]:
+    _refuse_hooks(layer)
+    names = _ARGUMENTS[type(layer)]
+    if missing := [name for name in names if not hasattr(layer, name)]:
+        raise TypeError(f"{type(layer).__name__} has no attributes for its arguments {missing}")
+    arguments = {name: _plain(name, getattr(layer, name)) for name in names}
+    state = layer.state_dict(keep_vars=True)
+    plain = _made_registered(type(layer), arguments)
+    if _outline(state) != _outline(plain.state_dict(keep_vars=True)):
+        raise TypeError(f"{type(layer).__name__} with its arguments has other tensors")
+    modes = {name: part.training for name, part in layer.named_modules()}
+    return {"arguments": arguments, "state": state, "modes": modes}
+
+
+def _make_registered(cls: type[nn.Module], parts: dict[str, Any]) -> nn.Module:
+    if parts["arguments"].keys() != set(_ARGUMENTS[cls]):
+        raise TypeError(f"{cls.__name__} is not made of {sorted(parts['arguments'])}")
+    layer, state = _made_registered(cls, parts["arguments"]), parts["state"]
+    wanted = _outline(layer.state_dict(keep_vars=True))
+    if _outline(state) != wanted:
+        raise ValueError(f"{cls.__name__} takes tensors {wanted}, got {_outline(state)}")
+    trained = {name: tensor.requires_grad for name, tensor in state.items()}
+    layer.load_state_dict(state, assign=True)
+    for name, parameter in layer.named_parameters():
+        parameter.requires_grad_(trained[name])
+    for name, part in layer.named_modules():
+        part.training = bool(parts["modes"][name])
+    return layer
+
+
+def _made_registered(cls: type[nn.Module], arguments: dict[str, Any]) -> nn.Module:
+    """What the constructor makes, without memory for tensors: a file may ask for any size."""
+    with torch.device("meta"):
+        return cls(**arguments)
 
 
 # ---- tensors, states of training, optimizers -----------------------------------------------------
@@ -268,6 +408,11 @@ STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and ma
     },
     **{cls.__name__: (cls, _arguments_of, partial(_made_of, cls)) for cls in CALLBACKS},
     "nn.Sequential": (nn.Sequential, _parts_of_sequential, _make_sequential),
+    **{
+        cls.__name__: (cls, _parts_of_network, partial(_make_network, cls))
+        for cls in (WCNN, WordCNN, WordCNNRNN)
+    },
+    "DynamicEncoder": (DynamicEncoder, _parts_of_dynamic, _make_dynamic),
     "StochasticGates": (StochasticGates, _parts_of_gates, _make_gates),
     "DynamicallyScaledLinear": (DynamicallyScaledLinear, _parts_of_scaled, _make_scaled),
     "nn.Parameter": (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.deep._checkpoint import Checkpoint
 from mvcca.deep._host import IsolatedGenerator, evaluating, without_denormals
-from mvcca.deep._rows import Rows, as_float32
+from mvcca.deep._rows import Rows, Sample, as_array
 from mvcca.deep._trees import copied
 from mvcca.deep.callbacks import Callback
-from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import Batch
+from mvcca.deep.encoders import Encoders, takes_integers
+from mvcca.deep.objectives import Batch, total
+from mvcca.deep.samplers import Sampler
+from mvcca.deep.steps import Loss, Optimizer, Step
 from mvcca.views import Views
 
 __all__ = ["Trainer"]
@@ -33,8 +36,7 @@ _MAX_SKIPPED = 5  # steps per epoch with a loss or gradient that is not finite
 _MAX_RETREATS = 3  # repetitions of epochs with more such steps
 _ROW_BYTES = 2**14  # approximate memory of the activations of a row
 
-Optimizer = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
-Objective = Callable[[dict[str, Tensor], Batch], Tensor]
+Objective = Callable[[dict[str, Tensor], Batch], Loss]
 
 
 class Trainer:
@@ -45,11 +47,12 @@ class Trainer:
     encoders : Encoders
         The networks; trained in place.
     objective : callable ``(scores, batch) -> loss``
-        Loss to minimize. If it is a module, its parameters are trained, too.
-    optimizer : callable
-        Factory of an optimizer from a list of parameter groups, such as
-        ``partial(torch.optim.RMSprop, lr=1e-3)``.
-    sampler : callable ``(n_rows, rng) -> iterator of positions``
+        Loss to minimize: a tensor, or a mapping of named terms that are summed. If it is a module,
+        its parameters are trained, too.
+    step : Step or callable
+        How parameters are updated; see `mvcca.deep.steps`. A factory of an optimizer from a list of
+        parameter groups, such as ``partial(torch.optim.RMSprop, lr=1e-3)``, is a `Step` of it.
+    sampler : callable ``(objects, rng) -> iterator of {view: positions}``
         Batches of an epoch; see `mvcca.deep.samplers`.
     callbacks : sequence of Callback, default=()
         Called during training; see `mvcca.deep.callbacks`.
@@ -66,13 +69,17 @@ class Trainer:
         Column of the history that decides the best epoch if there are validation rows: the lowest
         "valid_loss", or the highest value of a column measured by a callback, such as the
         "valid_total_correlation" of `mvcca.deep.callbacks.TotalCorrelation`.
+    n_epochs : int, optional
+        Number of epochs that schedules refer to, in `mvcca.deep.objectives.Batch`; by default the
+        last epoch of each training.
 
     Attributes
     ----------
     epoch : int
         Number of completed epochs.
     history : list of dict
-        One per epoch: epoch, loss (mean over batches), valid_loss with validation rows, what
+        One per epoch: epoch, loss (mean over batches), valid_loss with validation rows, the same
+        for each named term of the loss (loss_reconstruction, valid_loss_reconstruction), what
         callbacks measure, learning_rate, skipped (steps omitted because loss or gradient was not
         finite), seconds.
     best_epoch : int
@@ -83,24 +90,26 @@ class Trainer:
         self,
         encoders: Encoders,
         objective: Objective,
-        optimizer: Optimizer,
+        step: Step | Optimizer,
         *,
-        sampler: Callable[[int, np.random.Generator], Iterable[np.ndarray]],
+        sampler: Sampler,
         callbacks: Sequence[Callback] = (),
         device: torch.device | str = "cpu",
         seed: int = 0,
         torch_seed: int | None = None,
         mixed_precision: bool = False,
         monitor: str = "valid_loss",
+        n_epochs: int | None = None,
     ) -> None:
         self.encoders, self.objective, self.sampler = encoders, objective, sampler
-        self.monitor = monitor
+        self.monitor, self.n_epochs = monitor, n_epochs
         self.callbacks, self.mixed_precision = list(callbacks), mixed_precision
         self.modules: list[nn.Module] = [encoders]
         if isinstance(objective, nn.Module):
             self.modules.append(objective)
+        self.step = step if isinstance(step, Step) else Step(step)
         self.move_to(torch.device(device))
-        self.optimizer = optimizer(parameter_groups(self.modules))
+        self.step.prepare(self.modules)
         self.rng = np.random.default_rng(seed)
         self.torch_generator = IsolatedGenerator(torch_seed)
         self.epoch = self.last_epoch = self.best_epoch = 0
@@ -119,13 +128,17 @@ class Trainer:
         if self._best is not None:
             self._load_weights(self._best)
 
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Parameter groups of all optimizers."""
+        return [group for optimizer in self.step.optimizers for group in optimizer.param_groups]
+
     def learning_rates(self) -> list[float]:
         """Learning rate of every parameter group."""
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [group["lr"] for group in self.parameter_groups()]
 
     def set_learning_rates(self, rates: Sequence[float]) -> None:
         """Set the learning rate of every parameter group."""
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+        for group, rate in zip(self.parameter_groups(), rates, strict=True):
             group["lr"] = rate
 
     def scores(self, views: Views) -> Views:
@@ -136,28 +149,24 @@ class Trainer:
 
     def train(
         self,
-        views: Views,
+        sample: Sample | Views,
         n_epochs: int,
-        validation: Views | None = None,
+        validation: Sample | Views | None = None,
         checkpoint: Checkpoint | None = None,
-        positions: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Train for more epochs, and restore the best weights if there are validation rows.
 
         Parameters
         ----------
-        views : Views
-            Paired training rows.
+        sample : Sample or Views
+            Training rows, with labels if the objective uses them.
         n_epochs : int
             Maximum number of epochs.
-        validation : Views, optional
-            Paired validation rows, evaluated after every epoch.
+        validation : Sample or Views, optional
+            Validation rows, evaluated after every epoch.
         checkpoint : Checkpoint, optional
             Where to resume from, and to save the state: every 20 seconds, at the end, and on
             interruption if an epoch was completed.
-        positions : pair of ndarray, optional
-            Positions of the training and the validation rows in the user's data, for `Batch.rows`;
-            by default 0, 1, 2, ....
 
         Raises
         ------
@@ -171,11 +180,11 @@ class Trainer:
                     "X_val to fit, or set validation_fraction."
                 )
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
-        train_positions, valid_positions = positions or (None, None)
-        self.rows = Rows(views, self.device, train_positions)
+        integers = [name for name in self.encoders.names if takes_integers(self.encoders[name])]
+        self.rows = Rows(sample, self.device, integers)
         self.validation = None
         if validation is not None:
-            self.validation = Rows(validation, self.device, valid_positions)
+            self.validation = Rows(validation, self.device, integers)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
         self._call("on_train_begin")
@@ -216,21 +225,26 @@ class Trainer:
         self.epoch += 1
         self._train_mode(True)
         self._call("on_epoch_begin")
-        total = torch.zeros((), dtype=torch.float64)
-        if self.device.type != "mps":  # which has no float64
-            total = total.to(self.device)
-        taken, n_steps = total.clone(), 0
-        for rows, batch in self.rows.batches(self.sampler(len(self.rows), self.rng)):
-            loss, is_finite = self._step(batch, rows)
-            total += torch.where(is_finite, loss, 0).to(total)
-            taken += is_finite.to(taken)
+        sums: dict[str, Tensor] = {}
+        n_taken, n_steps = torch.zeros(()), 0
+        for batch in self.rows.batches(
+            self.sampler(self.rows.objects, self.rng), self.epoch, self.planned_epochs()
+        ):
+            loss, is_finite = self.step.take(partial(self._loss, batch), self.device)
+            for name, value in _figures(loss).items():
+                value = torch.where(is_finite, value, 0)
+                # A float64 sum, which Apple's devices do not have.
+                value = value if self.device.type == "mps" else value.double()
+                sums[name] = sums[name] + value if name in sums else value
+            n_taken = is_finite + n_taken.to(is_finite.device)
             n_steps += 1
             self._call("on_batch_end")
-        n_taken = int(taken)
-        figures: dict[str, float] = {"epoch": self.epoch, "loss": float(total) / max(n_taken, 1)}
-        succeeded = n_taken > 0 and n_steps - n_taken <= _MAX_SKIPPED
+        n_finite = int(n_taken)
+        figures = {"epoch": self.epoch, "loss": 0.0}
+        figures |= {name: float(value) / max(n_finite, 1) for name, value in sums.items()}
+        succeeded = n_finite > 0 and n_steps - n_finite <= _MAX_SKIPPED
         if succeeded and self.validation is not None:
-            figures["valid_loss"] = self._evaluate(self.validation)
+            figures |= self._evaluate(self.validation)
             succeeded = math.isfinite(figures["valid_loss"])
         if not succeeded:
             self.epoch -= 1
@@ -238,53 +252,41 @@ class Trainer:
         for callback in self.callbacks:
             figures |= callback.measure(self)
         figures["learning_rate"] = self.learning_rates()[0]
-        figures["skipped"] = n_steps - n_taken
+        figures["skipped"] = n_steps - n_finite
         figures["seconds"] = time.perf_counter() - start
         self.history.append(figures)
         self._note_best(figures)
         self._call("on_epoch_end")
         return True
 
-    def _step(self, batch: dict[str, Tensor], rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Take a step unless loss or gradient is not finite; return the loss and whether they are.
-
-        On a GPU, where a test would make the host wait, a skipped step is one with gradient 0.
-        """
-        self.optimizer.zero_grad(set_to_none=True)
+    def _loss(self, batch: Batch) -> Loss:
+        """The loss of a batch with the present networks."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed_precision):
-            scores = self.encoders(batch)
-        scores = {name: F.float() for name, F in scores.items()}
-        loss = self.objective(scores, Batch(batch, self.rows.positions[rows], self.epoch))
-        loss.backward()
-        gradients = [
-            p.grad for g in self.optimizer.param_groups for p in g["params"] if p.grad is not None
-        ]
-        loss = loss.detach()
-        is_finite = torch.isfinite(loss)
-        if gradients:
-            norms = torch._foreach_norm(gradients, 2)  # torch's fast path
-            is_finite = is_finite & torch.isfinite(torch.stack(norms)).all()
-        if self.device.type == "cpu":
-            if is_finite:
-                self.optimizer.step()
-            return loss, is_finite
-        for gradient in gradients:
-            gradient.copy_(torch.where(is_finite, gradient, 0))
-        self.optimizer.step()
-        return loss, is_finite
+            scores = self.encoders(batch.views)
+        return self.objective({name: F.float() for name, F in scores.items()}, batch)
 
-    def _evaluate(self, rows: Rows) -> float:
+    def _evaluate(self, rows: Rows) -> dict[str, float]:
         """The loss of all rows as one batch, in evaluation mode."""
         with torch.no_grad(), evaluating(*self.modules):
-            batch = rows.take(np.arange(len(rows)))
-            scores = {n: _in_blocks(self.encoders[n], X).float() for n, X in batch.items()}
-            return float(self.objective(scores, Batch(batch, rows.positions, self.epoch)))
+            batch = rows.batch(rows.all(), self.epoch, self.planned_epochs())
+            scores = {n: _in_blocks(self.encoders[n], X).float() for n, X in batch.views.items()}
+            figures = _figures(self.objective(scores, batch))
+        return {f"valid_{name}": float(value) for name, value in figures.items()}
+
+    def planned_epochs(self) -> int:
+        """Number of epochs that schedules refer to."""
+        return max(self.n_epochs or self.last_epoch, self.epoch)
 
     def _note_best(self, figures: dict[str, float]) -> None:
         if self.validation is None:
             self.best_epoch = self.epoch
             return
-        quality = figures[self.monitor] * (-1 if self.monitor == "valid_loss" else 1)
+        if self.monitor not in figures:
+            raise ValueError(
+                f"monitor={self.monitor!r} is not in the history, whose columns are "
+                f"{list(figures)}. Add a callback that measures it."
+            )
+        quality = figures[self.monitor] * (-1 if self.monitor.startswith("valid_loss") else 1)
         if math.isnan(quality):  # collapsed networks
             return
         if self._best is None or quality > self._best["quality"]:
@@ -347,18 +349,22 @@ class Trainer:
         self.device = device
         for module in self.modules:
             module.to(device)
-        if hasattr(self, "optimizer"):  # load_state_dict moves the state to its parameters
-            self.optimizer.load_state_dict(self.optimizer.state_dict())
+        for optimizer in self.step.optimizers:  # which moves the state to its parameters
+            optimizer.load_state_dict(optimizer.state_dict())
 
     def _weights(self) -> dict[str, Any]:
         """A copy of the states of networks, objective and optimizer."""
         modules = [copied(module.state_dict()) for module in self.modules]
-        return {"modules": modules, "optimizer": copied(self.optimizer.state_dict())}
+        states = [copied(optimizer.state_dict()) for optimizer in self.step.optimizers]
+        return {"modules": modules, "optimizer": states[0] if len(states) == 1 else states}
 
     def _load_weights(self, state: dict[str, Any]) -> None:
         for module, module_state in zip(self.modules, state["modules"], strict=True):
             module.load_state_dict(module_state)
-        self.optimizer.load_state_dict(copied(state["optimizer"]))
+        states = state["optimizer"]
+        states = states if isinstance(states, list) else [states]
+        for optimizer, optimizer_state in zip(self.step.optimizers, states, strict=True):
+            optimizer.load_state_dict(copied(optimizer_state))
 
     def _train_mode(self, training: bool) -> None:
         for module in self.modules:
@@ -369,32 +375,27 @@ class Trainer:
             getattr(callback, method)(self)
 
 
-def parameter_groups(modules: Sequence[nn.Module]) -> list[dict[str, Any]]:
-    """Parameter groups: all parameters, and those named in a module's `no_weight_decay`."""
-    undecayed = {
-        id(module.get_parameter(name))
-        for root in modules
-        for module in root.modules()
-        for name in getattr(module, "no_weight_decay", ())
-    }
-    parameters = list({id(p): p for module in modules for p in module.parameters()}.values())
-    groups: list[dict[str, Any]] = [{"params": [p for p in parameters if id(p) not in undecayed]}]
-    if undecayed:
-        others = [p for p in parameters if id(p) in undecayed]
-        groups.append({"params": others, "weight_decay": 0.0})
-    return groups
-
-
 def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     """Output of a network for the rows of a view, in evaluation mode: (n_rows, n_scores)."""
     like = next(encoder.parameters(), torch.empty(0))
     parts = []
+    integers = takes_integers(encoder)
     with torch.no_grad(), evaluating(encoder), without_denormals():
         for rows in list(block_slices(block.shape[0], _ROW_BYTES)) or [slice(0, 0)]:
-            X = torch.from_numpy(as_float32(name, block[rows])).to(like.device)
+            array = as_array(name, block[rows], integers=integers)
+            X = torch.from_numpy(array).to(like.device)
             parts.append(encoder(X).float().cpu().numpy())
     return np.concatenate(parts)
 
 
 def _in_blocks(encoder: nn.Module, X: Tensor) -> Tensor:
     return torch.cat([encoder(X[rows]) for rows in block_slices(len(X), _ROW_BYTES)])
+
+
+def _figures(loss: Loss) -> dict[str, Tensor]:
+    """The loss and its named terms, as columns of a history."""
+    terms = loss if isinstance(loss, Mapping) else {}
+    return {
+        "loss": total(loss).detach(),
+        **{f"loss_{name}": term.detach() for name, term in terms.items()},
+    }

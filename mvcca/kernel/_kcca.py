@@ -35,13 +35,17 @@ def _has_approximation(estimator: Any) -> bool:
 
 
 class KCCA(MVCCA):
-    """Kernel canonical correlation analysis of two or more views, exact or approximate.
+    r"""Kernel canonical correlation analysis of two or more views, exact or approximate.
 
     Finds one function of every view, f_p(x) = Σ_j α_pj k_p(x, z_j) less its training mean, under
     which the views of an object agree. With K_p the centred kernel matrix of the training rows, the
     problem of two views is [1]_
 
-        max α_xᵀ K_x K_y α_y   subject to   α_pᵀ (K_p² / (n-1) + r_p K_p) α_p = 1 for both views,
+    .. math::
+
+        \max \; & α_x^⊤ K_x K_y α_y \\
+        \text{subject to} \; & α_p^⊤ (K_p^2 / (n - 1) + r_p K_p) α_p = 1
+        \quad \text{for both views},
 
     the canonical ridge in the space of the kernel's features: scores of unit variance but for
     r_p ‖f_p‖². In Hardoon's constraint, αᵀ((1-κ) K² + κ K) α, that is r = κ / ((1-κ)(n-1)). More
@@ -101,6 +105,8 @@ class KCCA(MVCCA):
         ρ, decreasing, of two views.
     expected_correlations_ : ndarray, shape (n_components_,)
         Correlations of the scores to expect on new rows; see `MVCCA`.
+    expected_correlations_by_pair_, expected_deviations_
+        See `MVCCA`.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
     n_components_ : int

@@ -35,23 +35,32 @@ _CERTAIN = 1 - 1e-6
 
 
 class NCCA(MultiViewEstimator):
-    """Nonparametric canonical correlation analysis of two views.
+    r"""Nonparametric canonical correlation analysis of two views.
 
     Finds the functions, of any form, of two views that correlate most [1]_,
 
-        max Σ_i E f_i(x) g_i(y)   subject to   E f_i f_j = E g_i g_j = δ_ij,
+    .. math::
+
+        \max \; ∑_i E \, f_i(x) g_i(y) \quad \text{subject to} \quad
+        E \, f_i f_j = E \, g_i g_j = δ_{ij},
 
     which are the singular functions of s(x, y) = p(x, y) / p(x) p(y). A kernel density estimate of
     s at n pairs is D_x D_yᵀ, with rows of D_x (and D_y) that add up to 1,
 
-        D_x[i, l] ∝ exp(-‖x_i - x_l‖² / 2h²)   for the K nearest x_l of x_i, itself among them.
+    .. math::
 
-    Scaled to M = diag(a) D_x D_yᵀ diag(b) whose rows and columns add up to 1 (Sinkhorn), it has
-    M = U Σ Vᵀ with σ_0 = 1 for the constant functions; the next singular vectors are the scores
-    f = √n U and g = √n V of the training rows. New rows have those of the training rows around
-    them,
+        D_x[i, l] ∝ \exp(-‖x_i - x_l‖^2 / 2h^2)
+        \quad \text{for the } K \text{ nearest } x_l \text{ of } x_i,
 
-        f(x) = √n Σ_l w_l(x) (D_yᵀ diag(b) V)_l / σ Σ_l w_l(x) (D_yᵀ b)_l,
+    where the neighbours of x_i include x_i. Sinkhorn iterations scale it to M = diag(a) D_x D_yᵀ
+    diag(b), whose rows and columns add up to 1. Then M = U Σ Vᵀ with σ_0 = 1 for the constant
+    functions, and the next singular vectors are the scores f = √n U and g = √n V of the
+    training rows. The scores of a new row follow from those of the training rows near it,
+
+    .. math::
+
+        f(x) = \frac{\sqrt n \; ∑_l w_l(x) \, (D_y^⊤ \operatorname{diag}(b) V)_l}
+        {σ \; ∑_l w_l(x) \, (D_y^⊤ b)_l},
 
     and g(y) likewise: a Nyström extension that returns the training scores at training rows (unless
     more than K of them are equal) and is constant where f is. M itself, n x n, is never made.

@@ -1,9 +1,11 @@
 """Linear methods: one affine map per view.
 
-`CCA`, `MVCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone. `LGCFL`,
-`JRL` and `CMOLRS` are supervised baselines that retrieval is compared with in the literature.
+`CCA`, `MVCCA`, `PLS` and `CFA` learn from pairs, `MLCCA` and `MVMLCCA` from labels alone.
+`Procrustes` and `AffineMap` align embeddings, and predict one view from another. `LGCFL`, `JRL` and
+`CMOLRS` are supervised baselines that retrieval is compared with in the literature.
 """
 
+from mvcca.linear._affine_map import AffineMap
 from mvcca.linear._cca import CCA
 from mvcca.linear._cmolrs import CMOLRS
 from mvcca.linear._covariance_cca import CovarianceCCA
@@ -13,6 +15,7 @@ from mvcca.linear._mlcca import MLCCA
 from mvcca.linear._mvcca import MVCCA, with_labels_as_view
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
+from mvcca.linear._procrustes import Procrustes
 
 __all__ = [
     "CCA",
@@ -24,6 +27,8 @@ __all__ = [
     "MVCCA",
     "MVMLCCA",
     "PLS",
+    "AffineMap",
     "CovarianceCCA",
+    "Procrustes",
     "with_labels_as_view",
 ]

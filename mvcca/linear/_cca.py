@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mvcca.linear._mvcca import MVCCA
+from mvcca.linear._predicting import PredictingEstimator
+from mvcca.problem import Problem, Rows, Solution
+from mvcca.statistics import Moments
 
 
-class CCA(MVCCA):
-    """Canonical correlation analysis, with an optional ridge.
+class CCA(PredictingEstimator, MVCCA):
+    r"""Canonical correlation analysis, with an optional ridge.
 
     Finds unit-variance linear maps of two views that correlate as much as they can [1]_,
 
-        max tr(Aᵀ Σ_xy B)   subject to   Aᵀ (Σ_xx + r_x I) A = Bᵀ (Σ_yy + r_y I) B = I,
+    .. math::
+
+        \max_{A, B} \; & \operatorname{tr}(A^⊤ Σ_{xy} B) \\
+        \text{subject to} \; & A^⊤ (Σ_{xx} + r_x I) A = B^⊤ (Σ_{yy} + r_y I) B = I,
 
     by whitening each view and one singular value decomposition of Σ_xx^(-1/2) Σ_xy Σ_yy^(-1/2).
     With reg > 0 this is the canonical ridge [2]_. Rank-deficient views, and more features
@@ -39,8 +48,13 @@ class CCA(MVCCA):
         Singular values ρ, decreasing: with reg=0 the training correlations of the scores.
     expected_correlations_ : ndarray, shape (n_components_,)
         Correlations of the scores to expect on new rows; see `MVCCA`.
+    expected_correlations_by_pair_, expected_deviations_
+        See `MVCCA`.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
+    patterns_ : dict of str to ndarray, shape (n_features, n_components_)
+        Least-squares coefficients of a view's features on the scores of the other view, by which
+        `predict` predicts it.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -83,3 +97,19 @@ class CCA(MVCCA):
     ) -> None:
         self.n_components = n_components
         self.reg = reg
+
+    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+        return replace(super()._problem(rows, statistic), predicts=True)
+
+    def _learn(self, solution: Solution) -> None:
+        super()._learn(solution)
+        assert solution.patterns is not None
+        name = self.view_names_[0]
+        flipped = np.einsum("ik,ik->k", self.weights_[name], solution.weights[name]) < 0
+        signs = np.where(flipped, -1.0, 1.0)  # fixed after solving
+        self.patterns_ = {n: signs * pattern for n, pattern in solution.patterns.items()}
+
+    def _coefficients(self, source: str, target: str) -> np.ndarray:
+        if not hasattr(self, "patterns_"):
+            raise ValueError("This CCA was fitted by a version without predict. Fit it again.")
+        return self.patterns_[target].T

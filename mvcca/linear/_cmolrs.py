@@ -28,16 +28,22 @@ _N_DRAWS = 20  # attempts to draw a negative, before a triplet is dropped
 
 
 class CMOLRS(LinearEstimator):
-    """Cross-modal online low-rank similarity.
+    r"""Cross-modal online low-rank similarity.
 
     Learns a bilinear similarity of low rank between rows of two views,
 
-        s(x, y) = x̄ᵀ W_pq ȳ,   W_pq = A_p A_qᵀ,   rank ≤ n_components,
+    .. math::
+
+        s(x, y) = \bar x^⊤ W_{pq} \, \bar y, \qquad W_{pq} = A_p A_q^⊤, \qquad
+        \text{rank} ≤ n_{components},
 
     from triplets of a row x of view p and rows y⁺, y⁻ of view q with and without a label in common
     with x, by stochastic gradient steps on the hinge loss
 
-        max(0, m - s(x, y⁺) + s(x, y⁻)),   m = (1 - cos(z⁺, z⁻)) ‖y⁺ - y⁻‖ / c_q,
+    .. math::
+
+        & \max(0, \, m - s(x, y^+) + s(x, y^-)), \\
+        & m = (1 - \cos(z^+, z^-)) \, ‖y^+ - y^-‖ / c_q,
 
     averaged over a batch. The margin grows with the distance between the two in labels z (m = 0 for
     equal label vectors) and in features; c_q is twice the length of the longest row, so that m ≤ 1.

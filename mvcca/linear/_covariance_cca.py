@@ -15,11 +15,14 @@ Matrix = Callable[[Moments], np.ndarray]
 
 
 class CovarianceCCA(StatisticEstimator):
-    """CCA with your own matrices between and within views.
+    r"""CCA with your own matrices between and within views.
 
     Finds maps of two or more views,
 
-        max Σ_{p≠q} w_pᵀ A_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
+    .. math::
+
+        \max \; ∑_{p≠q} w_p^⊤ A_{pq} w_q \quad \text{subject to} \quad
+        ∑_p w_p^⊤ (B_p + r_p I) w_p = n_{views},
 
     for matrices A and B that functions compute from the `mvcca.statistics.Moments` of the rows.
     With both the covariance this is `MVCCA`. Precision, rank deficiency, wide views, batches,

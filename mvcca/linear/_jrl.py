@@ -65,13 +65,16 @@ class _Rows:
 
 
 class JRL(LinearEstimator):
-    """Joint representation learning with sparse and semi-supervised regularisation.
+    r"""Joint representation learning with sparse and semi-supervised regularisation.
 
     Regresses the labels on every view, so that the views of an object and the neighbours within a
     view are given the same labels, by few features [1]_:
 
-        min Σ_p 1/n_p ‖Z_p P_p - Ȳ_p‖²_F + a Σ_{p<q} 1/n_pq ‖Z_p P_p - Z_q P_q‖²_F
-            + s Σ_p 1/n_p tr(P_pᵀ Z_pᵀ L_p Z_p P_p) + r Σ_p ‖P_p‖_{2,1},
+    .. math::
+
+        \min \; & ∑_p \tfrac{1}{n_p} ‖Z_p P_p - \bar Y_p‖_F^2
+        + a ∑_{p<q} \tfrac{1}{n_{pq}} ‖Z_p P_p - Z_q P_q‖_F^2 \\
+        & + s ∑_p \tfrac{1}{n_p} \operatorname{tr}(P_p^⊤ Z_p^⊤ L_p Z_p P_p) + r ∑_p ‖P_p‖_{2,1},
 
     with standardised columns Z (always: the graph depends on their units), centred label indicators
     Ȳ, and L = I - D^{-1/2} K D^{-1/2} of the k nearest neighbours under the similarity

@@ -14,7 +14,7 @@ from mvcca._backend import precision
 from mvcca.base import StatisticEstimator
 from mvcca.labels import LabelTable, _common_columns
 from mvcca.problem import Rows
-from mvcca.problem._label_checks import check_bandwidth, check_label_vectors, check_shared_labels
+from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
 from mvcca.similarity import (
     FourierLabelFeatures,
     LabelFeatures,
@@ -76,7 +76,6 @@ class LabelWeightedEstimator(StatisticEstimator):
     ) -> Rows:
         rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
         if not batch:
-            check_shared_labels(rows.table, rows.codes)
             self._check_labels(label_counts(rows))
             rows = rows.in_row_space()
         if reset:

@@ -13,19 +13,22 @@ from sklearn.utils._param_validation import Interval
 from mvcca.base import StatisticEstimator
 from mvcca.problem import Rows, check_variance, positive_reg
 from mvcca.problem._group_sparse import GroupSparse, centred_targets
-from mvcca.problem._label_checks import check_label_vectors, check_shared_labels
+from mvcca.problem._label_checks import check_label_vectors
 from mvcca.problem._label_statistic import LabelStatistic
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 
 
 class LGCFL(StatisticEstimator):
-    """Local group-based consistent feature learning.
+    r"""Local group-based consistent feature learning.
 
     Maps every view to the labels of its rows, by least squares that keep or drop whole groups of
     features,
 
-        min_U  1/2n_p ‖X̄_p U_p - Ȳ_p‖²_F + λ_p Σ_g ‖U_p^(g)‖_F   for every view p,
+    .. math::
+
+        \min_{U_p} \; \frac{1}{2 n_p} ‖\bar X_p U_p - \bar Y_p‖_F^2 + λ_p ∑_g ‖U_p^{(g)}‖_F
+        \quad \text{for every view } p,
 
     with Y the 0/1 indicators of the labels (or real label vectors), all centred, and U^(g) the rows
     of U that belong to group g, such as a block of a HOG descriptor. Labels are the shared space:
@@ -117,14 +120,6 @@ class LGCFL(StatisticEstimator):
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         return positive_reg(super()._ridges(views, weights, batch))
-
-    def _open_rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
-    ) -> Rows:
-        rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
-        if not batch:
-            check_shared_labels(rows.table, rows.codes)
-        return rows
 
     def _statistic_of(self, rows: Rows) -> LabelStatistic:
         sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)

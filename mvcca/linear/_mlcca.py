@@ -56,12 +56,15 @@ class LabelledRows:
 
 
 class MLCCA(LabelWeightedEstimator):
-    """Multi-label canonical correlation analysis.
+    r"""Multi-label canonical correlation analysis.
 
     CCA over all pairs of rows of two views, each weighted by how alike its labels are [1]_:
 
-        C_xy = 1/N Σ_i Σ_j f(z_i, z_j) x_i y_jᵀ,
-        C_xx = 1/N Σ_i Σ_j f(z_i, z_j) x_i x_iᵀ,  C_yy = 1/N Σ_i Σ_j f(z_i, z_j) y_j y_jᵀ,
+    .. math::
+
+        C_{xy} &= \tfrac{1}{N} ∑_i ∑_j f(z_i, z_j) \, x_i y_j^⊤, \\
+        C_{xx} &= \tfrac{1}{N} ∑_i ∑_j f(z_i, z_j) \, x_i x_i^⊤, \\
+        C_{yy} &= \tfrac{1}{N} ∑_i ∑_j f(z_i, z_j) \, y_j y_j^⊤,
 
     with centred rows and N = n_x n_y, so that views need no pairing. More than two views share one
     space through all pairs of views, each C_pp averaged over them. The sums over pairs are exact:

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils.validation import check_is_fitted
 
 from mvcca._containers import check_same_rows, row_labels
 from mvcca.base import StatisticEstimator
 from mvcca.labels import encode_labels
+from mvcca.linear._ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
-from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views, as_views
 
-# A training sample cannot tell correlations above this from 1, whose weight is infinite.
-_LARGEST_CORRELATION = 0.999
 
-
-class MVCCA(StatisticEstimator):
-    """Multi-view canonical correlation analysis.
+class MVCCA(RankedByCorrelation, StatisticEstimator):
+    r"""Multi-view canonical correlation analysis.
 
     Finds maps under which the views x_p of the same object covary most,
 
-        max Σ_{p≠q} w_pᵀ Σ_pq w_q   subject to   Σ_p w_pᵀ (Σ_pp + r_p I) w_p = n_views,
+    .. math::
+
+        \max \; & ∑_{p≠q} w_p^⊤ Σ_{pq} w_q \\
+        \text{subject to} \; & ∑_p w_p^⊤ (Σ_{pp} + r_p I) w_p = n_{views},
 
     whose stationary points solve
 
-        Σ_{q≠p} Σ_pq w_q = ρ (Σ_pp + r_p I) w_p   for every view p,   λ = 1 + ρ.
+    .. math::
+
+        ∑_{q≠p} Σ_{pq} w_q = ρ (Σ_{pp} + r_p I) w_p \quad \text{for every view } p,
+        \qquad λ = 1 + ρ.
 
     The ridge is in the constraint only. With ``reg=0`` the same maps bring the views together,
     min Σ_{p≠q} E (w_pᵀ x_p - w_qᵀ x_q)² [1]_, and solve Σ_q Σ_pq w_q = λ Σ_pp w_p: MVCCA is then
@@ -64,8 +65,12 @@ class MVCCA(StatisticEstimator):
     canonical_correlations_ : ndarray, shape (n_components_,)
         ρ; only for two views, where they are correlations.
     expected_correlations_ : ndarray, shape (n_components_,)
-        Correlations of the scores to expect on new rows, averaged over pairs of views:
-        leave-one-out estimates, which `retrieval_scores` weights components by.
+        Correlations of the scores to expect on new rows, averaged over pairs of views. Rankings
+        weight components by them.
+    expected_correlations_by_pair_ : ndarray, shape (n_views, n_views, n_components_)
+        The same of each pair of views; on the diagonal the mean over the pairs of a view.
+    expected_deviations_ : dict of str to ndarray, shape (n_components_,)
+        Standard deviations of each view's scores.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -97,10 +102,6 @@ class MVCCA(StatisticEstimator):
     array([2.92, 2.56, 2.4 ])
     """
 
-    retrieval_ranking = ("retrieval_scores", "cosine")
-
-    expected_correlations_: np.ndarray
-
     def __init__(
         self,
         n_components: int = 2,
@@ -124,40 +125,7 @@ class MVCCA(StatisticEstimator):
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
         if solution.expected is not None:
-            self.expected_correlations_ = solution.expected
-
-    def retrieval_scores(self, X: ViewsLike | MatrixLike, y: MatrixLike | None = None) -> Any:
-        """Project rows to the vectors whose cosine ranks best: scores weighted by correlation.
-
-        If views are jointly Gaussian, the log-likelihood ratio of "the rows x and y show the same
-        object" against "they do not" is, with scores a and b of unit variance,
-
-            Σ_i ρ_i / (1 - ρ_i²) a_i b_i - ρ_i² / (2 (1 - ρ_i²)) (a_i² + b_i²) + constant.
-
-        These vectors are the scores times √(ρ_i / (1 - ρ_i²)), so that their inner product is its
-        first term; the cosine takes the place of the second. Plain scores give a component with
-        correlation .1 the weight of one with .9. ρ is ``expected_correlations_``. If `power` is
-        set, it weights the components instead; then, and for models saved by versions without
-        expected correlations, these are the scores of `transform`.
-
-        Parameters
-        ----------
-        X, y
-            As for `transform`.
-
-        Returns
-        -------
-        vectors : same container as X
-            As `transform` gives them.
-        """
-        check_is_fitted(self)
-        if self.power or not hasattr(self, "expected_correlations_"):
-            return self.transform(X, y)
-        rho = np.minimum(self.expected_correlations_, _LARGEST_CORRELATION)
-        weights = np.sqrt(rho / (1 - rho**2))
-        model = copy(self)
-        model.weights_ = {name: W * weights for name, W in self.weights_.items()}
-        return model.transform(X, y)
+            self._expect(solution.expected)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

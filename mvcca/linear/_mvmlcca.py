@@ -17,18 +17,21 @@ from mvcca.statistics import LabelFeatureSums, LabelSums
 
 
 class MVMLCCA(LabelWeightedEstimator):
-    """Multi-view multi-label canonical correlation analysis.
+    r"""Multi-view multi-label canonical correlation analysis.
 
     Brings rows of different views together according to the similarity of their labels [1]_; rows
     need not be paired.
     With the label-weighted covariances of centred rows (eq. (4) of [1]_),
 
-        Ψ_pq = 1 / (m_p m_q) Σ_a Σ_b g(z_p^a, z_q^b) x_p^a x_q^bᵀ,
+    .. math:: Ψ_{pq} = \frac{1}{m_p m_q} ∑_a ∑_b g(z_p^a, z_q^b) \, x_p^a (x_q^b)^⊤,
 
     the maps solve
 
-        max Σ_{p≠q} w_pᵀ Ψ_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
-        Σ_{q≠p} Ψ_pq w_q = ρ (B_p + r_p I) w_p   for every view p,   λ = 1 + ρ.
+    .. math::
+
+        \max \; & ∑_{p≠q} w_p^⊤ Ψ_{pq} w_q \\
+        \text{subject to} \; & ∑_p w_p^⊤ (B_p + r_p I) w_p = n_{views}, \\
+        & ∑_{q≠p} Ψ_{pq} w_q = ρ (B_p + r_p I) w_p \quad \text{for every } p, \quad λ = 1 + ρ.
 
     Ψ_pp is in the constraint only, as B_p under ``within="label"``; then, and without a ridge, this
     is Σ_q Ψ_pq w_q = λ Ψ_pp w_p, eq. (3) of [1]_. Under ``within="sample"``, or with a ridge, λ is

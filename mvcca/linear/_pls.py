@@ -24,11 +24,11 @@ from mvcca.views import Views
 
 
 class PLS(StatisticEstimator):
-    """Partial least squares, by one decomposition or by deflation.
+    r"""Partial least squares, by one decomposition or by deflation.
 
     Finds the directions of two views with the largest covariance [1]_,
 
-        max wᵀ Σ_xy v   subject to   wᵀw = vᵀv = 1,
+    .. math:: \max \; w^⊤ Σ_{xy} v \quad \text{subject to} \quad w^⊤ w = v^⊤ v = 1,
 
     the leading singular vectors of the cross-covariance. Further components are
 
@@ -41,13 +41,18 @@ class PLS(StatisticEstimator):
     Deflation operates on covariances. With σ = wᵀ Σ_xy v and p = Σ_xx w / wᵀΣ_xx w, the
     coefficients of X on t (and q those of Y on u), the residual covariances are
 
-        Σ_xx - (wᵀΣ_xx w) p pᵀ,   Σ_xy - σ p vᵀ ("regression"),
-        Σ_xy - σ (p vᵀ + w qᵀ - p qᵀ) ("canonical").
+    .. math::
+
+        & Σ_{xx} - (w^⊤ Σ_{xx} w) \, p p^⊤, \\
+        & Σ_{xy} - σ p v^⊤ \quad \text{("regression")}, \\
+        & Σ_{xy} - σ (p v^⊤ + w q^⊤ - p q^⊤) \quad \text{("canonical")}.
 
     All three therefore accept batches, sparse rows and sample weights. For more than two views,
     supported by "svd" only, the problem is
 
-        max Σ_{p≠q} w_pᵀ Σ_pq w_q   subject to   Σ_p w_pᵀ w_p = n_views,
+    .. math::
+
+        \max \; ∑_{p≠q} w_p^⊤ Σ_{pq} w_q \quad \text{subject to} \quad ∑_p w_p^⊤ w_p = n_{views},
 
     whose solutions are the leading eigenvectors of the covariance matrix with zero diagonal blocks:
     the stacked weights of all views are orthogonal, those of a single view are not.
@@ -216,11 +221,13 @@ class PLS(StatisticEstimator):
 
 
 class CFA(PLS):
-    """Cross-modal factor analysis: orthonormal maps that minimize distances within pairs.
+    r"""Cross-modal factor analysis: orthonormal maps that minimize distances within pairs.
 
     Finds the orthonormal maps of two views with the smallest distances within pairs [1]_,
 
-        min ‖X̄A - ȲB‖²_F   subject to   AᵀA = I and BᵀB = I.
+    .. math::
+
+        \min \; ‖\bar X A - \bar Y B‖_F^2 \quad \text{subject to} \quad A^⊤ A = B^⊤ B = I.
 
     Rotations preserve lengths, so that this maximizes tr(Aᵀ X̄ᵀȲ B): A and B are the leading
     `n_components` left and right singular vectors of X̄ᵀȲ, the weights of `PLS` with

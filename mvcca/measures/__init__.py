@@ -7,6 +7,8 @@ in memory.
 """
 
 from mvcca.measures.correlation import column_correlations, total_correlation
+from mvcca.measures.gain import ndcg, ndcg_of_lists
+from mvcca.measures.hubs import hubness
 from mvcca.measures.order import descending_order, merge_parallel, ranked, unit_rows
 from mvcca.measures.precision import (
     NoRelevant,
@@ -24,7 +26,11 @@ from mvcca.measures.ranks import (
     recall_at_k,
     relevant_ranks,
 )
-from mvcca.measures.weighted import label_set_similarity, weighted_average_precision
+from mvcca.measures.weighted import (
+    label_set_similarity,
+    weighted_average_precision,
+    weighted_average_precision_of_lists,
+)
 from mvcca.measures.zero_shot import class_means
 
 __all__ = [
@@ -36,11 +42,14 @@ __all__ = [
     "class_means",
     "column_correlations",
     "descending_order",
+    "hubness",
     "label_set_similarity",
     "mean_rank",
     "mean_reciprocal_rank",
     "median_rank",
     "merge_parallel",
+    "ndcg",
+    "ndcg_of_lists",
     "precision_at_k",
     "precision_recall_curve",
     "ranked",
@@ -49,4 +58,5 @@ __all__ = [
     "total_correlation",
     "unit_rows",
     "weighted_average_precision",
+    "weighted_average_precision_of_lists",
 ]

@@ -44,10 +44,10 @@ def same_shape(shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> 
         raise ValueError(f"Expected {name} of shape {expected}, got {shape}.")
 
 
-def positive(k: int) -> int:
+def positive(k: int, name: str = "k") -> int:
     """Raise ValueError unless the cut-off is an integer of at least 1."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ValueError(f"Expected k to be an integer of at least 1, got {k!r}.")
+        raise ValueError(f"Expected {name} to be an integer of at least 1, got {k!r}.")
     return int(k)
 
 

@@ -121,10 +121,17 @@ def average_precision_of_lists(
     precision = n_hits / np.arange(1, hits.shape[1] + 1)
     total = np.einsum("ij,ij->i", precision, hits)
     values = np.divide(total, divisor, out=np.zeros(len(hits)), where=divisor > 0)
+    return without_relevant(values, n_relevant > 0, no_relevant)
+
+
+def without_relevant(
+    values: np.ndarray, has_relevant: np.ndarray, no_relevant: NoRelevant
+) -> np.ndarray:
+    """Values of all queries, with those of queries without relevant items as asked for."""
     if no_relevant == "skip":
-        return values[n_relevant > 0]
+        return values[has_relevant]
     if no_relevant == "nan":
-        values[n_relevant == 0] = np.nan
+        values[~has_relevant] = np.nan
     return values
 
 

@@ -60,7 +60,27 @@ def weighted_average_precision(
     same_shape(h.shape, scores.shape, "label_similarity")
     if k is not None:
         positive(k)
-    h = ranked(h, scores, k)
+    return weighted_average_precision_of_lists(ranked(h, scores, k), precision)
+
+
+def weighted_average_precision_of_lists(
+    h: np.ndarray, precision: Literal["binary", "weighted"] = "binary"
+) -> np.ndarray:
+    """Weighted average precision of ranked, cut lists; see `weighted_average_precision`.
+
+    Parameters
+    ----------
+    h : ndarray, shape (n_queries, k)
+        Label similarity at each position.
+    precision : {"binary", "weighted"}, default="binary"
+        Definition of P(j).
+
+    Returns
+    -------
+    ndarray, shape (n_queries,)
+        Values.
+    """
+    one_of(precision, ("binary", "weighted"), "precision")
     if precision == "weighted":
         h = h * np.cumsum(h, axis=1) / np.arange(1, h.shape[1] + 1)
     return h.mean(axis=1)
@@ -113,8 +133,8 @@ def label_set_similarity(
     unit = [unit_rows(vectors) for vectors in words]
     cosines = unit[0] @ unit[1].T
     # max over a, b = max over b of (max over a): first for whole vocabularies, then for sets.
-    to_labels = _max_over_sets(sets[0], cosines)  # (n_queries, n_gallery_labels)
-    h = _max_over_sets(sets[1], to_labels.T).T
+    to_labels = max_over_sets(sets[0], cosines)  # (n_queries, n_gallery_labels)
+    h = max_over_sets(sets[1], to_labels.T).T
     return np.where(np.isneginf(h), 0.0, h)
 
 
@@ -122,7 +142,7 @@ def _indicators(labels: Any) -> csr_array:
     return own_csr(labels if issparse(labels) else np.atleast_2d(labels))
 
 
-def _max_over_sets(sets: csr_array, values: np.ndarray) -> np.ndarray:
+def max_over_sets(sets: csr_array, values: np.ndarray) -> np.ndarray:
     """out[i] = elementwise maximum of values[a] over a in set i; -inf for an empty set."""
     out = np.full((sets.shape[0], values.shape[1]), -np.inf)
     for label, row in enumerate(values):

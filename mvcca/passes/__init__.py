@@ -16,10 +16,11 @@ from mvcca.passes._checkpoint import (
     not_kept,
     refuse_other_files,
 )
-from mvcca.passes._read_ahead import uses_device
+from mvcca.passes._read_ahead import blocks_read_ahead, uses_device
 
 __all__ = [
     "accumulate",
+    "blocks_read_ahead",
     "checkpoint_of_fit",
     "checkpoint_until_written",
     "file_of_next_pass",

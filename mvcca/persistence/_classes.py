@@ -21,8 +21,9 @@ from mvcca import compose, kernel, linear
 from mvcca.kernel import _features, _kernels, _ncca
 from mvcca.labels import LabelTable
 from mvcca.linear import _label_weighted, _mlcca
+from mvcca.model_selection import ClassDisjointSplit
 from mvcca.persistence._estimators import ClassOf, stored_estimator
-from mvcca.persistence._sklearn import HELD
+from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.scoring import RetrievalScorer, retrieval_scorer
@@ -78,6 +79,11 @@ CLASSES: Mapping[str, ClassOf] = {
     **HELD,
     "RetrievalIndex": ClassOf(RetrievalIndex, lambda i: i.__getstate__(), _make_index),
     "RetrievalScorer": replace(_SCORER, make=lambda parts: retrieval_scorer(**parts)),
+    "ClassDisjointSplit": ClassOf(
+        ClassDisjointSplit,
+        arguments_of,
+        lambda parts: ClassDisjointSplit(**parts),
+    ),
     "Views": ClassOf(Views, _parts_of_views, _make_views),
     "LabelledRows": replace(_stored_fields(_mlcca.LabelledRows), make=_make_labelled_rows),
     "MVMLCCAStatistic": _stored_fields(_label_statistic.LabelStatistic),

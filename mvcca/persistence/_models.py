@@ -80,7 +80,7 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     write_archive(path, writer.arrays, content)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = True) -> Any:
     """Load a model that `save` wrote.
 
     Every byte is compared with its checksum, and nothing in the file is executed: it names
@@ -91,6 +91,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     ----------
     path : path
         The file.
+    mmap : bool, default=False
+        Leave the galleries of a `RetrievalIndex` in the file: they are read as they are searched,
+        and processes that map the same file share its memory. The index can be changed; the file
+        must not be, but `save` may replace it.
+    verify : bool, default=True
+        Compare arrays with their checksums. Together with `mmap`, this reads the whole file;
+        without, damage to a gallery goes unnoticed.
 
     Returns
     -------
@@ -110,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     --------
     save : Save a model; with an example.
     """
-    arrays, content = read_archive(path)
+    arrays, content = read_archive(path, _is_of_gallery if mmap else None, verify)
     if content.get("kind") != _KIND or "model" not in content:
         not_ours(path, "was written by mvcca but holds no model (a checkpoint holds none)")
     written_by = content.get("written by", {})
@@ -133,6 +140,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     if type(model) not in models_in(table):
         not_ours(path, f"holds {type(model).__name__}, which is not a model")
     return model
+
+
+def _is_of_gallery(name: str) -> bool:
+    """Whether an array of a file holds rows of a gallery."""
+    return name.startswith("RetrievalIndex.views[") and "]['rows'][" in name
 
 
 def _versions(deep: bool) -> dict[str, str]:

@@ -91,7 +91,7 @@ class Classes:
             return ClassOf(cls, _parts_of_neighbors, partial(_make_neighbors, cls))
         if issubclass(cls, BaseEstimator):
             return ClassOf(cls, _parts_of_estimator, partial(_make_estimator, cls))
-        return ClassOf(cls, _arguments_of, lambda parts: cls(**parts))  # of a splitter
+        return ClassOf(cls, arguments_of, lambda parts: cls(**parts))  # of a splitter
 
 
 def _public_name(cls: type) -> str:
@@ -147,7 +147,8 @@ def _check_parts(parts: dict[str, Any]) -> None:
         raise TypeError(f"it has pre_dispatch={ahead!r}; 'all', a number, or '2*n_jobs' is stored")
 
 
-def _arguments_of(splitter: Any) -> dict[str, Any]:
+def arguments_of(splitter: Any) -> dict[str, Any]:
+    """Constructor arguments of a splitter."""
     names = signature(type(splitter)).parameters
     if not all(hasattr(splitter, name) for name in names):
         raise TypeError(f"{splitter!r} does not keep its arguments {list(names)}")

@@ -44,7 +44,7 @@ def tried(estimator: Any) -> Any:
         _check_attributes(estimator)
     _check_followed_by_compiled_code(estimator)
     tested = _without_networks(estimator)
-    row = _row_for(tested)
+    row = None if tested is None else _row_for(tested)
     if row is None:
         return estimator
     quiet = warnings.catch_warnings(action="ignore")
@@ -67,16 +67,18 @@ def _check_attributes(model: MultiViewEstimator) -> None:
     if type(names) is not tuple or not names or not all(type(name) is str for name in names):
         raise TypeError(f"view_names_ is {names!r}")
     for name in names:
-        weights = model.weights_[name]
-        _check_floats(f"weights_[{name!r}]", weights, (len(weights), k))
+        n_in = k  # of the affine map; without one, outputs of networks are the scores
+        if hasattr(model, "weights_") or not hasattr(model, "encoders_"):
+            n_in = len(model.weights_[name])
+            _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
         if hasattr(model, "means_"):
-            _check_floats(f"means_[{name!r}]", model.means_[name], (len(weights),))
+            _check_floats(f"means_[{name!r}]", model.means_[name], (n_in,))
         if hasattr(model, "encoders_"):
             from mvcca.deep.storage import output_width
 
             width = output_width(model.encoders_[name], model._fitted_width(name))
-            if width != len(weights):
-                raise ValueError(f"{width} outputs of the network of {name!r} meet {len(weights)}")
+            if width != n_in:
+                raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
     if hasattr(model, "history_"):
         if len({np.shape(model.history_["epoch"]), *map(np.shape, model.history_.values())}) > 1:
             raise ValueError("columns of history_ differ in length")
@@ -142,9 +144,11 @@ def _rows(rows: dict[Any, Any]) -> dict[Any, Any] | None:
 
 
 def _without_networks(estimator: Any) -> Any:
-    """The linear part of a deep estimator: networks may allocate whatever their layers declare."""
+    """The linear part of a deep estimator, if it has one: networks may allocate anything."""
     if not hasattr(estimator, "encoders_"):
         return estimator
-    linear = MVCCA(power=estimator.power)
+    if not hasattr(estimator, "weights_"):
+        return None
+    linear = MVCCA()
     linear.__dict__.update(estimator.__dict__)
     return linear

@@ -5,12 +5,15 @@ and precision are handled here. Nothing here knows of estimators.
 """
 
 from mvcca.problem._bases import Basis, Explicit, Identity, Span
+from mvcca.problem._expected import Expected, held_out_moments
+from mvcca.problem._label_checks import check_shared_labels
 from mvcca.problem._problem import Problem, Solution
 from mvcca.problem._ridge import Reg, Shrinkage, positive_reg, reg_of_names, reg_of_rows
 from mvcca.problem._rows import Rows, check_variance
 
 __all__ = [
     "Basis",
+    "Expected",
     "Explicit",
     "Identity",
     "Problem",
@@ -19,7 +22,9 @@ __all__ = [
     "Shrinkage",
     "Solution",
     "Span",
+    "check_shared_labels",
     "check_variance",
+    "held_out_moments",
     "positive_reg",
     "reg_of_names",
     "reg_of_rows",

@@ -7,7 +7,97 @@ rows agree.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
 import numpy as np
+
+from mvcca.statistics import Moments, column_slices
+
+LARGEST_CORRELATION = 0.999  # rows cannot tell more from 1, whose weight is infinite
+
+
+def component_weights(correlations: np.ndarray) -> np.ndarray:
+    """Factors √(ρ / (1 - ρ²)) of scores, the weights of a pair in the likelihood ratio."""
+    rho = np.minimum(correlations, LARGEST_CORRELATION)
+    return np.sqrt(rho / (1 - rho**2))
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """Second moments of the scores of new rows.
+
+    Attributes
+    ----------
+    correlations : ndarray, shape (n_views, n_views, k)
+        Of each pair of views. A pair that shares no rows has the mean of the others, and on the
+        diagonal is the mean over the pairs of a view.
+    deviations : dict of str to ndarray, shape (k,)
+        Standard deviations of each view's scores.
+    """
+
+    correlations: np.ndarray
+    deviations: dict[str, np.ndarray]
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Correlations averaged over the pairs of different views, (k,)."""
+        return np.asarray(self.correlations[np.triu_indices(len(self.correlations), 1)].mean(0))
+
+
+def expected_moments(
+    weights: Mapping[str, np.ndarray],
+    between: Mapping[tuple[str, str], Any],
+    within: Mapping[str, np.ndarray],
+    degrees_of_freedom: Mapping[str, float],
+    counts: np.ndarray,
+) -> Expected | None:
+    """`expected_correlation` of all pairs of views that share rows; None without any.
+
+    Parameters
+    ----------
+    weights : mapping of str to ndarray, shape (n_features, k)
+        One map per view.
+    between, within : mapping
+        Covariances of pairs of views, and of each view.
+    degrees_of_freedom : mapping of str to float
+        Of each view.
+    counts : ndarray, shape (n_views, n_views)
+        Rows that each pair of views shares.
+    """
+    deviations = {
+        name: np.sqrt(np.maximum(np.einsum("ik,ik->k", W, within[name] @ W), 0))
+        for name, W in weights.items()
+    }
+    found = {}
+    for (i, p), (j, q) in combinations(enumerate(weights), 2):
+        if counts[i, j]:
+            covariances = np.einsum("ik,ik->k", weights[p], between[p, q] @ weights[q])
+            scale = deviations[p] * deviations[q]
+            correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
+            freedoms = (degrees_of_freedom[p], degrees_of_freedom[q])
+            found[i, j] = expected_correlation(correlations, freedoms, counts[i, j])
+    if not found:
+        return None
+    of_pairs = np.tile(np.mean(list(found.values()), axis=0), (len(weights), len(weights), 1))
+    for (i, j), correlations in found.items():
+        of_pairs[i, j] = of_pairs[j, i] = correlations
+    for i in range(len(weights)):
+        own = [correlations for pair, correlations in found.items() if i in pair]
+        if own:
+            of_pairs[i, i] = np.mean(own, axis=0)
+    return Expected(of_pairs, deviations)
+
+
+def held_out_moments(weights: Mapping[str, np.ndarray], moments: Moments) -> Expected | None:
+    """Correlations and deviations of the scores of rows that the weights were not found from."""
+    Sigma, columns = moments.covariance(), column_slices(moments.widths)
+    between = {(p, q): Sigma[columns[p], columns[q]] for p, q in combinations(weights, 2)}
+    within = {name: Sigma[columns[name], columns[name]] for name in weights}
+    fitted = dict.fromkeys(weights, 0.0)
+    return expected_moments(weights, between, within, fitted, moments.counts)
 
 
 def expected_correlation(
@@ -22,9 +112,11 @@ def expected_correlation(
 
         r_h = (r² - h) / √(r² - 2 h r² + h²).
 
-    Both views are fitted, so that r becomes r_x r_y / r. A component at noise level, r² ≤ h, gets
-    1 / √n, the standard error of a correlation of zero. So do all components if there are as many
-    degrees of freedom as rows, because training correlations are then 1 by construction.
+    Both views are fitted, so that r becomes r_x r_y / r. That is pessimistic for weak components of
+    real data: at noise level, r² ≤ h, it is 0, yet they agree on new rows. No component therefore
+    gets less than r / 2, or than 1 / √n, the standard error of a correlation of zero. If there are
+    as many degrees of freedom as rows, training correlations are 1 by construction, and all
+    components get 1 / √n.
 
     Parameters
     ----------
@@ -49,4 +141,4 @@ def expected_correlation(
         h = freedom / n_rows
         excess = np.maximum(r**2 - h, 0)
         estimate = estimate * excess / np.sqrt(r**2 - 2 * h * r**2 + h**2)
-    return np.maximum(estimate, least)
+    return np.maximum(estimate, np.maximum(r / 2, least))

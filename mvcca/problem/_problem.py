@@ -17,7 +17,7 @@ from scipy import linalg
 from mvcca._warnings import warn
 from mvcca.linalg import Scaling, Whitener, canonical_directions
 from mvcca.problem._bases import Basis
-from mvcca.problem._expected import expected_correlation
+from mvcca.problem._expected import Expected, expected_moments
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.statistics import column_slices
@@ -45,9 +45,11 @@ class Solution:
         How many components the data can give, when fewer than were asked for; else at least k.
     ranks : dict of str to int
         Rank of each view's constraint.
-    expected : ndarray, shape (k,), or None
-        Correlations of the scores to expect on new rows, averaged over pairs of views; only if the
-        matrices of the problem are covariances of the rows.
+    expected : Expected or None
+        Correlations and deviations of the scores to expect on new rows; only if the matrices of
+        the problem are covariances of the rows.
+    patterns : dict of str to ndarray, shape (n_features, k), or None
+        Least-squares coefficients of the features on the scores of the other one of two views.
     """
 
     values: np.ndarray
@@ -57,12 +59,21 @@ class Solution:
     variances: dict[str, np.ndarray]
     bound: int
     ranks: dict[str, int]
-    expected: np.ndarray | None = None
+    expected: Expected | None = None
+    patterns: dict[str, np.ndarray] | None = None
 
     def lifted(self, bases: Mapping[str, Basis]) -> Solution:
         """The same maps on features of which the present ones are coordinates in `bases`."""
+
+        def on_features(name: str, pattern: np.ndarray) -> np.ndarray:
+            if name not in bases:
+                return pattern
+            return (bases[name].back(pattern.T) - bases[name].back(0 * pattern[:, 0])).T
+
+        patterns = self.patterns
         return replace(
             self,
+            patterns=patterns and {n: on_features(n, p) for n, p in patterns.items()},
             weights={n: bases[n].lift(w) if n in bases else w for n, w in self.weights.items()},
             means={n: bases[n].back(m) if n in bases else m for n, m in self.means.items()},
         )
@@ -98,6 +109,8 @@ class Problem:
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank.
     rank_expected : collection of str
         Views whose constraint lacks rank by construction, which is no reason to warn.
+    predicts : bool, default=False
+        Whether the solution has ``patterns``; for the covariances of two views.
     """
 
     rows: Rows
@@ -109,6 +122,7 @@ class Problem:
     with_diagonal: bool = False
     ranks_between: Mapping[str, int] | None = None
     rank_expected: Collection[str] = ()
+    predicts: bool = False
 
     def solve(self, n_components: int) -> Solution:
         """The leading maps, on the features of the rows as they were given.
@@ -137,11 +151,13 @@ class Problem:
             is_joint=is_joint,
         )
         expected = None
-        if of_rows:
+        if self.counts is not None:
             self._warn_of_certain_correlation(found.ranks)
-            expected = self._expected_correlations(
-                found.weights, between, within, whiteners, variances
-            )
+            freedom = {
+                n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
+                for n, w in whiteners.items()
+            }
+            expected = expected_moments(found.weights, between, within, freedom, self.counts)
         eigenvalues = found.values if self.with_diagonal else 1 + found.values
         means = {name: self.means[name] for name in whiteners}
         return Solution(
@@ -153,6 +169,7 @@ class Problem:
             found.bound,
             found.ranks,
             expected,
+            _patterns(found.weights, between, within) if self.predicts else None,
         ).lifted(self.rows.bases)
 
     def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
@@ -193,43 +210,13 @@ class Problem:
             for n, white in whiteners.items()
         }
 
-    def _expected_correlations(
-        self,
-        weights: Mapping[str, np.ndarray],
-        between: Blocks,
-        within: Mapping[str, np.ndarray],
-        whiteners: Mapping[str, Whitener | Scaling],
-        variances: Mapping[str, np.ndarray],
-    ) -> np.ndarray | None:
-        """Mean over pairs of views of the correlations of scores to expect on new rows."""
-        counts = self.counts
-        assert counts is not None
-        freedom = {
-            n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
-            for n, w in whiteners.items()
-        }
-        deviations = {
-            n: np.sqrt(np.maximum(np.einsum("ik,ik->k", W, within[n] @ W), 0))
-            for n, W in weights.items()
-        }
-        found = []
-        for (i, p), (j, q) in combinations(enumerate(weights), 2):
-            if not counts[i, j]:
-                continue
-            covariances = np.einsum("ik,ik->k", weights[p], between[p, q] @ weights[q])
-            scale = deviations[p] * deviations[q]
-            correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
-            freedoms = (freedom[p], freedom[q])
-            found.append(expected_correlation(correlations, freedoms, counts[i, j]))
-        return np.mean(found, axis=0) if found else None
-
     def _degrees_of_freedom(
         self, name: str, whitener: Whitener | Scaling, B: np.ndarray, unit: float
     ) -> float:
         """Tr B (B + r I)⁻¹: the rank without a ridge, less with one."""
         reg = self.rows.reg[name]
         if isinstance(reg, Shrinkage) and reg:
-            return float(np.trace(whitener.project(whitener.project(B).T)))
+            return float(np.trace(_whitened(B, whitener)))
         return max(whitener.rank - (reg * unit * whitener.squared_norm() if reg else 0), 0.0)
 
     def _warn_of_certain_correlation(self, ranks: Mapping[str, int]) -> None:
@@ -245,9 +232,25 @@ class Problem:
                 )
 
 
+def _patterns(
+    weights: Mapping[str, np.ndarray], between: Blocks, within: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y."""
+    p, q = weights
+    inverse = {n: linalg.pinvh(W.T @ within[n] @ W) for n, W in weights.items()}
+    return {
+        p: between[p, q] @ weights[q] @ inverse[q],
+        q: between[p, q].T @ weights[p] @ inverse[p],
+    }
+
+
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:
     """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
-    B = np.diag(B) if B.ndim == 1 else B
-    white = whitener.project(whitener.project(B).T)
+    white = _whitened(np.diag(B) if B.ndim == 1 else B, whitener)
     last = [whitener.rank - 1] * 2
     return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])
+
+
+def _whitened(B: np.ndarray, whitener: Whitener | Scaling) -> np.ndarray:
+    """WᵀBW."""
+    return whitener.project(whitener.project(B).T)

@@ -99,16 +99,17 @@ class Rows:
         """The basis of one view."""
         return self.bases.get(name) or Identity(self.views.widths[name])
 
-    def in_row_space(self, equilibrate: bool | None = None) -> Self:
+    def in_row_space(self, equilibrate: bool | Mapping[str, bool] | None = None) -> Self:
         """The same rows, those of views with more features than rows in a basis of their span.
 
         Weights outside the span of the rows are worth nothing, with a ridge or without, and n x n
         statistics of n rows are smaller than d x d ones. Views without a ridge are equilibrated,
-        unless `equilibrate` says otherwise.
+        unless `equilibrate` says otherwise, for all views or for those it names.
         """
-        reg = self.reg
-        if equilibrate is not None:
-            reg = dict.fromkeys(self.views.names, float(not equilibrate))
+        reg = dict(self.reg)
+        if isinstance(equilibrate, bool):
+            equilibrate = dict.fromkeys(self.views.names, equilibrate)
+        reg |= {name: float(not scaled) for name, scaled in (equilibrate or {}).items()}
         find = {
             name: partial(row_space, equilibrate=not reg[name], ridge=reg[name])
             for name, X in self.views.items()

@@ -6,24 +6,34 @@ matrix of all scores is ever held. The formulas of the measures are in `mvcca.me
 
 from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
+from mvcca.retrieval.hubness import CSLS, InvertedSoftmax, MutualProximity, QBNorm
 from mvcca.retrieval.index import RetrievalIndex
+from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
 from mvcca.retrieval.measure_names import Measure
 from mvcca.retrieval.ranking import average_precision, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
 from mvcca.retrieval.table import Direction, RetrievalTable
+from mvcca.retrieval.vectors import retrieval_vectors
 
 __all__ = [
+    "CSLS",
     "Direction",
+    "InvertedSoftmax",
+    "MatchCalibration",
     "Measure",
+    "MutualProximity",
+    "QBNorm",
     "RetrievalIndex",
     "RetrievalTable",
     "average_precision",
     "by_labels",
     "by_pairs",
+    "calibrate_matches",
     "evaluate_retrieval",
     "joint_scores",
     "ranks",
     "recall_curve",
+    "retrieval_vectors",
     "score_blocks",
     "top_k",
 ]

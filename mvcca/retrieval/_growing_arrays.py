@@ -1,13 +1,15 @@
-"""Arrays that grow at the end, for an index that is searched while rows are added to it.
+"""Arrays for an index that is searched while rows are added to it and removed from it.
 
-They are values: adding rows gives a new one, and whoever holds the old one still sees the old rows.
-Added rows are stored in spare capacity behind the rows of older values, so that adding costs what
-the added rows cost. Only one thread may add at a time, and always to the newest value.
+They are values: a change gives a new one, and whoever holds the old one still sees the old rows.
+Added rows are stored in spare capacity behind the rows of older values, and removed rows are only
+marked, so that a change costs what the changed rows cost. Only one thread may change at a time, and
+always the newest value.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,15 @@ class ChunkedRows:
 
     chunks: tuple[np.ndarray, ...] = ()
     n: int = 0
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[np.ndarray]) -> ChunkedRows:
+        """Rows of consecutive parts; parts that fill a chunk are not copied."""
+        n_whole = next((i for i, p in enumerate(parts) if len(p) != CHUNK_ROWS), len(parts))
+        rows = cls(tuple(parts[:n_whole]), CHUNK_ROWS * n_whole)
+        for part in parts[n_whole:]:
+            rows = rows.plus(part)
+        return rows
 
     def __len__(self) -> int:
         return self.n
@@ -75,6 +86,15 @@ class ChunkedRows:
             taken[here] = self.chunks[number][place[here]]
         return taken
 
+    def subset(self, positions: np.ndarray) -> ChunkedRows:
+        """Rows at ascending positions, copied chunk by chunk."""
+        subset = ChunkedRows()
+        starts = np.cumsum([0, *map(len, self.parts)])
+        edges = np.searchsorted(positions, starts)
+        for part, start, a, b in zip(self.parts, starts, edges, edges[1:], strict=False):
+            subset = subset.plus(part[positions[a:b] - start])
+        return subset
+
 
 def _capacity(needed: int, n_chunks: int, before: int) -> int:
     """Height of a chunk; the first one grows by doubling, so that a small index stays small."""
@@ -84,12 +104,47 @@ def _capacity(needed: int, n_chunks: int, before: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
+class RemovedRows:
+    """Positions of rows that are no longer there, by chunk."""
+
+    by_chunk: Mapping[int, np.ndarray] = field(default_factory=dict)  # sorted, within the chunk
+    n: int = 0
+
+    def __len__(self) -> int:
+        return self.n
+
+    def plus(self, positions: np.ndarray) -> RemovedRows:
+        """More positions, each of a row that was still there."""
+        chunk_of, places = np.divmod(np.sort(positions), CHUNK_ROWS)
+        numbers, starts = np.unique(chunk_of, return_index=True)
+        by_chunk = dict(self.by_chunk)
+        for number, new in zip(numbers.tolist(), np.split(places, starts[1:]), strict=True):
+            by_chunk[number] = np.union1d(by_chunk.get(number, new[:0]), new)
+        return RemovedRows(by_chunk, self.n + len(positions))
+
+    def within(self, start: int, stop: int) -> np.ndarray:
+        """Positions from `start` to `stop`, counted from `start`; the range is of one chunk."""
+        number, first = divmod(start, CHUNK_ROWS)
+        places = self.by_chunk.get(number)
+        if places is None:
+            return np.empty(0, dtype=np.intp)
+        a, b = np.searchsorted(places, [first, first + stop - start])
+        return places[a:b] - first
+
+    def positions(self) -> np.ndarray:
+        """All positions."""
+        parts = [CHUNK_ROWS * number + places for number, places in self.by_chunk.items()]
+        return np.concatenate([np.empty(0, dtype=np.intp), *parts])
+
+
+@dataclass(frozen=True, eq=False)
 class SortedKeys:
-    """Keys with a position each, in sorted runs, each more than twice as long as the next.
+    """Keys with a position each, in sorted runs that get shorter; the last run with a key counts.
 
     Attributes
     ----------
     runs : tuple of (sorted keys, their positions)
+        A position of -1 takes the key of an earlier run back.
     """
 
     runs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
@@ -113,4 +168,19 @@ class SortedKeys:
             merged.insert(0, runs.pop())
         keys, positions = (np.concatenate(parts) for parts in zip(*merged, strict=True))
         order = np.argsort(keys, kind="stable")
-        return SortedKeys((*runs, (keys[order], positions[order])))
+        keys, positions = keys[order], positions[order]
+        counts = np.append(keys[1:] != keys[:-1], True)  # the newest of equal keys
+        return SortedKeys((*runs, (keys[counts], positions[counts])))
+
+    def without(self, keys: np.ndarray) -> SortedKeys:
+        """Keys without some that are known."""
+        return self.plus(keys, np.full(len(keys), -1, dtype=np.int64))
+
+    def moved(self, new_positions: np.ndarray) -> SortedKeys:
+        """Keys whose rows have moved, row i to new_positions[i]; -1 is a row that is gone."""
+        runs = []
+        for keys, positions in self.runs:
+            moved = np.where(positions < 0, -1, new_positions[positions])
+            if (moved >= 0).any():
+                runs.append((keys[moved >= 0], moved[moved >= 0]))
+        return SortedKeys(tuple(runs))

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._containers import check_same_rows, row_labels
-from mvcca.labels import LabelTable, encode_label_sets
 from mvcca.measures import unit_rows
 from mvcca.retrieval.similarity import checked_rows
+from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
 from mvcca.typing import ViewsLike
-from mvcca.views import Views, as_views
+from mvcca.views import Views, as_views, holds_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,14 @@ class Collection:
 
     rows: dict[str, np.ndarray]  # (n_rows, n_components)
     objects: dict[str, np.ndarray]  # (n_rows,), int
-    label_sets: LabelTable | None  # distinct ones
-    codes: dict[str, np.ndarray]  # (n_rows,), row of `label_sets`; empty without labels
+    labels: dict[str, ViewLabels]  # empty without labels
+    labels_by_view: bool = False
+    gains: Any = None  # matrix or function of objects, as in `GivenGains`
 
     @classmethod
-    def of(cls, scores: Any, labels: Any = None) -> Collection:
+    def of(
+        cls, scores: Any, labels: Any = None, label_vectors: Any = None, gains: Any = None
+    ) -> Collection:
         """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them."""
         per_view = isinstance(labels, Mapping) and not issparse(labels)
         objects = None if per_view else _grouped_rows(scores)
@@ -47,26 +50,63 @@ class Collection:
         if len(set(widths.values())) > 1:
             raise ValueError(f"Views must be projected into one space, got widths {widths}.")
         if labels is None:
-            return cls(rows, objects, None, {})
-        if not per_view:
-            return cls(rows, objects, *_codes_of_objects(labels, objects))
-        return cls(rows, objects, *_codes_of_views(labels, rows))
+            if label_vectors is not None:
+                raise ValueError("label_vectors need labels; there are none.")
+            return cls(rows, objects, {}, gains=gains)
+        read = labels_of_views if per_view else labels_of_objects
+        of_rows = read(labels, rows if per_view else objects, label_vectors)
+        return cls(rows, objects, of_rows, per_view, gains)
 
-    def joint(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Summed projections, objects and label codes of the objects seen in all of the views."""
+    @property
+    def has_labels_by_position(self) -> bool:
+        """Whether columns of different views' labels are matched without names."""
+        tables = [own.table for own in self.labels.values()]
+        return self.labels_by_view and any(table.vocabulary is None for table in tables)
+
+    def joint(self, names: Sequence[str]) -> Joint:
+        """Rows of the objects that are seen in all of the views."""
         for name in names:
             if name not in self.rows:
                 raise ValueError(f"Unknown view {name!r}; the views are {list(self.rows)}.")
+        if not names:
+            raise ValueError("Expected the name of at least one view to join, got none.")
         first, *others = names
+        if not others:
+            return Joint({first: self.rows[first]}, self.objects[first], self.labels.get(first))
+        if len(set(names)) < len(names):
+            raise ValueError(f"Expected different views to join, got {list(names)}.")
         shared = self.objects[first]
-        for name in others:
+        for name in names:
             shared = np.intersect1d(shared, self.objects[name])
             if len(np.unique(self.objects[name])) < len(self.objects[name]):
                 raise ValueError(f"View {name!r} has several rows per object; join one of each.")
+        if not len(shared):
+            raise ValueError(f"No object is seen in all of the views {list(names)}.")
         places = {name: np.flatnonzero(np.isin(self.objects[name], shared)) for name in names}
-        total = sum(self.rows[name][places[name]] for name in names)
-        codes = self.codes[first][places[first]] if self.codes else None
-        return np.asarray(total), self.objects[first][places[first]], codes
+        rows = {name: self.rows[name][own] for name, own in places.items()}
+        labels = self.labels[first][places[first]] if self.labels else None
+        return Joint(rows, shared, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Projected rows of the same objects in one or several views."""
+
+    rows: dict[str, np.ndarray]  # (n_objects, n_components) each
+    objects: np.ndarray  # (n_objects,), int
+    labels: ViewLabels | None
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+
+def check_container(X: Any) -> None:
+    """Raise TypeError for a single matrix, whose view has no name."""
+    if not holds_views(X):
+        raise TypeError(
+            "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
+            f"as in {{'text': X}}. Got {type(X).__name__}."
+        )
 
 
 def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:
@@ -96,8 +136,8 @@ def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = Fals
     collection = Collection.of(scores)
     if normalize:
         unit = {name: unit_rows(rows) for name, rows in collection.rows.items()}
-        collection = Collection(unit, collection.objects, None, {})
-    return collection.joint(names)[0]
+        collection = Collection(unit, collection.objects, {})
+    return np.asarray(sum(collection.joint(names).rows.values()))
 
 
 def _check_rows_of_labels(labels: Any, views: Views) -> None:
@@ -123,29 +163,3 @@ def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:
 
 def _height(block: Any) -> int:
     return int(block.shape[0]) if hasattr(block, "shape") else len(block)
-
-
-def _codes_of_objects(
-    labels: Any, objects: Mapping[str, np.ndarray]
-) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    table, [codes] = encode_label_sets(labels)
-    n_objects = 1 + max(int(o.max(initial=-1)) for o in objects.values())
-    if len(codes) != n_objects:
-        raise ValueError(
-            f"Expected labels of {n_objects} objects, got {len(codes)}. Labels that differ "
-            "between views are passed as a mapping by view name."
-        )
-    return table, {name: codes[rows] for name, rows in objects.items()}
-
-
-def _codes_of_views(
-    labels: Mapping[str, Any], rows: Mapping[str, np.ndarray]
-) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    if set(labels) != set(rows):
-        raise ValueError(f"Expected labels of the views {list(rows)}, got {list(labels)}.")
-    table, of_each = encode_label_sets(*(labels[name] for name in rows))
-    codes = dict(zip(rows, of_each, strict=True))
-    for name, block in rows.items():
-        if len(codes[name]) != len(block):
-            raise ValueError(f"View {name!r} has {len(block)} rows but {len(codes[name])} labels.")
-    return table, codes

@@ -1,62 +1,176 @@
-"""The similarity that an estimator declares for ranking, in `retrieval_ranking`.
+"""The ranking that an estimator declares in `retrieval_ranking`: a similarity or a weighting.
 
 Evaluation, index, scorers, plots and the command line all read the declaration here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
-from mvcca.retrieval.similarity import Similarity, checked_similarity
+from mvcca.retrieval.similarity import SIMILARITIES, Similarity, checked_similarity
+from mvcca.retrieval.weighting import (
+    CorrelationPower,
+    LikelihoodRatio,
+    Weighting,
+    power_of,
+)
+from mvcca.views import Views
 
 _DEFAULT = ("transform", "cosine")
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Similarity by which a fitted estimator ranks a gallery."""
+    """How a gallery is ranked: by the similarity that an estimator declares, or a given one."""
 
-    estimator: Any  # an estimator, a pipeline or a finished search
+    estimator: Any  # an estimator, a pipeline, a finished search; None if rows are projected
     method: str  # of the last step, whose rows are compared
     similarity: Similarity
+    weights: CorrelationPower | LikelihoodRatio | None = None  # applied to canonical variates
+    name: str = ""  # of the weighting
 
     @classmethod
-    def of(cls, estimator: Any, similarity: Similarity | None = None) -> Ranking:
+    def of(
+        cls,
+        estimator: Any,
+        similarity: Similarity | None = None,
+        weighting: Weighting | None = "auto",
+    ) -> Ranking:
         """Read ``retrieval_ranking`` of the estimator, or of the last step of a pipeline.
 
-        Without a declaration it is the cosine of the rows of ``transform``. A `similarity` compares
-        these rows, whatever is declared.
+        Without a declaration it is the cosine of the rows of ``transform``. A `similarity`, or the
+        cosine for ``weighting=None``, compares these rows, whatever is declared.
+
+        Raises
+        ------
+        ValueError
+            If similarity or weighting is unknown, both are given, or the estimator has no
+            correlations to weight by.
         """
         if similarity is not None:
+            if weighting not in ("auto", None):
+                raise ValueError(
+                    "similarity compares the scores of transform, and weighting the weighted "
+                    f"ones; give one of them, got {similarity!r} and {weighting!r}."
+                )
             return cls(estimator, "transform", checked_similarity(similarity))
-        return cls(estimator, *getattr(_steps(estimator)[-1], "retrieval_ranking", _DEFAULT))
+        model: Any = fitted_steps(estimator)[-1]
+        declared: Any
+        method, declared = getattr(model, "retrieval_ranking", _DEFAULT)
+        if weighting is None:
+            return cls(estimator, "variates", "cosine")
+        if weighting == "auto":
+            if declared in SIMILARITIES:
+                return cls(estimator, method, checked_similarity(declared))
+            if not hasattr(model, "expected_correlations_") or getattr(model, "power", False):
+                return cls(estimator, "transform", "cosine")  # an early file, or weighted by power
+            weighting = declared
+        return cls._weighted(estimator, model, weighting)
+
+    @classmethod
+    def _weighted(cls, estimator: Any, model: Any, weighting: str) -> Ranking:
+        exponent = power_of(weighting)
+        needed = "expected_deviations_" if weighting == "likelihood" else "expected_correlations_"
+        if not hasattr(model, needed):
+            raise ValueError(
+                f"weighting={weighting!r} needs an estimator with correlations; "
+                f"{type(model).__name__} has no {needed}. Leave weighting at 'auto', or fit CCA, "
+                "MVCCA, KCCA or a deep estimator that ends in CCA."
+            )
+        if exponent is not None:
+            weights = CorrelationPower(model.expected_correlations_, exponent)
+            return cls(estimator, "variates", "cosine", weights, weighting)
+        if weighting == "likelihood":
+            ratio = LikelihoodRatio.of(model)
+            return cls(estimator, "variates", "inner", ratio, weighting)
+        similarity: Similarity = "inner" if weighting == "profile-likelihood" else "cosine"
+        return cls(estimator, "retrieval_scores", similarity, name=weighting)
 
     def project(self, *rows: Any) -> Any:
-        """Rows to compare, in the container that `transform` returns."""
+        """Rows to compare, in the container that `transform` returns.
+
+        They are the items of a gallery; `queries` turns them into rows to query with.
+        """
         if self.method == "transform":
             return self.estimator.transform(*rows)
         X, *second = rows
-        *before, last = _steps(self.estimator)
+        *before, last = fitted_steps(self.estimator)
         for step in before:
             X = step.transform(X)
-        return getattr(last, self.method)(X, *second)
+        if self.method != "variates":
+            return getattr(last, self.method)(X, *second)
+        if getattr(last, "power", 0):
+            last = copy(last)
+            last.power = 0.0
+        scores = last.transform(X, *second)
+        return scores if self.weights is None else _of_each(scores, last, self.weights.rows)
+
+    def pair(
+        self, queries: Mapping[str, np.ndarray], items: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows to query with and rows to rank by `similarity`, from projected rows by view.
+
+        Rows of several views, which show the same objects in the same order, are added.
+        """
+        return self.queries(queries, tuple(items)), self.items(items)
+
+    def queries(self, rows: Mapping[str, np.ndarray], targets: tuple[str, ...]) -> np.ndarray:
+        """Rows to query the given views with, from projected rows by view."""
+        if isinstance(self.weights, LikelihoodRatio):
+            return self.weights.queries(rows, targets)
+        return _sum(rows)
+
+    def items(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Rows to rank, from projected rows by view."""
+        if isinstance(self.weights, LikelihoodRatio):
+            return self.weights.items(rows)
+        return _sum(rows)
+
+    @property
+    def is_by_target(self) -> bool:
+        """Whether queries depend on the views that they search."""
+        return isinstance(self.weights, LikelihoodRatio)
 
     def __str__(self) -> str:
-        if self.method == "retrieval_scores":
-            return f"weighted {self.similarity}"
-        return (
-            self.similarity if self.method == "transform" else f"{self.similarity} ({self.method})"
-        )
+        if self.name:
+            return self.name
+        plain = self.method in ("transform", "variates")
+        return self.similarity if plain else f"{self.similarity} ({self.method})"
 
 
-def _steps(estimator: Any) -> list[Any]:
+def _of_each(scores: Any, model: Any, function: Callable[[str, Any], Any]) -> Any:
+    """`function` of the name and the scores of each view, in a container of the same type."""
+    if isinstance(scores, Views):
+        return scores.replace({name: function(name, block) for name, block in scores.items()})
+    if isinstance(scores, Mapping):
+        return {name: function(name, _array(block)) for name, block in scores.items()}
+    if isinstance(scores, list | tuple):
+        pairs = zip(model.view_names_, scores, strict=True)
+        return type(scores)(function(name, _array(block)) for name, block in pairs)
+    return function(model.view_names_[0], _array(scores))
+
+
+def _array(block: Any) -> Any:
+    """The numbers of a DataFrame; other blocks unchanged."""
+    return block.to_numpy() if hasattr(block, "to_numpy") else block
+
+
+def _sum(rows: Mapping[str, np.ndarray]) -> np.ndarray:
+    first, *others = rows.values()
+    return np.asarray(sum(others, first))
+
+
+def fitted_steps(estimator: Any) -> list[Any]:
     """Fitted steps of nested pipelines and searches, in order."""
     if hasattr(estimator, "best_estimator_"):
-        return _steps(estimator.best_estimator_)
+        return fitted_steps(estimator.best_estimator_)
     if not isinstance(estimator, Pipeline):
         return [estimator]
     parts = [part for _, part in estimator.steps if part not in (None, "passthrough")]
-    return [step for part in parts for step in _steps(part)]
+    return [step for part in parts for step in fitted_steps(part)]

@@ -1,85 +1,101 @@
-"""One direction of an evaluation: queries of some views, and the view whose rows they rank."""
+"""One direction of an evaluation: queries of some views, and the views whose rows they rank."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 
 import numpy as np
 
+from mvcca.measures import NoRelevant
 from mvcca.retrieval.collection import Collection
+from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.measure_names import Measure
+from mvcca.retrieval.hubs import Hubs
+from mvcca.retrieval.judgements import Judged, Judgements
+from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.ranked_lists import RankedLists
-from mvcca.retrieval.relevance import Relevance, RelevanceBy, SameObject, SharedLabel
-from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.runs import Run
 from mvcca.retrieval.table import Direction
 
 
 class RankedDirection:
-    """Ranked lists of one direction, for either kind of relevance."""
+    """Ranked lists of one direction, for each kind of relevance.
+
+    Queries and items are rows of one view, or of several views that are added.
+    """
 
     def __init__(
         self,
         collection: Collection,
         query: tuple[str, ...],
-        target: str,
-        similarity: Similarity,
+        target: tuple[str, ...],
+        ranking: Ranking,
         exclude_self: bool,
+        hubs: Hubs | None = None,
     ) -> None:
-        self._collection, self._target = collection, target
-        self._is_within = query == (target,)
-        self._exclude_self = exclude_self and self._is_within
-        self.query = "+".join(query)
-        self.title = f"{self.query} -> {target}"
-        self._rows, self._objects, self._codes = collection.joint(query)
-        self._gallery = Gallery.of(collection.rows[target], similarity)
-        self._lists: dict[RelevanceBy, RankedLists] = {}
+        self.query, self.target = "+".join(query), "+".join(target)
+        self.title = f"{self.query} -> {self.target}"
+        queries, items = collection.joint(query), collection.joint(target)
+        is_within = set(query) == set(target)
+        self._exclude_self = exclude_self and is_within
+        self._judgements = Judgements(self.title, queries, items, is_within, collection.gains)
+        self._rows, item_rows = ranking.pair(queries.rows, items.rows)
+        self._gallery = Gallery.of(item_rows, ranking.similarity)
+        if hubs is not None:
+            self._gallery = hubs.bank_of(query, target, ranking).corrected(self._gallery)
+        self._lists: dict[JudgedBy, tuple[Judged, RankedLists]] = {}
+        self._measured: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # values, objects of queries
+        self._values: dict[str, float] = {}
 
-    @cached_property
-    def _is_paired(self) -> np.ndarray:
-        """Which queries show an object of the gallery."""
-        return np.isin(self._objects, self._collection.objects[self._target])
+    def judged_by(self, measure: Measure, relevance: RelevanceBy | None) -> JudgedBy:
+        """The kind of relevance that a measure uses; `relevance` is the user's choice."""
+        return self._judgements.choose(measure, relevance)
 
-    def _has(self, by: RelevanceBy) -> bool:
-        """Whether there are pairs, or labels; a view is not paired with itself."""
-        if by == "labels":
-            return self._codes is not None
-        return not self._is_within and bool(self._is_paired.any())
-
-    def relevance_for(self, measure: Measure) -> RelevanceBy:
-        """Relevance that a measure uses by default."""
-        for by in measure.preferred_relevance:
-            if self._has(by):
-                return by
-        raise ValueError(
-            f"{self.title}: the views share no objects and there are no labels, so nothing is "
-            "relevant. Pass labels."
-        )
-
-    def lists(self, by: RelevanceBy) -> RankedLists:
+    def lists(self, by: JudgedBy) -> RankedLists:
         """Ranked lists with this relevance."""
-        if by not in ("pairs", "labels"):
-            raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {by!r}.")
-        if not self._has(by):
-            missing = "labels" if by == "labels" else "objects seen in both views"
-            raise ValueError(f"{self.title}: relevance by {by} needs {missing}; there are none.")
+        return self._judged_lists(by)[1]
+
+    def _judged_lists(self, by: JudgedBy) -> tuple[Judged, RankedLists]:
         if by not in self._lists:
-            rows, collection = self._rows, self._collection
-            relevance: Relevance
-            if by == "pairs":
-                rows = rows[self._is_paired]
-                objects = self._objects[self._is_paired]
-                relevance = SameObject(objects, collection.objects[self._target])
-            else:
-                assert collection.label_sets is not None
-                assert self._codes is not None
-                gallery_codes = collection.codes[self._target]
-                relevance = SharedLabel(collection.label_sets, self._codes, gallery_codes)
-            self._lists[by] = RankedLists(rows, self._gallery, relevance, self._exclude_self)
+            judged = self._judgements.of(by, self._rows)
+            exclude_self = self._exclude_self and by != "classes"
+            lists = RankedLists(judged.rows, self._gallery, judged.relevance, exclude_self)
+            self._lists[by] = judged, lists
         return self._lists[by]
 
-    def as_row(self, values: dict[str, float]) -> Direction:
-        """Row of the table."""
-        n_paired = 0 if self._is_within else int(self._is_paired.sum())
-        n_queries, n_gallery = len(self._rows), len(self._gallery)
-        return Direction(self.query, self._target, n_queries, n_paired, n_gallery, values)
+    def measure(self, measure: Measure, by: JudgedBy, no_relevant: NoRelevant) -> None:
+        """Measure every query; `as_row` reports the values."""
+        judged, lists = self._judged_lists(by)
+        if measure.is_of_gallery:
+            self._values[measure.name] = measure.of_gallery(lists)
+            return
+        values = measure.per_query(lists, "nan" if no_relevant == "skip" else no_relevant)
+        objects = judged.objects
+        if no_relevant == "skip":
+            objects, values = objects[~np.isnan(values)], values[~np.isnan(values)]
+        self._measured[measure.name] = values, objects
+        self._values[measure.name] = measure.reduce(values)
+
+    def as_row(self, measures: Sequence[Measure], keep_run: int | None) -> Direction:
+        """Row of the table, with the first `keep_run` items of each list."""
+        queries, items = self._judgements.queries, self._judgements.items
+        n_paired = 0 if self._judgements.is_within else int(self._judgements.is_paired.sum())
+        names = [measure.name for measure in measures]
+        of_queries = {name: self._measured[name] for name in names if name in self._measured}
+        return Direction(
+            self.query,
+            self.target,
+            len(queries),
+            n_paired,
+            len(items),
+            values={name: self._values[name] for name in names},
+            per_query={name: values for name, (values, _) in of_queries.items()},
+            query_objects={name: objects for name, (_, objects) in of_queries.items()},
+            runs={} if keep_run is None else {by: self._run(by, keep_run) for by in self._lists},
+        )
+
+    def _run(self, by: JudgedBy, k: int) -> Run:
+        judged, lists = self._judged_lists(by)
+        exclude_self = self._exclude_self and by != "classes"
+        return Run(judged.places, *lists.best(k), judged.relevance, exclude_self)

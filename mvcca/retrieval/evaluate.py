@@ -9,16 +9,21 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
+from mvcca.measures._checks import positive
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.direction import RankedDirection
-from mvcca.retrieval.measure_names import Measure
+from mvcca.retrieval.hubness import HubCorrection, check_bank
+from mvcca.retrieval.hubs import Hubs
+from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
+from mvcca.retrieval.weighting import Weighting
 from mvcca.typing import LabelsLike, ViewsLike
 
-Directions = Literal["cross", "within", "all"] | Iterable[tuple[str | Sequence[str], str]]
+Names = str | Sequence[str]
+Directions = Literal["cross", "within", "all"] | Iterable[tuple[Names, Names]]
 
 DEFAULT_MEASURES = ("map@50", "r@1", "r@10", "mrr")
 
@@ -29,11 +34,17 @@ def evaluate_retrieval(
     *,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     similarity: Similarity | None = None,
+    weighting: Weighting | None = "auto",
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     exclude_self: bool = True,
     no_relevant: NoRelevant = "zero",
     estimator: Any = None,
+    hubness: str | HubCorrection | None = None,
+    bank: ViewsLike | None = None,
+    label_vectors: Any = None,
+    gains: Any = None,
+    keep_run: int | None = None,
 ) -> RetrievalTable:
     """Evaluate retrieval from every view to every other one.
 
@@ -44,19 +55,29 @@ def evaluate_retrieval(
                            names the divisor: ``:relevant`` (default of ``map``), ``:cutoff``,
                            ``:hits`` or ``:min`` (default of ``map@K``), as in
                            `mvcca.measures.average_precision`.
-    ``p@K``                mean precision of the first K
+    ``ndcg``, ``ndcg@K``   normalized discounted cumulative gain. Gains are the numbers of shared
+                           labels, or `gains`; ``:exponential`` takes 2^gain - 1, ``:binary`` 1.
+    ``wmap``, ``wmap@K``   weighted average precision: each of the first K items counts by the
+                           similarity of its labels to the query's, from their `label_vectors`.
+                           ``:weighted`` is the second reading of the formula, as in
+                           `mvcca.measures.weighted_average_precision`.
+    ``p@K``                mean precision of the first K; ``:class_means`` queries with the mean of
+                           each class, which zero-shot retrieval calls AP@50
+    ``recall@K``           mean share of the relevant items that are among the first K
     ``r@K``                share of queries with a relevant item in the first K
     ``mr``, ``mean_rank``  median and mean rank of the first relevant item
     ``mrr``                mean reciprocal rank of the first relevant item
+    ``hubness@K``          skewness of the number of queries that have an item among their first
+                           K, over all items (`mvcca.measures.hubness`)
     =====================  ===================================================================
 
     Ranks take a variant for ties, ``:average`` (default), ``:optimistic`` or ``:pessimistic``.
 
     An item is relevant by *pairs* if it shows the query's object, and by *labels* if it shares at
-    least one label with the query. ``map`` and ``p`` use labels if there are any, and pairs
-    otherwise; ``r``, ``mr``, ``mean_rank`` and ``mrr`` use pairs if the two views share objects,
-    and labels otherwise. The notes of the table say which was used. By pairs, only objects seen in
-    both views are queries; the gallery is always all rows of the target.
+    least one label with the query. ``map``, ``ndcg``, ``p`` and ``recall`` use labels if there are
+    any, and pairs otherwise; ``r``, ``mr``, ``mean_rank`` and ``mrr`` use pairs if the two views
+    share objects, and labels otherwise. The notes of the table say which was used. By pairs, only
+    objects seen in both views are queries; the gallery is always all rows of the target.
 
     Parameters
     ----------
@@ -70,21 +91,52 @@ def evaluate_retrieval(
     measures : str or sequence of str
         Names of measures, from the table above.
     similarity : {"cosine", "euclidean", "inner"}, optional
-        Similarity used for ranking. By default the one that the `estimator` declares, and cosine
-        without an estimator.
-    relevance : {"pairs", "labels"}, optional
-        Relevance for all measures.
+        Similarity used for ranking, of the rows of the estimator's ``transform``. By default the
+        ranking that the `estimator` declares, and cosine without an estimator.
+    weighting : str or None, default="auto"
+        How an `estimator` with correlations weights its components; "auto" is what it declares,
+        usually "profile-likelihood".
+
+        - "likelihood": the log-likelihood ratio of "the same object" for jointly Gaussian views;
+        - "profile-likelihood": the same if the scale of each row is unknown, for data with longer
+          tails than Gaussian ones;
+        - "likelihood-cosine": the cosine of scores times √(ρ / (1 - ρ²));
+        - "correlation" or "correlation^P": the cosine of scores times ρ or ρ^P;
+        - None: the cosine of canonical variates.
+
+        ρ is ``expected_correlations_``, in "likelihood" that of each pair of views.
+    relevance : {"pairs", "labels", "gains"}, optional
+        Relevance for all measures but ``wmap`` and class means; by gains, items with a gain above 0
+        are relevant.
     directions : {"cross", "within", "all"} or iterable of (query, target), default="cross"
-        Between different views, within each view, or both; or the directions themselves. A query
-        of several view names is a joint query, the sum of their projections.
+        Between different views, within each view, or both; or the directions themselves. Several
+        view names, as in ``(("image", "text"), "sound")``, are a joint query or a joint target:
+        their projections are added [1]_, for the objects seen in all of them.
     exclude_self : bool, default=True
-        Within a view, leave the query itself out of its ranked list. False gives it rank 1, as
-        in some published figures.
+        Within a view, or the same views joined, leave the query itself out of its ranked list.
+        False gives it rank 1, as in some published figures.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Average precision of a query without any relevant item.
     estimator : fitted estimator, optional
-        Projects `scores`, and declares the similarity for ranking as its ``retrieval_ranking``,
-        by default the cosine. A `similarity` compares the rows of its ``transform`` instead.
+        Projects `scores`, and declares the ranking as its ``retrieval_ranking``, by default the
+        cosine.
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for hubs, items near to many queries: a name, or an instance of `CSLS`,
+        `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters.
+    bank : Views, mapping or list, optional
+        Rows that the correction compares with, in the form of `scores`: training rows, or other
+        rows that are not evaluated. Their views need not be paired.
+    label_vectors : array-like or mapping, optional
+        Word vectors of the labels, for views whose labels have different names: a mapping from
+        label to vector; a matrix (n_labels, n_dims) in the order of the indicator columns, or of
+        the sorted names; or one of these for each view, in a mapping by view name.
+    gains : array-like, sparse matrix or callable, optional
+        Gain of each object as an answer to each other object, for ``ndcg``: a matrix (n_objects,
+        n_objects), or a function of two arrays of objects (int), those of queries and those of the
+        gallery, that returns the matrix of their gains.
+    keep_run : int, optional
+        Keep the first `keep_run` items of every ranked list, for `RetrievalTable.to_run` and
+        `RetrievalTable.to_qrels`.
 
     Returns
     -------
@@ -108,6 +160,11 @@ def evaluate_retrieval(
     text   image         3        3  0.3333  2.5
     mean                             0.3333  2.5
     r@1, mr: first item of the same object, ties averaged; cosine
+
+    References
+    ----------
+    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+       Cross-modal Matching and Retrieval", CVPRW 2022, remark (b).
     """
     wanted = [
         Measure.parse(name) for name in ([measures] if isinstance(measures, str) else measures)
@@ -115,16 +172,22 @@ def evaluate_retrieval(
     if not wanted:
         raise ValueError("Expected at least one measure, got none.")
     longest_first = sorted(wanted, key=lambda measure: -(measure.k or 0))  # lists are reused
-    scores, similarity = _ranked(scores, similarity, estimator)
-    collection = Collection.of(scores, labels)
+    scores, ranking, hubs = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, labels, label_vectors, gains)
+    if keep_run is not None:
+        positive(keep_run, "keep_run")
     rows, used = [], {}
     for query, target in _directions(collection, directions):
-        direction = RankedDirection(collection, query, target, similarity, exclude_self)
-        by = {measure: relevance or direction.relevance_for(measure) for measure in wanted}
-        values = {m.name: m.of(direction.lists(by[m]), no_relevant) for m in longest_first}
-        rows.append(direction.as_row({measure.name: values[measure.name] for measure in wanted}))
+        direction = RankedDirection(collection, query, target, ranking, exclude_self, hubs)
+        by = {measure: direction.judged_by(measure, relevance) for measure in wanted}
+        for measure in longest_first:
+            direction.measure(measure, by[measure], no_relevant)
+        rows.append(direction.as_row(wanted, keep_run))
         used[direction.title] = by
-    return RetrievalTable(tuple(rows), tuple(_notes(used, similarity)))
+    notes = _notes(used, _name(ranking, hubs))
+    if collection.has_labels_by_position and any("labels" in by.values() for by in used.values()):
+        notes.append("labels: columns without names, matched by position in all views")
+    return RetrievalTable(tuple(rows), tuple(notes))
 
 
 def recall_curve(
@@ -133,17 +196,21 @@ def recall_curve(
     *,
     k: int = 50,
     similarity: Similarity | None = None,
+    weighting: Weighting | None = "auto",
     relevance: RelevanceBy | None = None,
     directions: Directions = "cross",
     exclude_self: bool = True,
     ties: Ties = "average",
     estimator: Any = None,
+    hubness: str | HubCorrection | None = None,
+    bank: ViewsLike | None = None,
 ) -> dict[tuple[str, str], np.ndarray]:
     """Compute recall at 1, ..., k in every direction, to plot.
 
     Parameters
     ----------
-    scores, labels, similarity, relevance, directions, exclude_self, estimator
+    scores, labels, similarity, weighting, relevance, directions, exclude_self, estimator, hubness,
+    bank
         As in `evaluate_retrieval`.
     k : int, default=50
         Length of the longest list.
@@ -160,32 +227,55 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
-    scores, similarity = _ranked(scores, similarity, estimator)
+    scores, ranking, hubs = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
     collection = Collection.of(scores, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for query, target in _directions(collection, directions):
-        direction = RankedDirection(collection, query, target, similarity, exclude_self)
-        ranks = direction.lists(relevance or direction.relevance_for(measure)).ranks(ties)
-        curves[direction.query, target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
+        direction = RankedDirection(collection, query, target, ranking, exclude_self, hubs)
+        ranks = direction.lists(direction.judged_by(measure, relevance)).ranks(ties)
+        curves[direction.query, direction.target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(
+            axis=0
+        )
     return curves
 
 
-def _ranked(scores: Any, similarity: Similarity | None, estimator: Any) -> tuple[Any, Similarity]:
-    """Rows to compare, and their similarity."""
-    if estimator is None:
-        return scores, similarity or "cosine"
-    ranking = Ranking.of(estimator, similarity)
-    return ranking.project(scores), ranking.similarity
+def ranked_rows(
+    scores: Any,
+    estimator: Any,
+    similarity: Similarity | None,
+    weighting: Weighting | None,
+    hubness: str | HubCorrection | None,
+    bank: Any,
+) -> tuple[Any, Ranking, Hubs | None]:
+    """Projected rows, how they are ranked, and the correction for hubs."""
+    check_bank(hubness, bank)
+    if bank is not None and bank is scores:
+        raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
+    ranking = Ranking(None, "transform", similarity or "cosine")
+    if isinstance(estimator, Ranking):
+        ranking = estimator  # of a scorer, which has projected the rows
+    elif estimator is not None:
+        ranking = Ranking.of(estimator, similarity, weighting)
+        scores = ranking.project(scores)
+        bank = None if bank is None else ranking.project(bank)
+    elif weighting not in ("auto", None):
+        raise ValueError(
+            f"weighting={weighting!r} needs the correlations of an estimator: pass estimator= and "
+            "the views to project."
+        )
+    return scores, ranking, None if hubness is None else Hubs.of(hubness, bank)
+
+
+def _name(ranking: Ranking, hubs: Hubs | None) -> str:
+    return str(ranking) if hubs is None else f"{ranking}, {hubs.correction}"
 
 
 def _directions(
     collection: Collection, directions: Directions
-) -> list[tuple[tuple[str, ...], str]]:
-    names = list(collection.rows)
-    chosen: list[tuple[tuple[str, ...], str]]
-    cross = [((query,), target) for query, target in permutations(names, 2)]
-    within = [((name,), name) for name in names]
+) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
+    views: list[tuple[str, ...]] = [(name,) for name in collection.rows]
+    cross, within = list(permutations(views, 2)), [(view, view) for view in views]
     if isinstance(directions, str):
         known = {"cross": cross, "within": within, "all": [*cross, *within]}
         if directions not in known:
@@ -193,25 +283,26 @@ def _directions(
                 f"Expected directions to be one of {list(known)} or (query, target) pairs, got "
                 f"{directions!r}."
             )
-        chosen = [*known[directions]]
+        chosen = known[directions]
     else:
-        chosen = [((q,) if isinstance(q, str) else tuple(q), t) for q, t in directions]
+        chosen = [(_names(query), _names(target)) for query, target in directions]
     if not chosen:
         raise ValueError(
-            f"There is no direction to evaluate between the views {names}. "
+            f"There is no direction to evaluate between the views {list(collection.rows)}. "
             'Use directions="within" for a single view.'
         )
-    for _, target in chosen:
-        if target not in names:
-            raise ValueError(f"Unknown view {target!r}; the views are {names}.")
     return chosen
 
 
-def _notes(used: dict[str, dict[Measure, RelevanceBy]], similarity: str) -> list[str]:
+def _names(views: Names) -> tuple[str, ...]:
+    return (views,) if isinstance(views, str) else tuple(views)
+
+
+def _notes(used: dict[str, dict[Measure, JudgedBy]], similarity: str) -> list[str]:
     """Meaning of the measures, one line for those with the same meaning."""
     meanings: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for measure in next(iter(used.values())):
-        titles: dict[RelevanceBy, list[str]] = {}
+        titles: dict[JudgedBy, list[str]] = {}
         for title, by in used.items():
             titles.setdefault(by[measure], []).append(title)
         for relevance, where in titles.items():

@@ -11,6 +11,7 @@ from mvcca.measures import unit_rows
 from mvcca.retrieval.gallery import Gallery, in_order
 from mvcca.retrieval.search import search
 
+_SPARE = 64  # items to find in place of removed ones, besides k; if too few, the search is exact
 _RANGE = 1e15  # of queries in units of the gallery: their squares stay below float32's largest
 
 
@@ -20,6 +21,7 @@ class FaissIndex:
 
     index: Any
     n_rows: int
+    lineage: object  # of the gallery, whose rows have not moved since
     origin: np.ndarray | None
     unit: float  # divisor of all rows, so that squares stay within the range of float32
     n_trained: int | None  # rows used for training, if the index is trained
@@ -34,7 +36,8 @@ class FaissIndex:
         index = faiss.index_factory(gallery.n_components, description, measure)
         needs_training = not index.is_trained
         unit = _largest_entry(gallery, 0) or 1.0
-        empty = cls(index, 0, gallery.origin, unit, len(gallery) if needs_training else None)
+        n_trained = len(gallery) if needs_training else None
+        empty = cls(index, 0, gallery.lineage, gallery.origin, unit, n_trained)
         if needs_training:
             index.train(empty._scaled(gallery, np.concatenate(gallery.rows.parts)))
         return empty.grown(gallery)
@@ -43,7 +46,8 @@ class FaissIndex:
         """Whether rows moved, doubled in number since training, or are too large for the unit."""
         grew = self.n_trained is not None and len(gallery) >= 2 * self.n_trained
         too_large = _largest_entry(gallery, self.n_rows) > _RANGE * self.unit
-        return grew or too_large or self.origin is not gallery.origin
+        moved = self.origin is not gallery.origin or self.lineage is not gallery.lineage
+        return grew or too_large or moved
 
     def grown(self, gallery: Gallery) -> FaissIndex:
         """Index with the rows added to the gallery since."""
@@ -56,11 +60,21 @@ class FaissIndex:
         queries = gallery.queries(rows)
         if hasattr(self.index, "hnsw"):
             self.index.hnsw.efSearch = max(128, 2 * k)  # rows visited before it stops
-        _, items = self.index.search(self._scaled_queries(gallery, queries), k)
+        items = self._unremoved(gallery, self._scaled_queries(gallery, queries), k)
         short = (items < 0).any(axis=1)  # faiss gave up before it had k
         items[short] = search(gallery, queries[short], k)[1]
         products = np.einsum("ij,ikj->ik", queries, gallery.rows.take(items))
         return in_order(*gallery.scored(queries, products, items))
+
+    def _unremoved(self, gallery: Gallery, queries: np.ndarray, k: int) -> np.ndarray:
+        """About the k best items, -1 where fewer are found; removed rows are passed over."""
+        n_spare = min(len(gallery.removed), k + _SPARE)
+        _, items = self.index.search(queries, k + n_spare)
+        if not n_spare:
+            return items
+        items[np.isin(items, gallery.removed.positions())] = -1
+        order = np.argsort(items < 0, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(items, order, axis=1)
 
     def _scaled(self, gallery: Gallery, rows: np.ndarray) -> np.ndarray:
         """Prepared rows in float32, without the column for norms."""

@@ -1,15 +1,15 @@
-"""The gallery: rows to rank, prepared once for their similarity. Galleries grow by value."""
+"""The gallery: rows to rank, prepared once for their similarity. Galleries change by value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mvcca._backend import is_device_array
-from mvcca.retrieval._growing_arrays import ChunkedRows
+from mvcca.retrieval._growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import (
     Similarity,
     checked_rows,
@@ -31,11 +31,16 @@ class Gallery:
     every query.
     """
 
+    is_product: ClassVar[bool] = True  # scores order a gallery as products with its rows do
+
     similarity: Similarity
     rows: ChunkedRows = field(default_factory=ChunkedRows)  # prepared; chunks are padded
     origin: np.ndarray | None = None  # (n_components,), from which distances are measured
     n_at_origin: int = 0  # rows when the origin was last checked
     largest_norm: float = 0.0  # of the prepared rows
+    removed: RemovedRows = field(default_factory=RemovedRows)  # rows that are not ranked
+    lineage: object = field(default_factory=object)  # another one if rows have moved
+    norms: ChunkedRows | None = None  # for cosine: lengths of the added rows, if they are known
     device: Any = None  # array without rows on the device that the rows came from, or None
 
     @classmethod
@@ -49,10 +54,48 @@ class Gallery:
         origin = origin_near(rows) if similarity == "euclidean" else None
         rows = prepared_gallery(rows, similarity, origin)
         chunk = ChunkedRows((padded(rows),), len(rows))
-        return cls(similarity, chunk, origin, len(rows), _largest_norm(rows), device)
+        return cls(similarity, chunk, origin, len(rows), _largest_norm(rows), device=device)
+
+    @classmethod
+    def of_prepared(
+        cls,
+        similarity: Similarity,
+        stored: Sequence[np.ndarray],
+        norms: np.ndarray | None,
+        origin: np.ndarray | None,
+        n_at_origin: int,
+        largest_norm: float | None,
+    ) -> Gallery:
+        """Gallery of stored parts, which are not copied; memory-mapped ones are not read."""
+        if (
+            not stored
+            or any(part.shape[1:] != stored[0].shape[1:] for part in stored)
+            or (similarity == "euclidean") != (origin is not None)
+            or (origin is not None and origin.shape != (stored[0].shape[1] - 1,))
+            or (norms is not None and norms.shape != (sum(map(len, stored)),))
+        ):
+            raise ValueError("rows, lengths and origin of a gallery do not belong together")
+        parts = [
+            np.asarray(part) if isinstance(part, np.memmap) else checked_rows(part, "a gallery")
+            for part in stored
+        ]
+        if any(part.ndim != 2 or part.dtype not in (np.float32, np.float64) for part in parts):
+            raise ValueError("rows of a gallery are matrices of float32 or float64")
+        lengths = None
+        if norms is not None:
+            lengths = ChunkedRows().plus(checked_rows(norms[:, None], "lengths")[:, 0])
+        if largest_norm is None:
+            largest_norm = max(map(_largest_norm, parts))
+        rows = ChunkedRows.of_parts(parts)
+        return cls(similarity, rows, origin, n_at_origin, float(largest_norm), norms=lengths)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def n_ranked(self) -> int:
+        """Number of rows without the removed ones."""
+        return len(self) - len(self.removed)
 
     @property
     def n_components(self) -> int:
@@ -66,18 +109,56 @@ class Gallery:
 
     def plus(self, rows: np.ndarray) -> Gallery:
         """Gallery with finite rows added, at the cost of the added rows."""
-        gallery = self
+        gallery, norms = self, None
         if self.similarity == "euclidean" and self.origin is None:
             gallery = replace(self, origin=origin_near(rows), n_at_origin=len(rows))
-        gallery = gallery.plus_prepared(prepared_gallery(rows, self.similarity, gallery.origin))
+        if self.similarity == "cosine" and (self.norms is not None or not len(self)):
+            norms = norms_of_rows(rows)
+        prepared = prepared_gallery(rows, self.similarity, gallery.origin)
+        gallery = gallery.plus_prepared(prepared, norms)
         if gallery.origin is not None and len(gallery) >= 2 * gallery.n_at_origin:
             return gallery._with_checked_origin()
         return gallery
 
-    def plus_prepared(self, rows: np.ndarray) -> Gallery:
-        """Gallery with prepared rows added."""
-        norm = max(self.largest_norm, _largest_norm(rows))
-        return replace(self, rows=self.rows.plus(rows), largest_norm=norm)
+    def plus_prepared(self, rows: np.ndarray, norms: np.ndarray | None = None) -> Gallery:
+        """Gallery with prepared rows added, and their lengths before."""
+        lengths = self.norms if norms is None else (self.norms or ChunkedRows()).plus(norms)
+        largest = max(self.largest_norm, _largest_norm(rows))
+        return replace(self, rows=self.rows.plus(rows), norms=lengths, largest_norm=largest)
+
+    def without(self, positions: np.ndarray) -> Gallery:
+        """Gallery that no longer ranks the rows at these positions."""
+        return replace(self, removed=self.removed.plus(positions))
+
+    def compacted(self, kept: np.ndarray) -> Gallery:
+        """Gallery of the rows at some ascending positions, which get new ones."""
+        rows = self.rows.subset(kept)
+        return replace(
+            self,
+            rows=rows,
+            largest_norm=max(map(_largest_norm, rows.parts)),
+            norms=None if self.norms is None else self.norms.subset(kept),
+            removed=RemovedRows(),
+            lineage=object(),
+        )
+
+    def added_rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows as they were added, up to rounding."""
+        rows = self.rows.take(positions)
+        if self.origin is not None:
+            return rows[:, :-1] + self.origin.astype(rows.dtype)
+        if self.similarity != "cosine":
+            return rows
+        if self.norms is None:
+            raise ValueError(
+                "This index was saved by an early version, without the lengths of its rows, which "
+                "a target of several views needs. Add the objects to a new index."
+            )
+        return (rows * self.norms.take(positions)[:, None]).astype(rows.dtype)
+
+    def stored_norms(self) -> np.ndarray | None:
+        """Lengths of the rows before they were prepared, in one array."""
+        return None if self.norms is None else np.concatenate(self.norms.parts)
 
     def _with_checked_origin(self) -> Gallery:
         """Gallery with a new origin if most rows are far from the present one.
@@ -90,7 +171,9 @@ class Gallery:
         if not (np.abs(sample.mean(axis=0)) > sample.std(axis=0)).any():
             return replace(self, n_at_origin=len(self))
         origin = origin_near(sample + self.origin.astype(sample.dtype))
-        moved = Gallery(self.similarity, origin=origin, n_at_origin=len(self))
+        moved = replace(
+            self, rows=ChunkedRows(), largest_norm=0.0, origin=origin, n_at_origin=len(self)
+        )
         for part in self.rows.parts:
             rows = part[:, :-1] + self.origin.astype(part.dtype)
             moved = moved.plus_prepared(prepared_gallery(rows, self.similarity, origin))
@@ -105,8 +188,11 @@ class Gallery:
                 yield start + first, chunk[first : first + _padded_height(n_rows)], n_rows
             start += len(part)
 
-    def queries(self, rows: Any) -> np.ndarray:
-        """Check and prepare queries, in the precision of the gallery."""
+    def queries(self, rows: Any, exclude_self: bool = False) -> np.ndarray:
+        """Check and prepare queries, in the precision of the gallery.
+
+        `exclude_self` matters to corrections for hubs that depend on the best item of a query.
+        """
         rows = checked_rows(rows, "queries", self.dtype)
         if rows.shape[1] != self.n_components:
             raise ValueError(
@@ -156,6 +242,13 @@ def padded(rows: np.ndarray) -> np.ndarray:
 
 def _padded_height(n_rows: int) -> int:
     return -(-n_rows // _PAD) * _PAD
+
+
+def norms_of_rows(rows: np.ndarray) -> np.ndarray:
+    """Lengths of rows of any magnitude, in float64."""
+    largest = np.abs(rows).max(axis=1, initial=0).astype(np.float64)
+    scaled = np.divide(rows, largest[:, None], out=np.zeros(rows.shape), where=largest[:, None] > 0)
+    return largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
 
 
 def _largest_norm(rows: np.ndarray) -> float:

@@ -5,7 +5,7 @@ Queries are checked here: faiss returns nonsense for invalid ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Self
@@ -14,23 +14,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.config import block_slices
+from mvcca.measures import unit_rows
 from mvcca.retrieval._growing_arrays import CHUNK_ROWS
-from mvcca.retrieval.collection import joint_scores
-from mvcca.retrieval.contents import Contents
+from mvcca.retrieval.collection import check_container
+from mvcca.retrieval.contents import Contents, Joint, Searched, Target
 from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
+from mvcca.retrieval.hubs import Hubs
 from mvcca.retrieval.search import checked_k, search
-from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.similarity import Similarity, checked_rows
+from mvcca.retrieval.weighting import Weighting
+from mvcca.sources._dask import DaskRows
 from mvcca.typing import ViewsLike
-from mvcca.views import Views, as_views, holds_views, in_same_container
+from mvcca.views import Views, as_views, in_memory, in_same_container
 
-# (view name, gallery, queries, k) -> scores, items
-SearchView = Callable[[str, Gallery, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+# (view, gallery, k) -> scores, items
+SearchView = Callable[[Searched, Gallery, int], tuple[np.ndarray, np.ndarray]]
 
 
 class RetrievalIndex:
     """Search index: a gallery of one or several views, for queries of any view of an estimator.
+
+    `mvcca.save` and `mvcca.load` store an index whole; ``load(path, mmap=True)`` leaves the gallery
+    in the file. Threads may search while others add, update and remove: every answer is that of
+    the index before or after a change.
 
     Parameters
     ----------
@@ -38,15 +47,29 @@ class RetrievalIndex:
         Projects a mapping of view names to matrices with `transform`.
     similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity of the rows of `transform`. The cosine with a zero row is 0. By default the
-        similarity that the estimator declares (``retrieval_ranking``), and cosine if it has none.
+        ranking that the estimator declares (``retrieval_ranking``), and cosine if it has none.
     backend : str, default="exact"
         "exact", "faiss" for approximate search in a graph, or "faiss:" and the description of
         another faiss index, such as "faiss:IVF256,Flat".
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for hubs, items near to many queries; see `mvcca.retrieval.evaluate_retrieval`.
+        The first search from a view to another one computes terms of all rows and keeps a copy of
+        the gallery with them; later searches only add those of rows added since. "mutual" needs
+        the exact backend.
+    bank : Views, mapping or list, optional
+        Rows that the correction compares with, for the estimator's `transform`: training rows, or
+        rows of the gallery that have the views of the queries, too. Only their projections are
+        kept.
+    weighting : str or None, default="auto"
+        Weighting of the components by their correlations, as in
+        `mvcca.retrieval.evaluate_retrieval`. Scores of "likelihood" are log-likelihood ratios,
+        those of joint queries the sum of their views' ratios.
 
     Raises
     ------
     ValueError
-        If the similarity or the backend is unknown.
+        If the similarity, the weighting, the backend or the correction is unknown, or there is a
+        correction without a bank.
     ImportError
         If the backend is faiss and it is not installed.
 
@@ -66,9 +89,15 @@ class RetrievalIndex:
     """
 
     def __init__(
-        self, estimator: Any, similarity: Similarity | None = None, backend: str = "exact"
+        self,
+        estimator: Any,
+        similarity: Similarity | None = None,
+        backend: str = "exact",
+        hubness: str | HubCorrection | None = None,
+        bank: ViewsLike | None = None,
+        weighting: Weighting | None = "auto",
     ) -> None:
-        ranking = Ranking.of(estimator, similarity)
+        ranking = Ranking.of(estimator, similarity, weighting)
         kind, _, description = backend.partition(":")
         if kind not in ("exact", "faiss") or (kind == "exact" and description):
             raise ValueError(f"Expected backend to be 'exact' or 'faiss', got {backend!r}.")
@@ -77,9 +106,16 @@ class RetrievalIndex:
         self.estimator = estimator
         self.similarity = similarity
         self.backend = backend
+        self.weighting = weighting
+        self.hubness = hubness
+        check_bank(hubness, bank)
+        if kind == "faiss" and hubness is not None and checked_correction(hubness).name == "mutual":
+            raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
+        self._hubs = None if hubness is None else Hubs.of(hubness, ranking.project(bank))
+        self._corrected: dict[tuple[tuple[str, ...], bool, Searched], Gallery] = {}
         self._contents = Contents(ranking.similarity)
-        self._adding = Lock()  # held by writers; a search reads `_contents` once, and keeps it
-        self._faiss: dict[str, FaissIndex] = {}
+        self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it
+        self._faiss: dict[Any, FaissIndex] = {}
         self._using_faiss = Lock()  # faiss cannot be searched while rows are added
 
     def add(self, views: ViewsLike, ids: ArrayLike | None = None) -> Self:
@@ -104,46 +140,104 @@ class RetrievalIndex:
             If there is not one id per object, a view already holds an id, or a projection is not
             finite.
         """
-        _check_container(views)
+        check_container(views)
         opened = as_views(views)
         n_objects = len(opened)
-        ids = None if ids is None else np.asarray(ids)
-        if ids is not None and ids.shape != (n_objects,):
-            raise ValueError(f"Expected {n_objects} ids, one per object, got {ids.shape}.")
-        with self._adding:
-            before = contents = self._contents
+        ids = None if ids is None else _checked_ids(ids, n_objects)
+        with self._changing:
+            n_added = self._contents.n_added
             if ids is None:
-                ids = np.arange(before.n_added, before.n_added + n_objects)
-            for objects, block in _in_blocks(views, opened):
-                scores = self._project(block)
-                for name in scores.names:
-                    first = contents.height(name) - before.height(name)
-                    own = ids[objects][scores.objects(name)]
-                    contents = contents.plus(name, scores[name], own, first)
-            self._contents = replace(contents, n_added=before.n_added + n_objects)
+                ids = np.arange(n_added, n_added + n_objects)
+            contents = self._with_rows(views, opened, ids, replaces=False)
+            self._contents = replace(contents, n_added=n_added + n_objects)
+        return self
+
+    def update(self, views: ViewsLike, ids: ArrayLike) -> Self:
+        """Replace rows of objects that are in the index.
+
+        Views in which an object is not passed keep its row, and a view that had none gets one. Of
+        equal scores, an updated row comes after those that were there before.
+
+        Parameters
+        ----------
+        views : Views, mapping or list
+            Objects, as for `add`.
+        ids : array-like, shape (n_objects,)
+            Their ids in the index.
+
+        Returns
+        -------
+        RetrievalIndex
+            This index.
+
+        Raises
+        ------
+        ValueError
+            If an id is not in the index or repeated, or as for `add`; the index is unchanged then.
+        """
+        check_container(views)
+        opened = as_views(views)
+        ids = _checked_ids(ids, len(opened))
+        with self._changing:
+            self._contents.check_known(ids)
+            self._contents = self._with_rows(views, opened, ids, replaces=True)
+        return self
+
+    def remove(self, ids: ArrayLike) -> Self:
+        """Remove objects from all views.
+
+        Removed rows are skipped, and their memory is freed once they are a quarter of a view.
+
+        Parameters
+        ----------
+        ids : array-like, shape (n_objects,)
+            Ids of the objects.
+
+        Returns
+        -------
+        RetrievalIndex
+            This index.
+
+        Raises
+        ------
+        ValueError
+            If an id is not in the index, which is unchanged then.
+        """
+        ids = _checked_ids(ids)
+        with self._changing:
+            self._contents = self._contents.without(ids)
         return self
 
     def search(
-        self, queries: ViewsLike, target: str | None = None, k: int = 10, normalize: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self,
+        queries: ViewsLike,
+        target: str | Sequence[str] | None = None,
+        k: int = 10,
+        normalize: bool = False,
+    ) -> tuple[Any, Any]:
         """Find the k best objects for every query.
 
         Parameters
         ----------
         queries : Views, mapping or list, of n_queries rows per view
-            Queries of one view, or joint queries of several, whose projections are summed.
-        target : str, optional
-            The view to search. By default all views are searched, and an object counts once, with
-            its best view.
+            Queries of one view, or joint queries of several, whose projections are summed. In
+            partly paired `Views`, the sum is over the views in which a query is seen. Queries in
+            Dask arrays give lazy Dask arrays, of the index as it is now.
+        target : str or sequence of str, optional
+            The view to search, or several that are searched as one: an object is then the sum of
+            its projections from those of the views in which it is seen [1]_. By default all views
+            are searched, and an object counts once, with its best view.
         k : int, default=10
             Number of objects to find per query.
         normalize : bool, default=False
-            Scale each view's projected query to length 1 before summing.
+            Scale each view's projections to length 1 before summing. Not for the likelihood, whose
+            ratios are summed.
 
         Returns
         -------
         scores : ndarray, shape (n_queries, k)
-            Descending; "euclidean" gives negative distances.
+            Descending; "euclidean" gives negative distances, and `hubness` the scores of its
+            formula.
         ids : ndarray, shape (n_queries, k)
             Ids of the objects; of equal scores the one added first comes first.
 
@@ -151,20 +245,135 @@ class RetrievalIndex:
         ------
         ValueError
             If the index is empty, the view unknown, k larger than the number of objects, or a
-            query has the wrong width or is not finite.
+            query has the wrong width, is seen in no view or is not finite; if views are searched
+            as one, or `normalize` is set, with the likelihood.
+
+        References
+        ----------
+        .. [1] Remark (b) of Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation
+           Analysis for Cross-modal Matching and Retrieval", CVPRW 2022.
         """
-        checked_k(k, self._contents.searched(target)[1])  # contents only grow
+        self._searched(target, k, normalize)  # refuses before the queries are projected
         scores = self._project(queries)
-        if not scores.is_paired:
+        lazy = any(isinstance(block, DaskRows) for _, block in scores.items())
+        if lazy and scores.is_paired:
+            return self._search_lazily(scores, target, k, normalize)
+        return self._answer(scores.in_memory(), target, k, normalize)
+
+    def _searched(self, target: Target, k: int, normalize: bool) -> tuple[Contents, list[Searched]]:
+        """Contents, and what to search of them; views searched as one are summed the first time."""
+        contents = self._contents
+        searched = contents.searched(target, normalize)
+        joint = searched[0]
+        if self._ranking.is_by_target and (normalize or isinstance(joint, Joint)):
             raise ValueError(
-                "A joint query needs all its views: every object must be seen in each of "
-                f"{list(scores.names)}."
+                "With weighting='likelihood' each pair of views has its own correlations: search "
+                "one view, or all of them with target=None, and leave normalize at False."
             )
-        rows = joint_scores(scores, scores.names, normalize)
+        if isinstance(joint, Joint) and joint not in contents.joints:
+            with self._changing:
+                self._contents.searched(target, normalize)  # still there?
+                self._contents = contents = self._contents.with_joint(joint)
+        checked_k(k, contents.n_found(searched))
+        return contents, searched
+
+    def _answer(
+        self, scores: Views, target: Target, k: int, normalize: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and ids of the k best objects for projected queries."""
+        ranking = self._ranking
+        total = None if ranking.is_by_target else _summed(scores, normalize)
+
+        def search_view(
+            searched: Searched, gallery: Gallery, k: int
+        ) -> tuple[np.ndarray, np.ndarray]:
+            rows = _queries(ranking, scores, str(searched)) if total is None else total
+            key = scores.names, normalize, searched
+            if self._hubs is not None:
+                gallery = self._corrected_gallery(key, gallery, self._hubs)
+            if self.backend == "exact":
+                return search(gallery, gallery.queries(rows), k)
+            return self._search_with_faiss(
+                searched if self._hubs is None else key, gallery, rows, k
+            )
+
         if self.backend == "exact":
-            return _best(self._contents, target, rows, k, self._search_exactly)
+            return _best(*self._searched(target, k, normalize), k, search_view)
         with self._using_faiss:  # then its indexes hold no more rows than the contents
-            return _best(self._contents, target, rows, k, self._search_with_faiss)
+            return _best(*self._searched(target, k, normalize), k, search_view)
+
+    def _corrected_gallery(
+        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, hubs: Hubs
+    ) -> Gallery:
+        """The gallery corrected for hubs, from that of an earlier search."""
+        before: Any = self._corrected.get(key)
+        if before is not None and before.base is gallery:
+            return before
+        query, normalize, searched = key
+        joint = searched if isinstance(searched, Joint) else Joint((searched,), False)
+        bank = hubs.bank_of(query, joint.names, self._ranking, normalize, joint.normalize)
+        self._corrected[key] = corrected = bank.corrected(gallery, before)
+        return corrected
+
+    def _search_lazily(
+        self, scores: Views, target: Target, k: int, normalize: bool
+    ) -> tuple[Any, Any]:
+        """Lazy Dask arrays of scores and ids, with the row chunks of the first view."""
+        import dask.array as da
+        from dask.delayed import delayed
+
+        contents, searched = self._searched(target, k, normalize)
+        index = type(self).__new__(type(self))  # which later changes leave as it is
+        vars(index).update(
+            vars(self),
+            _contents=contents,
+            _changing=Lock(),
+            _corrected={},
+            _faiss={},
+            _using_faiss=Lock(),
+        )
+        arrays = {
+            name: block.array if isinstance(block, DaskRows) else da.asarray(in_memory(block))
+            for name, block in scores.items()
+        }
+        heights = next(iter(arrays.values())).chunks[0]
+        blocks = {
+            name: array.rechunk({0: heights, 1: -1}).to_delayed().ravel()
+            for name, array in arrays.items()
+        }
+        answer = delayed(index._answer_block, pure=False, nout=2)
+        answers = [
+            answer({name: parts[i] for name, parts in blocks.items()}, target, k, normalize)
+            for i in range(len(heights))
+        ]
+        dtypes = contents.dtypes(searched)
+        scores_and_ids = [
+            da.concatenate(
+                [
+                    da.from_delayed(found[part], (height, k), dtype=dtype)
+                    for found, height in zip(answers, heights, strict=True)
+                ]
+            )
+            for part, dtype in enumerate(dtypes)
+        ]
+        return scores_and_ids[0], scores_and_ids[1]
+
+    def _answer_block(
+        self, blocks: dict[str, np.ndarray], target: Target, k: int, normalize: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self._answer(Views(blocks), target, k, normalize)
+
+    def _with_rows(self, views: Any, opened: Views, ids: np.ndarray, replaces: bool) -> Contents:
+        """Contents with projected rows, block by block."""
+        before = contents = self._contents
+        first = dict.fromkeys(opened.names, 0)  # rows of earlier blocks
+        for objects, block in _in_blocks(views, opened):
+            scores = self._project(block).in_memory()
+            for name in scores.names:
+                own = ids[objects][scores.objects(name)]
+                contents = contents.plus(name, scores[name], own, first[name], replaces)
+                first[name] += len(own)
+        return contents.with_joined(ids) if before.joints else contents
 
     def __repr__(self) -> str:
         views = self._contents.views.items()
@@ -172,41 +381,40 @@ class RetrievalIndex:
         return f"RetrievalIndex({self.estimator!r}, {held})"
 
     def _project(self, X: Any) -> Views:
-        _check_container(X)
-        return as_views(Ranking.of(self.estimator, self.similarity).project(X)).in_memory()
+        check_container(X)
+        return as_views(self._ranking.project(X))
 
-    def _search_exactly(
-        self, _: str, gallery: Gallery, rows: np.ndarray, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return search(gallery, gallery.queries(rows), k)
+    @property
+    def _ranking(self) -> Ranking:
+        return Ranking.of(self.estimator, self.similarity, self.weighting)
 
     def _search_with_faiss(
-        self, name: str, gallery: Gallery, rows: np.ndarray, k: int
+        self, key: Any, gallery: Gallery, rows: np.ndarray, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        index = self._faiss.get(name)
+        index = self._faiss.get(key)
         if index is None or index.is_outdated(gallery):
             index = FaissIndex.of(gallery, self.backend.partition(":")[2] or "HNSW32")
         else:
             index = index.grown(gallery)
-        self._faiss[name] = index
+        self._faiss[key] = index
         return index.search(gallery, rows, k)
 
     def __getstate__(self) -> dict[str, Any]:  # without locks and faiss indexes
-        parameters = {name: getattr(self, name) for name in ("estimator", "similarity", "backend")}
-        return parameters | self._contents.state()
+        names = ("estimator", "similarity", "backend", "weighting")
+        parameters = {name: getattr(self, name) for name in names}
+        hubs = {} if self._hubs is None else {"hubs": self._hubs.state()}
+        return parameters | hubs | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         similarity = state["metric"] if "metric" in state else state["similarity"]  # early files
-        self.__init__(state["estimator"], similarity, state["backend"])  # type: ignore[misc]
-        self._contents = Contents.of_state(self._contents.similarity, state)
-
-
-def _check_container(X: Any) -> None:
-    if not holds_views(X):
-        raise TypeError(
-            "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
-            f"as in {{'text': X}}. Got {type(X).__name__}."
+        weighting = state.get("weighting", "auto")
+        self.__init__(  # type: ignore[misc]
+            state["estimator"], similarity, state["backend"], weighting=weighting
         )
+        if "hubs" in state:
+            self._hubs = Hubs.of_state(state["hubs"])
+            self.hubness = self._hubs.correction
+        self._contents = Contents.of_state(self._contents.similarity, state)
 
 
 def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
@@ -222,14 +430,57 @@ def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
         yield rows, in_same_container(X, block, dict(block.items()))
 
 
+def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
+    """Ids as a one-dimensional array, one per object if their number is given."""
+    ids = np.atleast_1d(np.asarray(ids))
+    if n_objects is not None and ids.shape != (n_objects,):
+        raise ValueError(f"Expected {n_objects} ids, one per object, got {ids.shape}.")
+    if ids.ndim != 1:
+        raise ValueError(f"Expected ids of shape (n_objects,), got {ids.shape}.")
+    if ids.dtype.kind in "OT" and all(isinstance(value, str) for value in ids):
+        return ids.astype(str)
+    return ids
+
+
+def _summed(scores: Views, normalize: bool) -> np.ndarray:
+    """Sum of each query's projections over the views in which it is seen."""
+    if len(nowhere := np.flatnonzero(~scores.seen.any(axis=1))):
+        raise ValueError(f"Query {nowhere[0]} is seen in no view; at least one is needed.")
+    blocks = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
+    if normalize:
+        blocks = {name: unit_rows(rows) for name, rows in blocks.items()}
+    if len(blocks) == 1:
+        return next(iter(blocks.values()))
+    widths = {name: rows.shape[1] for name, rows in blocks.items()}
+    if len(set(widths.values())) > 1:
+        raise ValueError(f"Views must be projected into one space, got widths {widths}.")
+    dtype = np.result_type(*blocks.values())
+    total = np.zeros((len(scores), min(widths.values())), dtype=dtype)
+    for name, rows in blocks.items():
+        total[scores.objects(name)] += rows
+    return total
+
+
+def _queries(ranking: Ranking, scores: Views, target: str) -> np.ndarray:
+    """Sum of each query's vectors for one target over the views in which it is seen."""
+    blocks = {
+        name: ranking.queries({name: checked_rows(block, f"view {name!r}")}, (target,))
+        for name, block in scores.items()
+    }
+    return _summed(scores.replace(blocks), normalize=False)
+
+
 def _best(
-    contents: Contents, target: str | None, rows: np.ndarray, k: int, search_view: SearchView
+    contents: Contents,
+    searched: list[Searched],
+    k: int,
+    search_view: SearchView,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and ids of the k best objects; one found in several views counts once."""
     found = []
-    for name in contents.searched(target)[0]:
-        view = contents.views[name]
-        scores, items = search_view(name, view.gallery, rows, min(k, len(view)))
+    for name in searched:
+        view = contents[name]
+        scores, items = search_view(name, view.gallery, min(k, len(view)))
         found.append((scores, view.ids.take(items), view.objects.take(items)))
     if len(found) == 1:
         return found[0][:2]

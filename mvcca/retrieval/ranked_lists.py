@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -20,13 +20,13 @@ class RankedLists:
     """The gallery ranked for every query, with the relevance of its rows.
 
     Relevance is by pairs by default. With `exclude_self` queries are the gallery's rows, and each
-    is left out of its own list. Ranks and hits are kept for other measures that need them.
+    query is excluded from its results. Ranks and hits are kept for other measures that need them.
     """
 
     def __init__(
         self, queries: Any, gallery: Gallery, relevance: Any = None, exclude_self: bool = False
     ) -> None:
-        self._gallery, self._queries = gallery, gallery.queries(queries)
+        self._gallery, self._queries = gallery, gallery.queries(queries, exclude_self)
         self._relevance = _checked_relevance(
             relevance, (len(self._queries), len(gallery)), exclude_self
         )
@@ -34,6 +34,7 @@ class RankedLists:
         self._n_ranked = n_ranked(gallery, self._queries, exclude_self)
         self._ranks: dict[Ties, np.ndarray] = {}
         self._hits: tuple[np.ndarray, np.ndarray] | None = None
+        self._best: tuple[np.ndarray, np.ndarray] | None = None
 
     def ranks(self, ties: Ties) -> np.ndarray:
         """Rank of each query's best relevant row."""
@@ -65,8 +66,70 @@ class RankedLists:
         hits, n_relevant = self._hits
         return hits[:, :length], n_relevant
 
+    def ndcg(
+        self, k: int | None, gain: Callable[[np.ndarray], np.ndarray], no_relevant: NoRelevant
+    ) -> np.ndarray:
+        """Normalized gain of each query; `gain` transforms the gains of the relevance."""
+        if k is None:
+            return self._measured(
+                lambda scores, gains: measures.ndcg(scores, gain(gains), None, no_relevant),
+                8,
+                self._relevance.gains,
+            )
+        _, items = self.best(k)
+
+        def measure_block(rows: slice) -> np.ndarray:
+            found = self._relevance.gains_of_items(rows, items[rows])
+            best = self._relevance.best_gains(rows, items.shape[1] + self._exclude_self)
+            if self._exclude_self:
+                own = np.arange(rows.start, rows.stop)[:, None]
+                best = _without_one(best, self._relevance.gains_of_items(rows, own))
+            return measures.ndcg_of_lists(gain(found), gain(best), no_relevant)
+
+        return np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
+
+    def weighted_average_precision(
+        self, k: int | None, precision: Literal["binary", "weighted"]
+    ) -> np.ndarray:
+        """Weighted average precision of each query, with gains as label similarities."""
+        if k is None:
+            return self._measured(
+                lambda scores, h: measures.weighted_average_precision(scores, h, None, precision),
+                8,
+                self._relevance.gains,
+            )
+        _, items = self.best(k)
+
+        def measure_block(rows: slice) -> np.ndarray:
+            h = self._relevance.gains_of_items(rows, items[rows])
+            return measures.weighted_average_precision_of_lists(h, precision)
+
+        return np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
+
+    def best(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and items of each query's list, of length k or shorter if there are fewer."""
+        length = min(k, self._n_ranked)
+        if self._best is None or self._best[0].shape[1] < length:
+            self._best = search(self._gallery, self._queries, length, self._exclude_self)
+        scores, items = self._best
+        return scores[:, :length], items[:, :length]
+
+    def occurrences(self, k: int) -> np.ndarray:
+        """Number of queries that have each gallery row among their first k items, (n_gallery,)."""
+        _, items = self.best(k)
+        return np.bincount(items.ravel(), minlength=len(self._gallery))
+
+    def scored_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Scores of blocks of queries and all rows, in any order, and whether they are relevant."""
+        for rows in row_blocks(self._gallery, self._queries, 8):
+            queries = self._queries[rows]
+            everything = np.arange(len(self._gallery))
+            items = np.broadcast_to(everything, (len(queries), len(everything)))
+            scores, items = self._gallery.scored(queries, self._gallery.products(queries), items)
+            yield scores, self._relevance.of_items(rows, items)[0]
+
     def _found_hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        _, items = search(self._gallery, self._queries, k, self._exclude_self)
+        _, items = self.best(k)
 
         def judge(rows: slice) -> tuple[np.ndarray, np.ndarray]:
             if not self._exclude_self:
@@ -82,13 +145,17 @@ class RankedLists:
         return np.concatenate(hits), np.concatenate(n_relevant).astype(np.intp, copy=False)
 
     def _measured(
-        self, measure: Callable[[np.ndarray, Any], np.ndarray], n_copies: int
+        self,
+        measure: Callable[[np.ndarray, Any], np.ndarray],
+        n_copies: int,
+        relevance: Callable[[slice], Any] | None = None,
     ) -> np.ndarray:
         """Measure whole rows of scores; see `row_blocks` for `n_copies`."""
+        relevance = relevance or self._relevance.of
 
         def measure_block(rows: slice) -> np.ndarray:
             scores = self._gallery.products(self._queries[rows])
-            relevant = self._relevance.of(rows)
+            relevant = relevance(rows)
             if self._exclude_self:
                 scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
             return measure(scores, relevant)
@@ -100,7 +167,7 @@ class RankedLists:
 def _checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: bool) -> Relevance:
     if relevance is None:
         relevance = by_pairs(*shape)
-    elif not hasattr(relevance, "of_items"):
+    elif not hasattr(relevance, "gains_of_items"):
         relevance = GivenRelevance(relevance)
     if relevance.shape != shape:
         raise ValueError(
@@ -113,6 +180,12 @@ def _checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: boo
             "is the query itself. Pass relevance=by_labels(y, y), or a boolean matrix."
         )
     return relevance
+
+
+def _without_one(best: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Descending gains without one that equals `own`, or without the smallest."""
+    dropped = np.minimum((best > own).sum(axis=1), best.shape[1] - 1)
+    return best[np.arange(best.shape[1]) != dropped[:, None]].reshape(len(best), -1)
 
 
 def _without_self(matrix: Any, rows: slice) -> np.ndarray:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from mvcca.measures import NoRelevant, Normalizer, Ties
+from mvcca.retrieval._corrected_gallery import HubBank
 from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import Relevance
 from mvcca.retrieval.search import row_blocks, search
@@ -21,6 +24,8 @@ def top_k(
     k: int,
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k best gallery rows of every query, exactly.
 
@@ -36,13 +41,20 @@ def top_k(
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking. The cosine with a zero row is 0.
     exclude_self : bool, default=False
-        Queries are the gallery's rows; leave each out of its own list.
+        Queries are the gallery's rows; exclude each query from its results.
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for gallery rows that are near to many queries: a name, or an instance of
+        `CSLS`, `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters.
+    bank : (queries, items), or queries, optional
+        Projected rows that the correction compares with, such as training rows: of the queries'
+        view, and of the gallery's view ("csls" and "mutual" need both).
 
     Returns
     -------
     scores : ndarray, shape (n_queries, k)
         NumPy arrays, wherever the rows are. Descending; "euclidean" gives negative distances, so
-        that larger is better.
+        that larger is better. With `hubness` those of its formula, in which the similarity of
+        "euclidean" is -‖q - g‖² / 2.
     indices : ndarray of int, shape (n_queries, k)
         Rows of the gallery; of equal scores the lowest index comes first.
 
@@ -52,8 +64,8 @@ def top_k(
         If k is larger than the number of gallery rows, the gallery is empty, shapes do not fit, or
         a value is not finite.
     """
-    prepared = Gallery.of(gallery, similarity)
-    return search(prepared, prepared.queries(queries), k, exclude_self)
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    return search(prepared, prepared.queries(queries, exclude_self), k, exclude_self)
 
 
 def ranks(
@@ -64,6 +76,8 @@ def ranks(
     similarity: Similarity = "cosine",
     ties: Ties = "average",
     exclude_self: bool = False,
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
 ) -> np.ndarray:
     """Compute the rank of each query's best relevant row; see `mvcca.measures.relevant_ranks`.
 
@@ -81,7 +95,9 @@ def ranks(
     ties : {"average", "optimistic", "pessimistic"}, default="average"
         How equal scores count in ranks.
     exclude_self : bool, default=False
-        Queries are the gallery's rows; leave each out of its own list.
+        Queries are the gallery's rows; exclude each query from its results.
+    hubness, bank : optional
+        Correction for hubs, as in `top_k`.
 
     Returns
     -------
@@ -93,7 +109,8 @@ def ranks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    lists = RankedLists(queries, Gallery.of(gallery, similarity), relevance, exclude_self)
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    lists = RankedLists(queries, prepared, relevance, exclude_self)
     return lists.ranks(ties)
 
 
@@ -107,6 +124,8 @@ def average_precision(
     no_relevant: NoRelevant = "zero",
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
 ) -> np.ndarray:
     """Compute the average precision of every query; see `mvcca.measures.average_precision`.
 
@@ -128,7 +147,9 @@ def average_precision(
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking.
     exclude_self : bool, default=False
-        Queries are the gallery's rows; leave each out of its own list.
+        Queries are the gallery's rows; exclude each query from its results.
+    hubness, bank : optional
+        Correction for hubs, as in `top_k`.
 
     Returns
     -------
@@ -141,12 +162,17 @@ def average_precision(
         If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
         no relevant rows by pairs.
     """
-    lists = RankedLists(queries, Gallery.of(gallery, similarity), relevance, exclude_self)
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    lists = RankedLists(queries, prepared, relevance, exclude_self)
     return lists.average_precision(k, normalizer, no_relevant)
 
 
 def score_blocks(
-    queries: MatrixLike, gallery: MatrixLike, similarity: Similarity = "cosine"
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    similarity: Similarity = "cosine",
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Iterate over blocks of queries and their scores of the whole gallery.
 
@@ -160,6 +186,8 @@ def score_blocks(
         Projected rows to rank.
     similarity : {"cosine", "euclidean", "inner"}, default="cosine"
         Similarity used for ranking.
+    hubness, bank : optional
+        Correction for hubs, as in `top_k`.
 
     Returns
     -------
@@ -173,7 +201,19 @@ def score_blocks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
-    prepared = Gallery.of(gallery, similarity)
+    prepared = _gallery(gallery, similarity, hubness, bank)
     rows = prepared.queries(queries)
     blocks = row_blocks(prepared, rows, 4)
     return ((block, prepared.products(rows[block])) for block in blocks)
+
+
+def _gallery(
+    rows: MatrixLike, similarity: Similarity, hubness: str | HubCorrection | None, bank: Any
+) -> Gallery:
+    """Prepared gallery, corrected for hubs."""
+    check_bank(hubness, bank)
+    gallery = Gallery.of(rows, similarity)
+    if hubness is None:
+        return gallery
+    queries, items = bank if isinstance(bank, tuple) else (bank, None)
+    return HubBank(checked_correction(hubness), queries, items).corrected(gallery)

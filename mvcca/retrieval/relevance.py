@@ -13,9 +13,11 @@ from scipy.sparse import csr_array, issparse
 
 from mvcca._containers import few, reject_masks
 from mvcca.labels import LabelTable, encode_label_sets, label_names
+from mvcca.measures._checks import same_shape
+from mvcca.measures.gain import checked_gains
 from mvcca.typing import LabelsLike
 
-RelevanceBy = Literal["pairs", "labels"]
+RelevanceBy = Literal["pairs", "labels", "gains"]
 
 _FEW_LABELS = 256
 
@@ -30,6 +32,15 @@ class Relevance(Protocol):
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Relevance of the items (n, k) of n queries; number of relevant gallery rows (n,)."""
+
+    def gains(self, queries: slice) -> np.ndarray:
+        """Gain of each gallery row (n, n_gallery), 0 if it is not relevant."""
+
+    def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """Gain of the items (n, k) of n queries."""
+
+    def best_gains(self, queries: slice, k: int) -> np.ndarray:
+        """The k largest gains in the gallery (n, min(k, n_gallery)), in descending order."""
 
 
 class SameObject:
@@ -51,6 +62,19 @@ class SameObject:
         """Relevance of items, and each query's number of relevant gallery rows."""
         objects = self._queries[queries]
         return objects[:, None] == self._gallery[items], np.diff(self._shown.indptr)[objects]
+
+    def gains(self, queries: slice) -> np.ndarray:
+        """1 for a gallery row of the query's object, else 0."""
+        return self.of(queries).toarray().astype(np.float64)
+
+    def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """1 for an item of the query's object, else 0."""
+        return self.of_items(queries, items)[0].astype(np.float64)
+
+    def best_gains(self, queries: slice, k: int) -> np.ndarray:
+        """As many 1 as there are gallery rows of the query's object."""
+        n_shown = np.diff(self._shown.indptr)[self._queries[queries]]
+        return (np.arange(min(k, self.shape[1])) < n_shown[:, None]).astype(np.float64)
 
     def is_self_only(self) -> bool:
         """Whether every object has at most one gallery row, which can only be the query itself."""
@@ -88,13 +112,69 @@ class SharedLabel:
         hits = np.take_along_axis(shares, self._gallery[items], axis=1)
         return hits, (shares.astype(np.float64) @ self._copies).astype(np.intp)
 
+    def gains(self, queries: slice) -> np.ndarray:
+        """Number of labels that each query shares with each gallery row."""
+        return self._n_shared(queries)[:, self._gallery].astype(np.float64)
+
+    def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """Number of labels that each query shares with its items."""
+        n_shared = np.take_along_axis(self._n_shared(queries), self._gallery[items], axis=1)
+        return n_shared.astype(np.float64)
+
+    def best_gains(self, queries: slice, k: int) -> np.ndarray:
+        """The k largest numbers of labels that a gallery row shares with each query."""
+        n_shared = self._n_shared(queries).astype(np.intp)
+        places, n_grades = np.arange(min(k, self.shape[1])), 1 + int(n_shared.max(initial=0))
+        cells = (n_grades * np.arange(len(n_shared))[:, None] + n_shared).ravel()
+        copies = np.broadcast_to(self._copies, n_shared.shape).ravel()
+        n_rows = np.bincount(cells, copies, n_grades * len(n_shared)).reshape(-1, n_grades)
+        at_least = np.cumsum(n_rows[:, ::-1], axis=1)[:, ::-1]  # gallery rows by least gain
+        best = np.zeros((len(n_shared), len(places)))
+        for grade in range(1, n_grades):
+            best += places < at_least[:, [grade]]
+        return best
+
     def _shares(self, queries: slice) -> np.ndarray:
         """Whether each query shares a label with each distinct label set."""
+        return self._n_shared(queries) > 0
+
+    def _n_shared(self, queries: slice) -> np.ndarray:
+        """Number of labels that each query shares with each distinct label set."""
         counts = self._vectors[self._queries[queries]] @ self._vectors.T
-        return (counts.toarray() if issparse(counts) else counts) > 0
+        return counts.toarray() if issparse(counts) else counts
 
 
-class GivenRelevance:
+class _ByMatrix:
+    """Relevance computed from a matrix of gains, given for blocks of queries."""
+
+    shape: tuple[int, int]
+
+    def gains(self, queries: slice) -> np.ndarray:
+        """Gain of each gallery row."""
+        raise NotImplementedError
+
+    def of(self, queries: slice) -> np.ndarray:
+        """Gallery rows whose gain is not 0."""
+        return self.gains(queries) > 0
+
+    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Relevance of items, and each query's number of relevant gallery rows."""
+        relevant = self.of(queries)
+        return np.take_along_axis(relevant, items, axis=1), relevant.sum(axis=1)
+
+    def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
+        """Gain of items."""
+        return np.take_along_axis(self.gains(queries), items, axis=1)
+
+    def best_gains(self, queries: slice, k: int) -> np.ndarray:
+        """The k largest gains in the gallery."""
+        losses = -self.gains(queries)
+        if k < losses.shape[1]:
+            losses = np.partition(losses, k, axis=1)[:, :k]
+        return -np.sort(losses, axis=1)
+
+
+class GivenRelevance(_ByMatrix):
     """Relevance as a matrix of bool or 0/1, dense or sparse, shape (n_queries, n_gallery)."""
 
     def __init__(self, matrix: Any) -> None:
@@ -111,13 +191,44 @@ class GivenRelevance:
 
     def of(self, queries: slice) -> Any:
         """Rows of the matrix."""
-        return self._matrix[queries]
+        rows: Any = self._matrix[queries]
+        return rows.toarray() if issparse(rows) else rows
 
-    def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Relevance of items, and each query's number of relevant gallery rows."""
-        rows = self.of(queries)
-        rows = rows.toarray() if issparse(rows) else rows
-        return np.take_along_axis(rows, items, axis=1), rows.sum(axis=1)
+    def gains(self, queries: slice) -> np.ndarray:
+        """1 for relevant gallery rows, else 0."""
+        return self.of(queries).astype(np.float64)
+
+
+class GivenGains(_ByMatrix):
+    """Relevance by the gain of each object for each other object.
+
+    `gains` is a matrix (n_objects, n_objects), dense or sparse, or a function of the objects of
+    queries and those of the gallery, ndarrays of int, to a matrix.
+    """
+
+    def __init__(self, gains: Any, queries: np.ndarray, gallery: np.ndarray) -> None:
+        self._gains: Any = gains
+        self._queries, self._gallery = queries, gallery
+        self.shape = (len(queries), len(gallery))
+        if not callable(gains):
+            reject_masks(gains)
+            self._gains = csr_array(gains) if issparse(gains) else np.asarray(gains)
+            n_objects = 1 + max(queries.max(initial=-1), gallery.max(initial=-1))
+            if self._gains.ndim != 2 or min(self._gains.shape) < n_objects:
+                raise ValueError(
+                    f"Expected gains of shape ({n_objects}, {n_objects}), one row and one column "
+                    f"per object, got {self._gains.shape}."
+                )
+
+    def gains(self, queries: slice) -> np.ndarray:
+        """Rows of the matrix, or values of the function."""
+        objects = self._queries[queries]
+        if callable(self._gains):
+            values: Any = self._gains(objects, self._gallery)
+            same_shape(np.shape(values), (len(objects), len(self._gallery)), "gains")
+        else:
+            values = self._gains[objects][:, self._gallery]
+        return checked_gains(values.toarray() if issparse(values) else values)
 
 
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
@@ -179,5 +290,7 @@ def _check_shared(queries: list[Any], gallery: list[Any]) -> None:
     if queries and gallery and set(gallery).isdisjoint(queries):
         raise ValueError(
             f"The labels of the queries ({few(queries)}) have nothing in common with those of the "
-            f"gallery ({few(gallery)}), so nothing is relevant. Use the same names on both sides."
+            f"gallery ({few(gallery)}), so nothing is relevant. Use the same names on both sides, "
+            "or compare labels by word vectors: evaluate_retrieval(..., label_vectors=..., "
+            "measures='wmap@50')."
         )

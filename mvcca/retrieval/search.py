@@ -33,7 +33,7 @@ def search(
     if gallery.device is not None:
         best = DeviceSearch(gallery)
         blocks = best.blocks(len(queries))
-    elif _ROWS_SHARE * k > n_items:
+    elif _ROWS_SHARE * k > n_items or not gallery.is_product:
         best, blocks = _best_of_rows, list(row_blocks(gallery, queries, 8))
     else:
         best, blocks = _best_by_tiles, tile_rows(len(queries))
@@ -61,7 +61,7 @@ def checked_k(k: int, n_items: int) -> None:
 def n_ranked(gallery: Gallery, queries: np.ndarray, exclude_self: bool) -> int:
     """Number of rows that each query ranks."""
     if not exclude_self:
-        return len(gallery)
+        return gallery.n_ranked
     if len(queries) != len(gallery):
         raise ValueError(
             "exclude_self needs queries that are the gallery's rows, in the same order; got "
@@ -99,6 +99,7 @@ def _best_by_tiles(
         np.matmul(block, columns.T, out=tile)
         tile = tile[:n_queries]
         tile[:, n_columns:] = -np.inf  # padding
+        tile[:, gallery.removed.within(first, first + n_columns)] = -np.inf
         if excluded is not None:
             own = np.arange(max(excluded.start, first), min(excluded.stop, first + n_columns))
             tile[own - excluded.start, own - first] = -np.inf
@@ -116,5 +117,7 @@ def _best_of_rows(
     products = gallery.products(queries)
     if excluded is not None:
         np.fill_diagonal(products[:, excluded], -np.inf)
+    if len(gallery.removed):
+        products[:, gallery.removed.positions()] = -np.inf
     items = measures.descending_order(products, k)
     return np.take_along_axis(products, items, axis=1), items

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
+
+from mvcca.retrieval.runs import QrelsDict, Run, RunDict
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,13 @@ class Direction:
         Rows of the target view.
     values : dict of str to float
         Values by the names of the measures.
+    per_query : dict of str to ndarray
+        The value of each query, by the names of the measures: a rank, a reciprocal rank, a
+        precision, or 1 for a hit and 0 for a miss.
+    query_objects : dict of str to ndarray of int
+        The objects of these queries, by the names of the measures.
+    runs : dict of str to Run
+        With ``keep_run``, the ranked lists by the kind of relevance that the measures used.
     """
 
     query: str
@@ -37,6 +46,9 @@ class Direction:
     n_paired: int
     n_gallery: int
     values: dict[str, float]
+    per_query: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    query_objects: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    runs: dict[str, Run] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -62,11 +74,88 @@ class RetrievalTable:
 
     def __getitem__(self, direction: tuple[str, str]) -> dict[str, float]:
         """Measures of a direction, ``table["image", "text"]``."""
+        return self._row(direction).values
+
+    def to_run(
+        self, query: str | None = None, target: str | None = None, relevance: str | None = None
+    ) -> RunDict:
+        """Ranked lists of a direction as a nested dict, as ranx, ir-measures and pytrec-eval take.
+
+        Parameters
+        ----------
+        query, target : str, optional
+            The direction; unnecessary if there is only one.
+        relevance : {"pairs", "labels", "gains"}, optional
+            Kind of relevance, unnecessary if all measures used the same. By pairs, only objects
+            seen in both views are queries.
+
+        Returns
+        -------
+        dict of str to dict of str to float
+            For each query, the scores of the first ``keep_run`` items, best first. Queries and
+            items are named by their rows in their views, from "0". Scores are rounded to float32,
+            and lowered by the least amount where two are equal: tools sort by score and break ties
+            in different ways.
+
+        Raises
+        ------
+        ValueError
+            If the table was made without ``keep_run``, or the choice is ambiguous.
+        KeyError
+            If the direction is unknown.
+        """
+        return self._run(query, target, relevance).to_run()
+
+    def to_qrels(
+        self, query: str | None = None, target: str | None = None, relevance: str | None = None
+    ) -> QrelsDict:
+        """Relevant items of a direction as a nested dict, to judge the lists of `to_run`.
+
+        Parameters
+        ----------
+        query, target, relevance
+            As in `to_run`.
+
+        Returns
+        -------
+        dict of str to dict of str to int
+            For each query, the grades of the relevant items of the whole gallery: 1 by pairs, the
+            number of shared labels by labels, or the given gains. A query without relevant items
+            has one item of grade 0, since tools leave out queries without judgements.
+
+        Raises
+        ------
+        ValueError
+            As for `to_run`, or if gains are not integers.
+        KeyError
+            If the direction is unknown.
+        """
+        return self._run(query, target, relevance).to_qrels()
+
+    def _row(self, direction: tuple[str, str]) -> Direction:
         for row in self.rows:
             if (row.query, row.target) == direction:
-                return row.values
+                return row
         known = [(row.query, row.target) for row in self.rows]
         raise KeyError(f"no direction {direction!r}; the directions are {known}")
+
+    def _run(self, query: str | None, target: str | None, relevance: str | None) -> Run:
+        if query is not None and target is not None:
+            row = self._row((query, target))
+        elif len(self.rows) == 1 and query is None and target is None:
+            (row,) = self.rows
+        else:
+            known = [(row.query, row.target) for row in self.rows]
+            raise ValueError(f"Expected a query and a target, one of {known}.")
+        if not row.runs:
+            raise ValueError("Ranked lists were not kept. Pass keep_run=100 to evaluate_retrieval.")
+        if relevance is None and len(row.runs) == 1:
+            return next(iter(row.runs.values()))
+        if relevance not in row.runs:
+            raise ValueError(
+                f"Expected relevance to be one of {sorted(row.runs)}, got {relevance!r}."
+            )
+        return row.runs[relevance]
 
     def mean(self) -> dict[str, float]:
         """Each measure averaged over the directions."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.sources._arrow import ArrowTable, HuggingFaceRows
 from mvcca.sources._chunked import Hdf5Dataset, ZarrArray, from_dataset, from_zarr
 from mvcca.sources._dask import from_dask
 from mvcca.sources._matlab import open_mat
@@ -23,13 +24,13 @@ __all__ = ["as_source", "open_matrix"]
 _SINGLE: dict[str, Callable[[str], RowSource]] = {
     ".npy": open_npy,
     ".npz": SparseNpz,
-    ".parquet": ParquetTable,
 }
 _KEYED: dict[str, Callable[[str, str | None], RowSource]] = {
     ".h5": Hdf5Dataset,
     ".hdf5": Hdf5Dataset,
     ".zarr": ZarrArray,
     ".mat": open_mat,
+    ".parquet": ParquetTable,
 }
 _TEXT = (".csv", ".tsv", ".txt")
 
@@ -44,7 +45,8 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
         ``.hdf5``, ``.zarr`` (a folder), ``.mat`` (MATLAB; files before version 7.3 are read as a
         whole), or ``.parquet`` (columns of numbers, or of lists of numbers of fixed length).
     key : str, optional
-        Name of the matrix, if an HDF5, Zarr or MATLAB file holds several.
+        Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; or of one column of a
+        Parquet file.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def as_source(block: Any) -> RowSource | None:
     ----------
     block : object
         `numpy.memmap` or part of one, `h5py.Dataset`, `zarr.Array`, `dask.array.Array`,
-        `RowSource`, or any matrix in memory.
+        `pyarrow.Table`, `datasets.Dataset`, `RowSource`, or any matrix in memory.
 
     Returns
     -------
@@ -124,7 +126,8 @@ def as_source(block: Any) -> RowSource | None:
         return from_memmap(block)
     for library, kind, source in _FOREIGN:
         module = sys.modules.get(library)  # objects exist only after the import
-        if module is not None and isinstance(block, getattr(module, kind)):
+        known = getattr(module, kind, None)  # a module of the user's may have the library's name
+        if known is not None and isinstance(block, known):
             return source(block)
     return None
 
@@ -133,4 +136,6 @@ _FOREIGN: tuple[tuple[str, str, Callable[[Any], RowSource]], ...] = (
     ("h5py", "Dataset", from_dataset),
     ("zarr", "Array", from_zarr),
     ("dask.array", "Array", from_dask),
+    ("pyarrow", "Table", ArrowTable),
+    ("datasets", "Dataset", HuggingFaceRows),
 )

@@ -23,16 +23,22 @@ _BUFFER_BYTES = 2**16  # read ahead of each column
 
 
 class ParquetTable(FileSource):
-    """The columns of a Parquet file, without the index that pandas may have added."""
+    """One or all columns of a Parquet file, without the index that pandas may have added."""
 
     columns: tuple[str, ...]
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path)
+    def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
+        super().__init__(path, key)
         self._here = PerThread()
         with self._errors_named("cannot be opened"), self._opened() as file:
             schema, metadata = file.schema_arrow, file.metadata
             self._fields = _columns(schema)
+            if key is not None:
+                if key not in self._fields:
+                    raise SourceError(
+                        f"{self.path}: no column {key!r}; there are {', '.join(self._fields)}."
+                    )
+                self._fields = (key,)
             kinds = [self._kind(schema.field(name)) for name in self._fields]
             heights = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
             self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too

@@ -1,8 +1,8 @@
 """Malformed inputs of the command line: python -m faults.command_inputs [NUMBER] [SEED]
 
 Views, labels and models in damaged or absurd files, and absurd arguments, are given to `fit`,
-`compare`, `transform`, `search` and `info`. Each must end with exit code 0, 1 or 2 and at most one
-line of error, with memory under twice the size of the file and 100 MB.
+`compare`, `transform`, `search`, `migrate` and `info`. Each must end with exit code 0, 1 or 2 and
+at most one line of error, with memory under twice the size of the file and 100 MB.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def make(number: int, seed: int) -> tuple[list[str], str]:
     else:
         Path(bad).write_bytes(FILES[suffix][rng.integers(len(FILES[suffix]))](rng))
     fit = ["fit", "-o", "new.mvcca", "--view", "text=text.npy"]
-    match rng.integers(8) if suffix != ".txt" else 1:
+    match rng.integers(11) if suffix != ".txt" else 1:
         case 0 | 7:
             return [*fit, "--view", f"image={bad}", "--method", "cca"], bad
         case 1:
@@ -219,6 +219,12 @@ def make(number: int, seed: int) -> tuple[list[str], str]:
         case 5:
             parameter = PARAMETERS[rng.integers(len(PARAMETERS))]
             return [*fit, "--view", "image=x.npy", "--method", "cca", "--param", parameter], bad
+        case 8:
+            return ["migrate", bad, "text.npy", "-o", "new.npy"], bad
+        case 9:
+            return ["migrate", "x.npy", bad, "-o", "new.npy"], bad
+        case 10:
+            return ["migrate", "x.npy", "text.npy", "--sample", bad, "-o", "new.npy"], bad
     return ["info", bad], bad
 
 

@@ -1,1 +1,0 @@
-"""Compare methods on held-out objects: cases, fitting and measuring, tables and HTML report."""

@@ -1,0 +1,35 @@
+"""Compare methods on one's own data: `compare`, its result, and the registry of methods.
+
+`registry` names the methods, `folds` splits the objects, `one_fold` fits and measures one method on
+one fold, `significance` compares methods, `result` holds what was measured, and `summary`, `export`
+and `report` show it. Names are imported on first access, since ``mvcca --help`` reads the registry.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mvcca.comparison.data import Presentation as Presentation
+    from mvcca.comparison.labels import Labels as Labels
+    from mvcca.comparison.pipeline import compare as compare
+    from mvcca.comparison.registry import Method as Method
+    from mvcca.comparison.registry import methods as methods
+    from mvcca.comparison.result import ComparisonResult as ComparisonResult
+
+_MODULE_OF = {
+    "ComparisonResult": "result",
+    "Labels": "labels",
+    "Method": "registry",
+    "Presentation": "data",
+    "compare": "pipeline",
+    "methods": "registry",
+}
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'mvcca.comparison' has no attribute {name!r}")
+    return getattr(import_module(f"mvcca.comparison.{_MODULE_OF[name]}"), name)

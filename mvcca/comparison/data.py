@@ -1,0 +1,189 @@
+"""The data of a comparison, and how reports show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from mvcca._containers import few
+from mvcca.comparison.labels import Labels
+from mvcca.labels import LabelTable, label_names
+from mvcca.retrieval import Measure
+from mvcca.retrieval.view_labels import word_vectors
+from mvcca.validation import encode_views, is_per_view, read_labels
+from mvcca.views import Views, as_views
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Views with the labels that define relevance and those to learn from.
+
+    Attributes
+    ----------
+    views : Views
+        In memory; ``ids`` number the objects from 1.
+    labels : Labels or None
+        Labels that define relevant items.
+    fit_labels : Labels or None
+        Labels to learn from.
+    y : array, list or None
+        The same as estimators take them, one per object.
+    """
+
+    views: Views
+    labels: Labels | None
+    fit_labels: Labels | None
+    y: Any
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None, fit_labels: Any = None) -> Data:
+        """Read views and labels as estimators take them."""
+        per_view = y is not None and is_per_view(X, y)
+        views = as_views(X, unpaired=per_view).in_memory()
+        labels = learned = _labels_of_objects(views, y, per_view)
+        if fit_labels is not None:
+            y, per_view = fit_labels, is_per_view(views, fit_labels)
+            learned = _labels_of_objects(views, y, per_view)
+        if learned is not None and (per_view or not isinstance(y, np.ndarray | list)):
+            y = learned.vectors
+        # Positions from 0 are not kept when rows are selected, numbers from 1 are.
+        views = views.with_ids(np.arange(1, len(views) + 1))
+        return cls(views, labels, learned, y)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any object is seen in two views."""
+        return bool((self.views.seen.sum(axis=1) > 1).any())
+
+    @property
+    def relevance_vectors(self) -> Any:
+        """Label sets of the objects; None without classes or label sets."""
+        return self.labels.vectors if self.labels is not None and self.labels.are_sets else None
+
+    def relevance_of(self, objects: np.ndarray) -> Any:
+        """Label sets of some objects; None without classes or label sets."""
+        vectors = self.relevance_vectors
+        return None if vectors is None else vectors[objects]
+
+    @property
+    def _table(self) -> LabelTable:
+        assert self.labels is not None
+        return LabelTable(self.labels.vectors, np.array(self.labels.names, dtype=object))
+
+    @property
+    def label_texts(self) -> list[str] | None:
+        """Label names of each object; None without classes or label sets."""
+        return self.labels.texts() if self.labels is not None and self.labels.are_sets else None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether threads would cost more time than they save."""
+        return sum(X.shape[0] * X.shape[1] for _, X in self.views.items()) < 10**6
+
+    def check_relevance(self, relevance: str | None) -> None:
+        """Raise ValueError if nothing can be relevant to anything."""
+        if relevance not in (None, "pairs", "labels"):
+            raise ValueError(
+                f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}."
+            )
+        has_labels = self.relevance_vectors is not None
+        if relevance == "labels" and not has_labels:
+            raise ValueError("Relevance by labels needs classes or label sets; there are none.")
+        if relevance == "pairs" and not self.has_pairs:
+            raise ValueError("Relevance by pairs needs objects seen in two views; there are none.")
+        if not (has_labels or self.has_pairs):
+            raise ValueError(
+                "No item is relevant to any query: the views are unpaired, and real label vectors "
+                "do not define relevance. Give classes or label sets."
+            )
+
+    def check_shared_labels(self) -> None:
+        """Raise ValueError if the labels of two views have no name in common."""
+        table = self._table
+        names = {view: label_names(table, self.views.objects(view)) for view in self.views.names}
+        for first, second in combinations(names, 2):
+            if names[first] and names[second] and set(names[first]).isdisjoint(names[second]):
+                raise ValueError(
+                    f"The labels of view {first!r} ({few(names[first])}) have nothing in common "
+                    f"with those of view {second!r} ({few(names[second])}), so nothing is "
+                    "relevant. Use the same names in all views, or compare labels by word vectors: "
+                    "measures 'wmap@50' with label_vectors."
+                )
+
+    def word_vectors(self, label_vectors: Any) -> np.ndarray | None:
+        """Word vectors of the labels, one row per column of `relevance_vectors`."""
+        if label_vectors is None:
+            return None
+        if self.labels is None or not self.labels.are_sets:
+            raise ValueError("label_vectors need classes or label sets; there are none.")
+        if isinstance(label_vectors, Mapping):
+            label_vectors = {str(name): vector for name, vector in label_vectors.items()}
+        return word_vectors(self._table, label_vectors)
+
+    def relevance_is_by_labels(self, measure: str, relevance: str | None) -> bool:
+        """Whether a measure counts items with a shared label."""
+        is_by_words = Measure.parse(measure).kind == "wmap"
+        return not (is_by_words or self.relevance_is_by_pairs(measure, relevance))
+
+    def relevance_is_by_pairs(self, measure: str, relevance: str | None) -> bool:
+        """Whether a measure counts items of the same object, not items with a shared label."""
+        if relevance is not None:
+            return relevance == "pairs"
+        if self.relevance_vectors is None:
+            return True
+        return Measure.parse(measure).is_rank and self.has_pairs
+
+    def describe(self) -> list[str]:
+        """Describe views and labels in lines of text."""
+        views = ", ".join(f"{name} ({width})" for name, width in self.views.widths.items())
+        pairing = "paired" if self.has_pairs else "unpaired"
+        lines = [f"views: {views}; {len(self.views):,} {pairing} objects"]
+        if self.labels is not None:
+            lines.append(f"labels: {self.labels.describe()}")
+        if self.fit_labels is not None and self.fit_labels is not self.labels:
+            lines.append(f"labels to learn from: {self.fit_labels.describe()}")
+        return lines
+
+
+def _labels_of_objects(views: Views, y: Any, per_view: bool) -> Labels | None:
+    """One label vector per object, from labels per object or per view."""
+    if y is None or isinstance(y, Labels):
+        return y
+    y = read_labels(y)
+    table, codes = encode_views(views, y, per_view)
+    of_objects = np.zeros(len(views), dtype=int)
+    for name in views.names:
+        of_objects[views.objects(name)] = codes[name]
+    columns = table.vocabulary
+    names = [f"label {j}" for j in range(table.vectors.shape[1])] if columns is None else columns
+    return Labels(table.vectors[of_objects], [str(name) for name in names])
+
+
+@dataclass(frozen=True, eq=False)
+class Presentation:
+    """How a report names and shows objects.
+
+    Attributes
+    ----------
+    title : str
+        Heading; by default the names of the views.
+    like, same : str
+        Descriptions of items that share a label with the query, and of those of the same object.
+    layout : tuple of tuples of str
+        For views that are parts of one image, their rows and columns in that image.
+    image_shapes : mapping of str to (height, width)
+        Shapes of these parts.
+    words : callable or None
+        Function from the name of a view and a row of it to the text of that row.
+    """
+
+    title: str = ""
+    like: str = "a label in common"
+    same: str = "the same object"
+    layout: tuple[tuple[str, ...], ...] = ()
+    image_shapes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    words: Callable[[str, int], str] | None = None

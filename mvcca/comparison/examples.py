@@ -1,0 +1,108 @@
+"""Example queries and the items they retrieve, for visual inspection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mvcca.comparison.data import Data
+from mvcca.retrieval import top_k
+from mvcca.retrieval.similarity import Similarity
+from mvcca.views import Views
+
+
+@dataclass(frozen=True)
+class Item:
+    """A row of a view.
+
+    Attributes
+    ----------
+    view : str
+    row : int
+    labels : str
+        Names of its labels.
+    is_right, is_same : bool
+        For a retrieved item, whether it is relevant to the query, and whether it shows the same
+        object.
+    """
+
+    view: str
+    row: int
+    labels: str
+    is_right: bool = True
+    is_same: bool = True
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query and the items nearest to it, best first."""
+
+    query: Item
+    found: list[Item]
+
+
+def examples(
+    data: Data,
+    objects: np.ndarray,
+    rows_by_view: Views,
+    similarity: Similarity,
+    n_queries: int,
+    n_items: int,
+    seed: int,
+) -> list[Example]:
+    """Search the second view with rows of the first, preferably rows with different labels.
+
+    `rows_by_view` are some `objects` of the data, as rows to compare by `similarity`. Rows of the
+    examples are those of the views of the data.
+    """
+    source, target, *_ = rows_by_view.names
+    queries, gallery = (objects[rows_by_view.objects(name)] for name in (source, target))
+    texts = data.label_texts or [""] * len(data.views)
+    chosen = _varied([texts[i] for i in queries], n_queries, seed)
+    n_items = min(n_items, len(gallery))
+    _, found = top_k(rows_by_view[source][chosen], rows_by_view[target], n_items, similarity)
+    shared = _shared_labels(data, queries[chosen], gallery)
+    return [
+        Example(
+            _item(data, source, query, texts),
+            [
+                _item(
+                    data,
+                    target,
+                    gallery[item],
+                    texts,
+                    is_right=bool(right[item]),
+                    is_same=bool(query == gallery[item]),
+                )
+                for item in items
+            ],
+        )
+        for query, items, right in zip(queries[chosen], found, shared, strict=True)
+    ]
+
+
+def _item(data: Data, view: str, place: int, texts: list[str], **marks: bool) -> Item:
+    """The row of an object in a view."""
+    row = int(np.searchsorted(data.views.objects(view), place))
+    return Item(view, row, texts[place], **marks)
+
+
+def _varied(texts: list[str], n: int, seed: int) -> list[int]:
+    """Random rows, preferably with labels that differ from those of the rows before."""
+    order = np.random.default_rng(seed).permutation(len(texts)).tolist()
+    seen: dict[str, int] = {}
+    for row in order:
+        seen.setdefault(texts[row], row)
+    fresh = dict.fromkeys(row for text, row in seen.items() if text)  # with right items
+    rows = [*fresh, *(row for row in order if row not in fresh)]
+    return sorted(rows[:n], key=lambda row: texts[row])
+
+
+def _shared_labels(data: Data, queries: np.ndarray, gallery: np.ndarray) -> np.ndarray:
+    """Whether items share a label with queries or, without labels, show the same object."""
+    vectors = data.relevance_vectors
+    if vectors is None:
+        return queries[:, None] == gallery
+    vectors = vectors.astype(int)  # sums of uint8 would overflow
+    return (vectors[queries] @ vectors[gallery].T).toarray() > 0

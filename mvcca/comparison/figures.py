@@ -1,0 +1,219 @@
+"""Figures of results, drawn with `mvcca.plotting`; those of the report are encoded as PNG.
+
+The report does not use pyplot, so that no window is needed and no figure stays open.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from io import BytesIO
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from threadpoolctl import threadpool_limits
+
+from mvcca.comparison.examples import Example, Item
+from mvcca.comparison.measurements import Measurements
+from mvcca.comparison.one_fold import RANKS, Measured, at_random, recall_curves
+from mvcca.comparison.summary import pretty
+from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
+from mvcca.plotting._style import GREY, color, literal, tidy_axes
+from mvcca.retrieval import Measure
+
+_RIGHT, _WRONG = "#1a7f5a", "#d9480f"
+_DPI = 150
+_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))  # beside the colours
+_LINE_HEIGHT = 0.055  # of a label, as a share of the height of the axes
+_LABEL_WIDTH = 28  # characters
+_FADED = 0.2  # intensity of the parts of an image outside the item's view
+_MOST_POINTS = 400  # more are slow to draw and overlap
+
+
+class Picture(NamedTuple):
+    """Data URL of an image, and its width in CSS pixels."""
+
+    address: str
+    width: int
+
+
+def intervals(result: Measurements, measure: str, ax: Any) -> Any:
+    """Mean of a measure for each method with its confidence interval, best at the top."""
+    from matplotlib import pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    sign = -1 if Measure.parse(measure).smaller_is_better else 1
+    names = sorted(result.successes, key=lambda name: sign * result.mean(name, measure))
+    not_worse = result.not_worse(measure)
+    for place, name in enumerate(names):
+        low, high = result.interval(name, measure)
+        marked = name in not_worse
+        tone = color(0) if marked else GREY
+        ax.plot([low, high], [place, place], color=tone, linewidth=2)
+        ax.plot(result.mean(name, measure), place, "o" if marked else "D", color=tone)
+    chance = np.mean([table.mean()[measure] for table in result.chance])
+    ax.axvline(chance, color=GREY, linestyle=":", linewidth=1)
+    ax.set_yticks(range(len(names)), [literal(name) for name in names])
+    ax.set_xlabel(f"{pretty(measure)}, 95 % interval; dotted: chance")
+    tidy_axes(ax)
+    return ax
+
+
+def correlations(result: Measurements) -> Picture:
+    """Correlation of each component on training and held-out rows, one subplot per method."""
+    names = result.successes
+    n_columns = min(4, len(names))
+    n_rows = -(-len(names) // n_columns)
+    figure = Figure(figsize=(2.4 * n_columns, 2.0 * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for ax, name in zip(axes, names, strict=False):  # the last row may not be full
+        found = _first(result, name)
+        parts = {"training": found.train_correlations, "held-out": found.test_correlations}
+        CorrelationDisplay({k: v for k, v in parts.items() if v is not None}).plot(ax)
+        ax.set_title(literal(name), fontsize="small")
+        ax.legend(frameon=False, fontsize="x-small", loc="best")
+        ax.label_outer()
+    for ax in axes[len(names) :]:
+        ax.set_visible(False)
+    return _picture(figure)
+
+
+def recall(result: Measurements) -> Picture:
+    """Recall@k of every method, averaged over folds and directions."""
+    figure = Figure(figsize=(7.4, 4.2), layout="constrained")
+    draw_recall(result, figure.subplots())
+    return _picture(figure)
+
+
+def draw_recall(result: Measurements, ax: Any) -> Any:
+    """Draw one line per distinct curve, labelled at its end, and the recall of random scores."""
+    curves: dict[str, np.ndarray] = {}
+    for name in result.successes:
+        of_folds = [list(one.curves.values()) for one in result.measured(name).values()]
+        curves[name] = np.mean(of_folds, axis=(0, 1))
+    merged = _merged(curves)
+    RecallCurveDisplay({name: {("", ""): curve} for name, curve in merged.items()}).plot(ax)
+    ax.get_legend().remove()
+    labels = []
+    for number, (line, name) in enumerate(zip(ax.lines, merged, strict=True)):
+        line.set_linestyle(_DASHES[number % len(_DASHES)])
+        labels.append((merged[name][-1], name, line.get_color()))
+    chance = np.mean(
+        [
+            list(recall_curves(at_random(result.data, fold, result.settings, [RANKS])).values())
+            for fold in result.folds
+        ],
+        axis=(0, 1),
+    )
+    ax.plot(np.arange(1, len(chance) + 1), chance, ":", color=GREY, linewidth=1.6)
+    _label_ends(ax, [*labels, (chance[-1], "random scores", GREY)])
+    return ax
+
+
+def _merged(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Distinct curves, named by all methods that share them."""
+    groups: dict[bytes, list[str]] = {}
+    for name, curve in curves.items():
+        groups.setdefault(np.round(curve, 9).tobytes(), []).append(name)
+    return {", ".join(names): curves[names[0]] for names in groups.values()}
+
+
+def _label_ends(ax: Any, labels: Sequence[tuple[float, str, str]]) -> None:
+    """Write names to the right of the axes at the heights of their lines, or above one another."""
+    low, high = ax.get_ylim()
+    free = -np.inf  # height from which there is space
+    for value, name, tone in sorted(labels):
+        text = fill(name, _LABEL_WIDTH)
+        height = _LINE_HEIGHT * (1 + text.count("\n"))
+        middle = max((value - low) / (high - low), free + height / 2)
+        free = middle + height / 2
+        ax.annotate(
+            literal(text),
+            (ax.get_xlim()[1], value),
+            xytext=(1.04, middle),
+            textcoords="axes fraction",
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": tone, "linewidth": 1.2},
+        )
+
+
+def embedding(result: Measurements) -> Picture:
+    """Two-dimensional t-SNE embedding of held-out objects."""
+    rows, objects = _first(result, result.best).shown, result.folds[0].test
+    seed = result.settings.random_state
+    assert rows is not None
+    few = np.random.default_rng(seed).permutation(len(objects))[: _MOST_POINTS // len(rows.names)]
+    labels = result.data.label_texts
+    groups = None if labels is None else [labels[i] or "no label" for i in objects[few]]
+    figure = Figure(figsize=(7.4, 5.2), layout="constrained")
+    with threadpool_limits(1):  # threads do not help with so few points
+        EmbeddingDisplay.from_scores(
+            rows[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
+        )
+    return _picture(figure)
+
+
+def _first(result: Measurements, name: str) -> Measured:
+    return next(iter(result.measured(name).values()))
+
+
+def images(result: Measurements, found: Sequence[Example]) -> Picture:
+    """Queries in the first column, each followed by the images it retrieves."""
+    n_columns = 1 + max(len(example.found) for example in found)
+    figure = Figure(figsize=(0.85 * (n_columns + 0.5), 0.85 * len(found)))
+    ax = figure.add_axes((0, 0, 1, 1))  # shared: axes per image would take seconds
+    for line, example in enumerate(found):
+        for column, item in enumerate([example.query, *example.found]):
+            box = (column - 0.4, column + 0.4, line + 0.4, line - 0.4)
+            ax.imshow(_image(result, item), cmap="gray_r", vmin=0, vmax=1, extent=box)
+            if column:
+                ax.add_patch(_frame(item, box))
+        ax.text(
+            -0.55, line, literal(example.query.labels), ha="right", va="center", fontsize="large"
+        )
+    ax.set(xlim=(-1, n_columns - 0.5), ylim=(len(found) - 0.5, -0.5))
+    ax.set_axis_off()
+    return _picture(figure)
+
+
+def _image(result: Measurements, item: Item) -> np.ndarray:
+    """The image of an item's object, faded outside the item's part."""
+    views, shown = result.data.views, result.presentation
+    place = views.objects(item.view)[item.row]
+    whole = max(float(np.max(views[name])) for name in views.names)
+
+    def part(name: str) -> np.ndarray:
+        row = np.searchsorted(views.objects(name), place)
+        pixels = np.asarray(views[name][row]).reshape(shown.image_shapes[name]) / whole
+        return pixels if name == item.view else _FADED * pixels
+
+    return np.block([[part(name) for name in line] for line in shown.layout])
+
+
+def _frame(item: Item, box: tuple[float, float, float, float]) -> Rectangle:
+    left, right, bottom, top = box
+    tone, dash = (_RIGHT, "-") if item.is_right else (_WRONG, (0, (2, 2)))
+    return Rectangle(
+        (left, bottom),
+        right - left,
+        top - bottom,
+        fill=False,
+        edgecolor=tone,
+        linestyle=dash,
+        linewidth=4 if item.is_same else 2,
+    )
+
+
+def _picture(figure: Figure) -> Picture:
+    buffer = BytesIO()
+    # Tight, since a legend beside the axes may need more space than was reserved.
+    figure.savefig(buffer, format="png", dpi=_DPI, bbox_inches="tight", metadata={"Software": None})
+    png = buffer.getvalue()
+    width = int.from_bytes(png[16:20], "big") * 96 // _DPI  # CSS has 96 pixels to an inch
+    return Picture("data:image/png;base64," + base64.b64encode(png).decode("ascii"), width)

@@ -1,0 +1,278 @@
+"""The HTML report: a verdict, tables, figures with explanations, and all settings.
+
+This module gathers what the report shows; ``templates/report.html`` and ``report.css`` show it.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn import config_context
+
+from mvcca.comparison.examples import Example, Item, examples
+from mvcca.comparison.measurements import Measurements
+from mvcca.comparison.one_fold import Measured
+from mvcca.comparison.summary import CAPTION, Summary, pretty, written
+from mvcca.comparison.verdict import verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_TITLE = "Retrieval across views"
+_N_QUERIES, _N_ITEMS = 6, 8
+_LIBRARIES = ("mvcca", "numpy", "scipy", "scikit-learn")
+_NEXT_IN_PYTHON = 'mvcca.save(result.best_estimator_, "model.mvcca")'
+NO_PICTURES = "which need matplotlib: pip install 'mvcca[plot]'"
+
+
+def has_pictures() -> bool:
+    """Whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def report_page(results: Sequence[Measurements], command: str = "", next_step: str = "") -> str:
+    """The report on all results.
+
+    Parameters
+    ----------
+    results : sequence of Measurements
+    command : str
+        That of the command line; empty in Python.
+    next_step : str
+        The command to run next; in Python, the statement that saves the best method is shown.
+    """
+    if not command and len(results) == 1 and results[0].successes:
+        next_step = _NEXT_IN_PYTHON
+    return _template().render(
+        title=_TITLE,
+        caption=CAPTION,
+        cases=[Case.of(result) for result in results],
+        facts=list(_facts(results, command)),
+        next_step=next_step,
+    )
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mvcca.comparison"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("report.html")
+
+
+class Picture(NamedTuple):
+    """An image as a data URL, its width in CSS pixels, and its explanation."""
+
+    title: str
+    address: str
+    width: int
+    caption: str
+
+
+class Found(NamedTuple):
+    """Text of a retrieved item."""
+
+    text: str
+    is_right: bool
+
+
+class QueryText(NamedTuple):
+    """Text of a query and of the items it retrieves, best first."""
+
+    text: str
+    found: list[Found]
+
+
+class Queries(NamedTuple):
+    """Queries with retrieved items, as text."""
+
+    title: str
+    caption: str
+    lists: list[QueryText]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the report shows of one result.
+
+    Attributes
+    ----------
+    summary : Summary
+        The table.
+    verdict : str
+    directions : list of str
+        Titles of the directions; empty if no method has values.
+    by_direction : dict of str to dict of str to list of str
+        By name of the measure and of the method, one value per direction.
+    note : str
+        Why there are no pictures.
+    pictures : list of Picture
+    queries : Queries or None
+        None if queries are among the pictures, or cannot be shown.
+    """
+
+    summary: Summary
+    verdict: str
+    directions: list[str]
+    by_direction: dict[str, dict[str, list[str]]]
+    note: str
+    pictures: list[Picture]
+    queries: Queries | None
+
+    @classmethod
+    def of(cls, result: Measurements) -> Case:
+        """Gather what the report shows of a result."""
+        if not result.successes:
+            return cls(Summary.of(result), verdict(result), [], {}, "", [], None)
+        as_images = bool(result.presentation.layout) and has_pictures()
+        return cls(
+            Summary.of(result),
+            verdict(result),
+            [f"{row.query} → {row.target}" for row in result.chance[0]],
+            {pretty(name): _by_direction(result, name) for name in result.measures},
+            "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
+            list(_pictures(result, as_images)) if has_pictures() else [],
+            None if as_images else _queries(result),
+        )
+
+
+def _by_direction(result: Measurements, measure: str) -> dict[str, list[str]]:
+    """One measure of every method in every direction, means over folds."""
+    rows = {}
+    for name in result.successes:
+        of_folds = [
+            [row.values[measure] for row in found.table] for found in result.measured(name).values()
+        ]
+        rows[name] = [written(measure, value) for value in np.mean(of_folds, axis=0)]
+    return rows
+
+
+# ---- pictures and queries -----------------------------------------------------------------------
+
+
+def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
+    from mvcca.comparison import figures
+
+    best = _shown(result)
+    if best.test_correlations is not None:
+        yield Picture(
+            "Correlations",
+            *figures.correlations(result),
+            "Correlation between views on each component of the shared space: the further the "
+            "held-out line falls below the training line, the less the method generalizes.",
+        )
+    if best.curves:
+        by_pairs = result.data.relevance_is_by_pairs("r@1", result.settings.relevance)
+        right = result.presentation.same if by_pairs else result.presentation.like
+        yield Picture(
+            "Recall",
+            *figures.recall(result),
+            f"Share of queries with a right item ({right}) among the first k, mean over all "
+            "directions: the higher a line starts, the earlier the right items appear. Equal "
+            "curves share a line.",
+        )
+    if best.shown is not None and (best.n_components or 0) > 1:
+        yield Picture(
+            "Shared space",
+            *figures.embedding(result),
+            f"t-SNE embedding of held-out objects in the space of {result.best}: where different "
+            "markers of one colour mix, queries in one view find similar items in the other.",
+        )
+    if with_queries and best.shown is not None:
+        title, caption = _about_queries(result, best)
+        yield Picture(
+            title,
+            *figures.images(result, _examples(result, best)),
+            f"{caption}: a solid green frame marks a right item (bold: {result.presentation.same}),"
+            " a dashed orange frame a wrong one; parts outside the view are faded.",
+        )
+
+
+def _queries(result: Measurements) -> Queries | None:
+    """Queries as text: words and labels, or numbers of rows."""
+    best = _shown(result)
+    if best.shown is None:
+        return None
+    title, caption = _about_queries(result, best)
+    lists = [
+        QueryText(
+            _text(result, example.query),
+            [
+                Found(
+                    _text(result, item)
+                    + (f" ({result.presentation.same})" if item.is_same else ""),
+                    item.is_right,
+                )
+                for item in example.found
+            ],
+        )
+        for example in _examples(result, best)
+    ]
+    return Queries(title, f"{caption}.", lists)
+
+
+def _shown(result: Measurements) -> Measured:
+    """The best method on the first fold it was measured on."""
+    return next(iter(result.measured(result.best).values()))
+
+
+def _about_queries(result: Measurements, best: Measured) -> tuple[str, str]:
+    """Title and caption."""
+    assert best.shown is not None
+    source, target, *_ = best.shown.names
+    caption = f"Queries in {source} and the items that {result.best} ranks first in {target}"
+    return f"Queries: {source} → {target}", caption
+
+
+def _examples(result: Measurements, best: Measured) -> list[Example]:
+    assert best.shown is not None
+    objects, seed = result.folds[0].test, result.settings.random_state
+    return examples(result.data, objects, best.shown, best.similarity, _N_QUERIES, _N_ITEMS, seed)
+
+
+def _text(result: Measurements, item: Item) -> str:
+    """Text of a row: its words and labels, or else its number."""
+    words = (
+        "" if result.presentation.words is None else result.presentation.words(item.view, item.row)
+    )
+    labels = f"[{item.labels}]" if item.labels else ""
+    return " ".join(filter(None, (words, labels))) or f"row {item.row}"
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+def _facts(results: Sequence[Measurements], command: str) -> Iterator[tuple[str, str]]:
+    """Names and values of all settings."""
+    used = [*_LIBRARIES, *(name for name in ("matplotlib", "torch") if name in sys.modules)]
+    versions = ", ".join(f"{name} {version(name)}" for name in used)
+    now = datetime.now().astimezone()
+    with config_context(print_changed_only=False):
+        fitted = [
+            (name, " ".join(str(found.estimator).split()))
+            for result in results
+            for name in result.successes
+            for found in result.measured(name).values()
+        ]
+    if command:
+        yield "command", command
+    yield "seed", str(results[0].settings.random_state)
+    yield from dict.fromkeys(fitted)
+    yield "versions", f"Python {platform.python_version()}, {versions}"
+    yield "date", now.isoformat(sep=" ", timespec="minutes")

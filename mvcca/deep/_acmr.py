@@ -1,0 +1,95 @@
+"""Adversarial cross-modal retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+from torch import Generator, nn
+
+from mvcca.deep._constructor import estimator
+from mvcca.deep._estimator import Widths
+from mvcca.deep._labelled import LabelledEstimator
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.layers import linear
+from mvcca.deep.objectives import ACMRLoss
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class ACMR(LabelledEstimator):
+    """Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
+
+        min over networks  α L_triplet + β L_label - γ L_view,   min over the adversary  L_view,
+
+    with the cross entropies L_label of labels that one linear classifier predicts from the scores
+    of any view, and L_view of the view that an adversary predicts. L_triplet is
+
+        max(0, m + ‖f - g‖² - ‖f - g⁻‖²)
+
+    for the paired row g, and the row g⁻ of another label in the batch whose features are most
+    similar to those of g. The gradient of L_view is reversed in front of the adversary, and
+    multiplied by 2 / (1 + e^{-10 t / T}) - 1 in epoch t of T.
+
+    In the released implementation the reversed gradient does not reach the networks, the label
+    classifier keeps its random weights, and one hinge is taken of the sum over a batch.
+
+    Parameters
+    ----------
+    triplet_weight, label_weight, adversary_weight : float, default=1.0, 1.0 and 1.0
+        α, β and γ.
+    margin : float, default=0.1
+        Margin m of the triplets.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
+        Widths of the hidden layers, for all views or by view: linear → tanh, as is the output.
+    batch_size : int, default=64
+        Rows per batch; all rows if there are fewer.
+
+    References
+    ----------
+    .. [1] Wang, Yang, Xu, Hanjalic and Shen, "Adversarial Cross-Modal Retrieval", ACM MM 2017.
+    """
+
+    triplet_weight: float = 1.0
+    label_weight: float = 1.0
+    adversary_weight: float = 1.0
+    margin: float = 0.1
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
+    batch_size: int = 64
+
+    retrieval_ranking = ("transform", "euclidean")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "triplet_weight": [Interval(Real, 0, None, closed="left")],
+        "label_weight": [Interval(Real, 0, None, closed="left")],
+        "adversary_weight": [Interval(Real, 0, None, closed="left")],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        return mlp(
+            n_in,
+            hidden,
+            n_out,
+            batch_norm=False,
+            normalize_output=False,
+            activation=nn.Tanh,
+            output_activation=nn.Tanh,
+            generator=generator,
+        )
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        targets, k = self._targets(), self._common_width(widths)
+        sizes = [k, max(k // 2, 2), max(k // 4, 2)]  # 40, 20, 10 in the publication
+        adversary = [linear(a, b, generator) for a, b in pairwise(sizes)]
+        return ACMRLoss(
+            targets,
+            linear(k, targets.shape[1], generator),
+            nn.Sequential(*adversary, linear(sizes[-1], len(widths), generator)),
+            (self.triplet_weight, self.label_weight, self.adversary_weight),
+            self.margin,
+        )

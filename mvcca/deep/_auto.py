@@ -1,0 +1,37 @@
+"""Values of parameters that are ``"auto"``: they depend on the number of training rows.
+
+Published settings are meant for tens of thousands of rows. Those for fewer rows were tuned on a
+fifth of the training rows of digits, by label mAP and total correlation. Beyond 60 epochs, up to
+400, mAP gained at most 0.03 and never dropped, with 200 as with 1,150 rows, so no rows are set
+aside for early stopping.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MANY_ROWS = 10_000  # use the published settings from this number of rows
+ROWS_PER_COMPONENT = 8  # minimum in a batch
+_FOR_FEW_ROWS = {
+    "batch_size": 128,
+    "hidden_layer_sizes": (256, 256),
+    "max_epochs": 60,
+    "decorrelation": 1.0,
+    "scaling_start": "one",
+}
+_FOR_MANY_ROWS = {
+    "batch_size": 750,
+    "hidden_layer_sizes": (800, 800),
+    "max_epochs": 100,
+    "decorrelation": 10.0,
+    "scaling_start": "default",
+}
+
+# Defaults before there was "auto", which models saved then contain.
+EARLIER_DEFAULTS = {"hidden_layer_sizes": (800, 800), "scaling_start": "default"}
+
+
+def auto_setting(name: str, n_rows: int, n_components: int) -> Any:
+    """Value of a parameter for a number of training rows."""
+    value: Any = (_FOR_FEW_ROWS if n_rows < MANY_ROWS else _FOR_MANY_ROWS)[name]
+    return max(value, ROWS_PER_COMPONENT * n_components) if name == "batch_size" else value

@@ -1,0 +1,237 @@
+"""Ranking through a CCA layer, with plain and with dynamically scaled networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Generator, nn
+
+from mvcca.deep._constructor import estimator
+from mvcca.deep._ds_dcca import WarmUp
+from mvcca.deep._estimator import Widths
+from mvcca.deep._learned_ranking import RankingEstimator
+from mvcca.deep._trace_norm import check_enough_rows
+from mvcca.deep.callbacks import Callback
+from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
+from mvcca.deep.endings import LinearCCA
+from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
+from mvcca.deep.objectives import RankingLoss
+from mvcca.deep.trainer import Objective, Trainer
+from mvcca.linear import MVCCA
+from mvcca.problem import reg_of_names
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+
+@estimator
+class CCAL(RankingEstimator):
+    """Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
+
+        min Σ_i Σ_{j≠i} max(0, m - s(x*_i, y*_i) + s(x*_i, y*_j)),   s = cosine,
+
+    plus the same with the views exchanged if `symmetric`, where x* and y* are the canonical
+    variates of the networks' outputs in the batch (see `mvcca.deep.layers.CCALayer`), so that
+    training adapts the networks to a projection that is always optimal for the batch. Scores of the
+    model are ranked by their cosine.
+
+    Parameters
+    ----------
+    reg : float or mapping of str to float, default=1e-3
+        Ridge of the CCA layer and of its final projection, in units of the mean variance of each
+        view's network outputs; one number, or one per view.
+    memory : float, default=0.0
+        Weight of earlier batches in the running means and covariances of the layer; see
+        `mvcca.deep.layers.CCALayer`. [2]_ tunes it between 0.85 and 0.97.
+    projection : {"refit", "stored"}, default="refit"
+        Projection of the model: linear CCA of the networks' outputs for all training rows, as in
+        the published implementation, or the statistics that the layer has at the end of training.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_scores, n_components_)
+        Projection of the networks' outputs by view.
+    means_ : dict of str to ndarray, shape (n_scores,)
+        Means of the networks' outputs.
+
+    See Also
+    --------
+    LearnedRanking : The same loss with trained projections.
+    DSRankingCCA : The same with dynamically scaled networks.
+
+    References
+    ----------
+    .. [1] Dorfer, Schlüter, Vall, Korzeniowski and Widmer, "End-to-End Cross-Modality Retrieval
+       with CCA Projections and Pairwise Ranking Loss", 2018.
+    .. [2] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
+    """
+
+    reg: float | Mapping[str, float] = 1e-3
+    memory: float = 0.0
+    projection: str = "refit"
+
+    _max_views = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "memory": [Interval(Real, 0, 1, closed="left")],
+        "projection": [StrOptions({"refit", "stored"})],
+    }
+
+    def _n_scores(self, views: Views) -> int:
+        check_enough_rows(min(self.batch_size, len(views)), self.n_components)
+        return self._within_memory(self.n_components, views)
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        k_f, k_g = widths.values()
+        k = min(k_f, k_g, self.n_components)
+        reg_f, reg_g = reg_of_names(self.reg, encoders.names).values()
+        layer = CCALayer((k_f, k_g), k, reg=(reg_f, reg_g), memory=self.memory)
+        return RankingLoss(
+            self.margin, symmetric=self.symmetric, reduction=self.reduction, layer=layer
+        )
+
+    def _final_reg(self) -> float | dict[str, float]:
+        return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
+
+    def _ending(self) -> CCAProjection:
+        return CCAProjection(self.n_components, self._final_reg(), self.projection == "stored")
+
+
+@estimator
+class DSRankingCCA(CCAL):
+    """Dynamically scaled ranking CCA: `CCAL` whose networks are rescaled for each row [1]_.
+
+    The last linear layer of each network has the parameters S_W(c) ⊙ W and S_b(c) ⊙ b, where the
+    scaling network S sees the input z of that layer, the row x, or both.
+
+    Parameters
+    ----------
+    sees : {"zx", "z", "x"}, default="zx"
+        What the scaling networks see.
+    scaling_layer_sizes : sequence of int, default=(256,)
+        Widths of the hidden layers of the scaling networks.
+    warm_up : int, default=50
+        Number of epochs without scaling, in which the losses equal those of `CCAL` with the same
+        parameters and `random_state`.
+    memory : float, default=0.9
+        Weight of earlier batches in the running means and covariances of the CCA layer; see
+        `mvcca.deep.layers.CCALayer`. [1]_ tunes it between 0.85 and 0.97.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views, that contain a layer of type
+        `mvcca.deep.layers.DynamicallyScaledLinear`; see `mvcca.deep.encoders.DynamicEncoder`.
+        `fit` trains copies.
+
+    References
+    ----------
+    .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022,
+       section 4.2.
+    """
+
+    sees: str = "zx"
+    scaling_layer_sizes: Sequence[int] = (256,)
+    warm_up: int = 50
+    margin: float = 0.7
+    memory: float = 0.9
+    batch_size: int = 1024
+    optimizer: Any = "rmsprop"
+
+    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "sees": [StrOptions({"zx", "z", "x"})],
+        "scaling_layer_sizes": ["array-like"],
+        "warm_up": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        encoders = super()._new_encoders(views, generator)
+        if not any(isinstance(m, DynamicallyScaledLinear) for m in encoders.modules()):
+            raise ValueError(
+                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
+                "there is nothing to scale. Add one, or use CCAL."
+            )
+        return encoders
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        n_last = (n_in, *hidden)[-1]
+        n_context = {"z": n_last, "x": n_in, "zx": n_last + n_in}[self.sees]
+        sizes = tuple(self.scaling_layer_sizes)
+
+        def last(n_in: int, n_out: int) -> nn.Module:
+            return DynamicallyScaledLinear(
+                n_in, n_out, sizes, generator=generator, n_context=n_context
+            )
+
+        *trunk, scaled, normalization = mlp(n_in, hidden, n_out, last=last, generator=generator)
+        return DynamicEncoder(nn.Sequential(*trunk), scaled, normalization, self.sees)
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        return [WarmUp(self.warm_up), *super()._callbacks(validated)]
+
+
+@dataclass(frozen=True)
+class CCAProjection:
+    """Ending of `CCAL`: canonical variates ranked by cosine, refitted or as the layer stored them.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    reg : float or mapping of str to float
+        Ridge of the refitted projection.
+    stored : bool
+        Whether to use the stored statistics of the layer.
+    """
+
+    n_components: int
+    reg: float | Mapping[str, float]
+    stored: bool
+
+    def model(self, trainer: Trainer, representations: Views) -> _Projected:
+        """The projection fitted to representations, or stored."""
+        if self.stored:
+            return _Projected(*_stored(trainer, representations.names))
+        model = MVCCA(self.n_components, reg=self.reg).fit(representations)
+        return _Projected(model.means_, model.weights_)
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """``weights_`` and ``means_`` of the projection."""
+        if self.stored:
+            means, weights = _stored(trainer, views.names)
+            k = next(iter(weights.values())).shape[1]
+        else:
+            fitted = LinearCCA(self.n_components, self.reg).attributes(trainer, views, moments)
+            means, weights, k = (fitted[f"{n}_"] for n in ("means", "weights", "n_components"))
+        return {
+            "means_": means,
+            "weights_": weights,
+            "n_components_": k,
+            "view_names_": views.names,
+        }
+
+
+@dataclass(frozen=True)
+class _Projected:
+    means: dict[str, np.ndarray]
+    weights: dict[str, np.ndarray]
+
+    def transform(self, representations: Views) -> Views:
+        return representations.replace(
+            {n: (F - self.means[n]) @ self.weights[n] for n, F in representations.items()}
+        )
+
+
+def _stored(trainer: Trainer, names: tuple[str, ...]) -> tuple[Any, Any]:
+    """Means and weights that the CCA layer stored, by view."""
+    layer = trainer.objective.layer  # type: ignore[attr-defined]
+    means, weights = ((layer.mean_f, layer.mean_g), (layer.weights_f, layer.weights_g))
+    in_double = [
+        {n: t.double().cpu().numpy() for n, t in zip(names, part, strict=True)}
+        for part in (means, weights)
+    ]
+    return in_double[0], in_double[1]

@@ -1,0 +1,84 @@
+"""Cross-modal correlation learning, simplified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+from torch import Generator, nn
+
+from mvcca.deep._constructor import estimator
+from mvcca.deep._estimator import Widths
+from mvcca.deep._labelled import LabelledEstimator
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.layers import linear
+from mvcca.deep.objectives import CCLLoss
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class CCL(LabelledEstimator):
+    """Cross-modal correlation learning, simplified to its second stage on given features.
+
+        min α Σ_{p<q} mean_ij c(‖f_p,i - f_q,j‖²) + β Σ_p L_p,
+
+    where c(d) is d for rows that share a label and max(0, m - d) for others, and L_p is the cross
+    entropy of the labels that a linear classifier predicts from the scores of view p.
+
+    [1]_ learns features in a first stage, which is left out: belief networks of whole images and
+    texts and of their patches and segments, fused by a restricted Boltzmann machine. Pass features
+    of one granularity, or of several side by side. In [1]_ the classifiers have a layer beside that
+    of the scores, and test rows are normalized by their own mean and variance. Published figures
+    are therefore no target for it.
+
+    Parameters
+    ----------
+    inter_weight, intra_weight : float, default=1.0 and 1.0
+        Weights α of the contrast between views and β of the labels within views.
+    margin : float, default=1.0
+        Margin m of the squared distance.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
+    batch_size : int, default=80
+        Rows per batch; all rows if there are fewer.
+
+    References
+    ----------
+    .. [1] Peng, Qi, Huang and Yuan, "CCL: Cross-modal Correlation Learning with Multigrained Fusion
+       by Hierarchical Network", IEEE TMM 2018.
+    """
+
+    inter_weight: float = 1.0
+    intra_weight: float = 1.0
+    margin: float = 1.0
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
+    batch_size: int = 80
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "inter_weight": [Interval(Real, 0, None, closed="left")],
+        "intra_weight": [Interval(Real, 0, None, closed="left")],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        return mlp(
+            n_in,
+            hidden,
+            n_out,
+            batch_norm=False,
+            normalize_output=False,
+            activation=nn.Sigmoid,
+            output_activation=nn.Sigmoid,
+            generator=generator,
+        )
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        targets = self._targets()
+        self._common_width(widths)
+        classifiers = {n: linear(k, targets.shape[1], generator) for n, k in widths.items()}
+        weights = (self.inter_weight, self.intra_weight)
+        return CCLLoss(targets, Encoders(classifiers), weights, self.margin)

@@ -1,0 +1,71 @@
+"""Deep semantic matching."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+from torch import Generator, nn
+
+from mvcca.deep._constructor import estimator
+from mvcca.deep._estimator import Widths
+from mvcca.deep._labelled import LabelledEstimator
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.objectives import LabelLoss, PosteriorLoss
+from mvcca.deep.trainer import Objective
+from mvcca.views import Views
+
+
+@estimator
+class DeepSM(LabelledEstimator):
+    """Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
+
+    The scores of a row are the probabilities of the labels given its features: softmax for classes,
+    sigmoids for label sets. Networks of different views are trained independently. Rows are ranked
+    by the cosine of their posteriors. There is a component for each label.
+
+    Parameters
+    ----------
+    batch_size : int, default=100
+        Rows per batch; all rows if there are fewer.
+    hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
+        Widths of the hidden layers, for all views or by view, as in `DCCA`. Each hidden
+        layer is linear → batch norm → ReLU; the output is a softmax or sigmoids.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to posteriors of shape (n_rows, n_labels). `fit` trains copies. They replace the networks of
+        `hidden_layer_sizes`, which must then be left at its default.
+
+    References
+    ----------
+    .. [1] Wei et al., "Cross-Modal Retrieval with CNN Visual Features: A New Baseline", IEEE
+       Transactions on Cybernetics 2017.
+    """
+
+    n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # one per label
+    batch_size: int = 100
+
+    def _n_scores(self, views: Views) -> int:
+        return self._targets().shape[1]
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        are_classes = LabelLoss(self._targets()).are_classes
+        return mlp(
+            n_in,
+            hidden,
+            n_out,
+            normalize_output=False,
+            output_activation=partial(nn.Softmax, dim=1) if are_classes else nn.Sigmoid,
+            generator=generator,
+        )
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        targets = self._targets()
+        if set(widths.values()) != {targets.shape[1]}:
+            raise ValueError(
+                f"The networks of DeepSM must have an output per label, {targets.shape[1]}, got "
+                f"{dict(widths)}."
+            )
+        return PosteriorLoss(targets)

@@ -1,0 +1,241 @@
+"""Networks for views whose rows are sequences of words.
+
+Rows are integers: 0 is padding, and stands at the end of short sequences; 1 is an unknown word by
+convention. The output does not depend on the amount of padding, unless a class says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mvcca.deep._weights import convolution_1d, embedding, gru, linear
+
+
+class WCNN(nn.Module):
+    """Convolutional network of word vectors: the maximum of every filter over time [1]_, [2]_.
+
+    Vectors of words are convolved by filters of several widths, followed by ReLU and, for each
+    filter, the maximum over the windows inside the sequence. A sequence shorter than a filter has
+    one window, filled with zeros. Add a linear layer for another number of outputs:
+    ``nn.Sequential(WCNN(n_words), nn.Linear(300, k))``.
+
+    Parameters
+    ----------
+    n_words : int
+        Size of the vocabulary, including padding (0) and unknown words (1), which words beyond the
+        vocabulary become.
+    widths : sequence of int, default=(3, 4, 5, 6, 7, 8)
+        Widths of the filters. [1]_ uses 3 to 8 with 50 filters each, and 1 to 5 with 60 filters for
+        short queries: 300 outputs.
+    n_filters : int, default=50
+        Filters per width.
+    embedding_size : int, default=25
+        Size of the vectors of words.
+    generator : torch.Generator, optional
+        Generator of the initial weights; by default torch's global one.
+
+    References
+    ----------
+    .. [1] Wang, He, Kang, Xiang and Pan, "Image-Text Cross-Modal Retrieval via Modality-Specific
+       Feature Learning", ICMR 2015.
+    .. [2] Kim, "Convolutional Neural Networks for Sentence Classification", EMNLP 2014.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from mvcca.deep.encoders import WCNN
+    >>> tokens = torch.tensor([[4, 2, 3, 0, 0], [5, 2, 1, 3, 2]])
+    >>> WCNN(10)(tokens).shape
+    torch.Size([2, 300])
+    """
+
+    takes_integers = True
+
+    def __init__(
+        self,
+        n_words: int,
+        *,
+        widths: Sequence[int] = (3, 4, 5, 6, 7, 8),
+        n_filters: int = 50,
+        embedding_size: int = 25,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_words, self.widths = n_words, tuple(widths)
+        self.n_filters, self.embedding_size = n_filters, embedding_size
+        self.words = embedding(n_words, embedding_size, generator)
+        self.filters = nn.ModuleList(
+            convolution_1d(embedding_size, n_filters, width, generator) for width in widths
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map sequences of shape (n_rows, length) to shape (n_rows, n_filters x n_widths)."""
+        tokens = torch.where(tokens < self.n_words, tokens, 1)
+        tokens = nn.functional.pad(tokens, (0, max(max(self.widths) - tokens.shape[1], 0)))
+        lengths = _lengths(tokens)
+        vectors = self.words(tokens).mT
+        maxima = []
+        for width, convolution in zip(self.widths, self.filters, strict=True):
+            windows = convolution(vectors)
+            n_windows = (lengths - width + 1).clamp(min=1)
+            outside = torch.arange(windows.shape[2], device=tokens.device) >= n_windows[:, None]
+            windows = windows.masked_fill(outside[:, None], -torch.inf)
+            maxima.append(torch.relu(windows.amax(dim=2)))
+        return torch.cat(maxima, dim=1)
+
+
+class WordCNN(nn.Module):
+    """Convolutional network of one-hot words, for zero-shot retrieval [1]_.
+
+    Convolution of width 3 (same length) → batch norm → ELU → maximum of 3 words → twice
+    (convolution of width 3 → batch norm → ELU) → fully connected → batch norm → ELU → linear. The
+    convolution of one-hot words is a sum of rows of its weights, so that they are never formed.
+
+    Sequences are padded to `length`, and padding counts as words without entries, as in [1]_.
+
+    Parameters
+    ----------
+    n_words : int
+        Size of the vocabulary, including padding (0) and unknown words.
+    n_components : int, default=64
+        Width of the output.
+    length : int, default=30
+        Number of words of a sequence, at least 15.
+    n_filters : int, default=256
+        Filters of each convolution.
+    hidden_size : int, default=1024
+        Width of the fully connected layer.
+    generator : torch.Generator, optional
+        Generator of the initial weights; by default torch's global one.
+
+    References
+    ----------
+    .. [1] Dorfer et al., "End-to-End Cross-Modality Retrieval with CCA Projections and Pairwise
+       Ranking Loss", 2018, table 9.
+    """
+
+    takes_integers = True
+
+    def __init__(
+        self,
+        n_words: int,
+        n_components: int = 64,
+        *,
+        length: int = 30,
+        n_filters: int = 256,
+        hidden_size: int = 1024,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_words, self.n_components, self.length = n_words, n_components, length
+        self.n_filters, self.hidden_size = n_filters, hidden_size
+        self.convolutions = _OneHotConvolutions(n_words, length, n_filters, generator)
+        self.last = nn.Sequential(
+            nn.Flatten(),
+            linear(n_filters * self.convolutions.n_steps, hidden_size, generator),
+            nn.BatchNorm1d(hidden_size),
+            nn.ELU(),
+            linear(hidden_size, n_components, generator),
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
+        return self.last(self.convolutions(tokens))
+
+
+class WordCNNRNN(nn.Module):
+    """Convolutions as in `WordCNN`, then a recurrent layer averaged over time [1]_.
+
+    Parameters
+    ----------
+    n_words : int
+        Size of the vocabulary, including padding (0) and unknown words.
+    n_components : int, default=64
+        Width of the output.
+    length : int, default=30
+        Number of words of a sequence, at least 15.
+    n_filters : int, default=256
+        Filters of each convolution.
+    hidden_size : int, default=512
+        Units of the gated recurrent layer.
+    generator : torch.Generator, optional
+        Generator of the initial weights; by default torch's global one.
+
+    References
+    ----------
+    .. [1] Dorfer et al., "End-to-End Cross-Modality Retrieval with CCA Projections and Pairwise
+       Ranking Loss", 2018, table 9.
+    """
+
+    takes_integers = True
+
+    def __init__(
+        self,
+        n_words: int,
+        n_components: int = 64,
+        *,
+        length: int = 30,
+        n_filters: int = 256,
+        hidden_size: int = 512,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_words, self.n_components, self.length = n_words, n_components, length
+        self.n_filters, self.hidden_size = n_filters, hidden_size
+        self.convolutions = _OneHotConvolutions(n_words, length, n_filters, generator)
+        self.recurrent = gru(n_filters, hidden_size, generator)
+        self.last = linear(hidden_size, n_components, generator)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
+        states, _ = self.recurrent(self.convolutions(tokens).mT)
+        return self.last(states.mean(dim=1))
+
+
+class _OneHotConvolutions(nn.Module):
+    """The convolutions of `WordCNN`: (n_rows, length) to (n_rows, n_filters, n_steps)."""
+
+    def __init__(
+        self, n_words: int, length: int, n_filters: int, generator: torch.Generator | None
+    ) -> None:
+        super().__init__()
+        self.length, self.n_steps = length, length // 3 - 4
+        if self.n_steps < 1:
+            raise ValueError(f"length must be at least 15, got {length}.")
+        self.first = convolution_1d(n_words, n_filters, 3, generator)
+        self.others = nn.Sequential(
+            nn.BatchNorm1d(n_filters),
+            nn.ELU(),
+            nn.MaxPool1d(3),
+            convolution_1d(n_filters, n_filters, 3, generator),
+            nn.BatchNorm1d(n_filters),
+            nn.ELU(),
+            convolution_1d(n_filters, n_filters, 3, generator),
+            nn.BatchNorm1d(n_filters),
+            nn.ELU(),
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        if tokens.shape[1] > self.length:
+            raise ValueError(
+                f"Expected sequences of at most length={self.length} words, got "
+                f"{tokens.shape[1]}. Cut them, or raise length."
+            )
+        tokens = nn.functional.pad(tokens, (1, self.length - tokens.shape[1] + 1))
+        words = (tokens > 0)[..., None]
+        n_windows = self.length
+        out = self.first.bias
+        for step in range(3):  # of the window: the word there picks a column of the weights
+            window = slice(step, step + n_windows)
+            picked = nn.functional.embedding(tokens[:, window], self.first.weight[:, :, step].T)
+            out = out + picked * words[:, window]
+        return self.others(out.mT)
+
+
+def _lengths(tokens: Tensor) -> Tensor:
+    """Number of words before the padding at the end."""
+    positions = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
+    return ((tokens != 0) * positions).amax(dim=1)

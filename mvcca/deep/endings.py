@@ -1,0 +1,105 @@
+"""Endings: how the outputs of trained networks become the scores of a model.
+
+An ending may fit an affine map per view to the outputs for all training rows, or leave the outputs
+as they are. The same map, fitted to a sample of the rows, lets callbacks measure during training
+what the model would give if training ended there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mvcca.linear import MVCCA
+from mvcca.problem import Rows, reg_of_names
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+if TYPE_CHECKING:
+    from mvcca.deep.trainer import Trainer
+
+__all__ = ["AsTrained", "Ending", "LinearCCA"]
+
+
+class Ending(Protocol):
+    """How representations, the outputs of networks, become scores."""
+
+    def model(self, trainer: Trainer, representations: Views) -> Any:
+        """A transformer of representations, fitted to those of some training rows.
+
+        It has `transform`, and declares ``retrieval_ranking`` if that is not the cosine.
+        """
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """Fitted attributes of a model, from the moments of the representations of all rows.
+
+        ``n_components_`` and ``view_names_``; with ``weights_`` and ``means_`` by view, scores are
+        the affine map (representation - mean) @ weights, otherwise the representations.
+        """
+
+
+@dataclass(frozen=True)
+class LinearCCA:
+    """Scores are those of linear CCA of the representations, in float64.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    reg : float or mapping of str to float
+        Ridge, as in `mvcca.MVCCA`.
+    """
+
+    n_components: int
+    reg: float | Mapping[str, float]
+
+    def model(self, trainer: Trainer, representations: Views) -> MVCCA:
+        """Linear CCA of representations."""
+        return MVCCA(self.n_components, reg=self.reg).fit(representations)
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """The fitted attributes of `mvcca.MVCCA`."""
+        model = MVCCA(self.n_components, reg=self.reg)
+        precision = np.dtype(np.float32)  # of networks
+        rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
+        model._learn_problem(rows, moments)
+        return {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+
+@dataclass(frozen=True)
+class AsTrained:
+    """Scores are the representations.
+
+    Parameters
+    ----------
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity that ranks them.
+    """
+
+    similarity: str = "cosine"
+
+    @property
+    def retrieval_ranking(self) -> tuple[str, str]:
+        """Method and similarity that rank rows, as estimators declare them."""
+        return "transform", self.similarity
+
+    def model(self, trainer: Trainer, representations: Views) -> AsTrained:
+        """This object, which transforms nothing."""
+        return self
+
+    def transform(self, representations: Views) -> Views:
+        """The representations."""
+        return representations
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """The number of components, which is the width of all networks' outputs."""
+        widths = set(moments.widths.values())
+        if len(widths) > 1:
+            raise ValueError(
+                "The networks of all views must have outputs of the same width, which are compared "
+                f"as they are; got {dict(moments.widths)}."
+            )
+        return {"n_components_": widths.pop(), "view_names_": views.names}

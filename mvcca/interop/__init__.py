@@ -1,0 +1,32 @@
+"""Models in other people's tools, and their data as views.
+
+=====================  ===========================================================================
+For                    call
+=====================  ===========================================================================
+a vector store         `mvcca.retrieval.retrieval_vectors`, or ``mvcca transform --vectors``
+PyTorch                `to_linear`: one ``torch.nn.Linear`` per view
+an ONNX runtime        `save_onnx`
+sentence-transformers  `save_dense`: a ``Dense`` module to put behind an encoder
+any other tool         `affine_map`: the weights and the bias of a view as NumPy arrays
+Arrow, Hugging Face    `views_of_table`: columns of lists as views, read in blocks
+AnnData, MuData        `views_of_modalities`, and `write_scores` into ``.obsm``, ``.varm``, ``.uns``
+=====================  ===========================================================================
+
+A library is imported when a function that needs it is called; if it is missing, the error names the
+extra to install.
+"""
+
+from mvcca.interop._affine import affine_map
+from mvcca.interop._anndata import views_of_modalities, write_scores
+from mvcca.interop._arrow import views_of_table
+from mvcca.interop._networks import save_dense, save_onnx, to_linear
+
+__all__ = [
+    "affine_map",
+    "save_dense",
+    "save_onnx",
+    "to_linear",
+    "views_of_modalities",
+    "views_of_table",
+    "write_scores",
+]

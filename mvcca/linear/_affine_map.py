@@ -1,0 +1,177 @@
+"""Least-squares affine maps into the space of one view, of full or of reduced rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from mvcca.linear._predicting import PredictingEstimator
+from mvcca.problem import Problem, Rows, check_variance, reg_of_names
+from mvcca.statistics import Moments, column_slices
+from mvcca.views import Views
+
+
+class AffineMap(PredictingEstimator):
+    r"""Ridge regression of one view on another, of full or of reduced rank.
+
+    Finds the affine maps of every view x to the target y with
+
+    .. math::
+
+        \min_B E ‖\bar y - \bar x B‖^2 + r_x ‖B‖^2
+        \quad \text{subject to} \quad \operatorname{rank} B ≤ \mathtt{n\_components},
+
+    for centred rows x̄, ȳ: ridge regression with many outputs, and with fewer components
+    reduced-rank regression [1]_, also known as redundancy analysis [2]_. With the ridge solution
+    B₀ = (Σ_xx + r_x I)⁻¹ Σ_xy and the leading eigenvectors V of Σ_yx B₀, it is B = B₀ V Vᵀ.
+    `transform` maps x to x̄ B₀ V and y to ȳ V, so that cosines between the two are those in the
+    target's own space, within the span of V. Several views have V in common.
+
+    Use it to keep an index when the embedding model changes: `predict` maps the stored vectors of
+    the old model to the new one.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Rank of the maps; None does not restrict it.
+    reg : float or mapping of str to float, default=1e-2
+        Ridge r_x in units of the mean variance of the view, so that rescaling it changes nothing. A
+        mapping names the views other than the target.
+    target : str or None, default=None
+        The view in whose space rows are compared; None is the last view.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        B₀ V by view name, and for the target V, with orthonormal columns.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        Singular values of (Σ_xx + r_x I)^(-1/2) Σ_xy, decreasing; their squares are the variances
+        of the target that components explain.
+    target_ : str
+        The view that `predict` returns.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        Rank of each view; of the target, the number of features that vary.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    Procrustes : Rotations only, which need fewer pairs.
+    CCA : Maps both views into a shared space, where rows of new pairs are ranked best.
+
+    References
+    ----------
+    .. [1] Izenman, "Reduced-rank regression for the multivariate linear model", Journal of
+       Multivariate Analysis 1975.
+    .. [2] van den Wollenberg, "Redundancy analysis: an alternative for canonical correlation
+       analysis", Psychometrika 1977.
+
+    Examples
+    --------
+    >>> from mvcca import AffineMap
+    >>> from mvcca.datasets import load_digits_views
+    >>> views = load_digits_views().views
+    >>> model = AffineMap(n_components=5).fit(views[:1500])
+    >>> model.predict({"left": views["left"][1500:]}, target="right").shape
+    (297, 32)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "target": [str, None],
+    }
+
+    target_: str
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        reg: float | Mapping[str, float] = 1e-2,
+        target: str | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.reg = reg
+        self.target = target
+
+    def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
+        target = self._target_among(views.names)
+        sources = [name for name in views.names if name != target]
+        return {**reg_of_names(self.reg, sources), target: 0.0}
+
+    def _fit_rows(self, rows: Rows) -> None:
+        # Distances in the target's space count, which only an orthonormal basis keeps.
+        target = self._target_among(rows.views.names)
+        rows.in_row_space(equilibrate={target: False}).precisely(
+            lambda rows: self._learn_problem(rows, self._statistic_of(rows))
+        )
+
+    def _statistic_of(self, rows: Rows) -> Moments:
+        return rows.moments()
+
+    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+        Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
+        target = self._target_among(columns)
+        y = columns[target]
+        within = {name: Sigma[own, own] for name, own in columns.items()}
+        variances = np.diag(within[target])
+        check_variance(target, variances if np.isfinite(within[target]).all() else within[target])
+        within[target] = np.diag((variances > 0).astype(float))
+        between = {
+            (name, target) if own.start < y.start else (target, name): (
+                Sigma[own, y] if own.start < y.start else Sigma[y, own]
+            )
+            for name, own in columns.items()
+            if name != target
+        }
+        return Problem(rows, statistic.mean(), between=between, within=within, is_joint=False)
+
+    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+        solution = self._problem(rows, statistic).solve(
+            self.n_components or max(statistic.widths.values())
+        )
+        self.target_ = self._target_among(statistic.widths)
+        # Singular vectors of the stacked Σ_py; those of each side have the length √(n_views / 2).
+        lengths = np.sqrt(len(solution.weights) / 2)
+        weights = {
+            name: W / lengths * (1 if name == self.target_ else solution.values)
+            for name, W in solution.weights.items()
+        }
+        own = column_slices(statistic.widths)[self.target_]
+        covariance = statistic.covariance()[own, own]
+        variances = rows.basis(self.target_).variances(covariance, of_rows=True)
+        self._learn(
+            replace(
+                solution,
+                weights=weights,
+                eigenvalues=solution.values,
+                variances={**solution.variances, self.target_: variances},
+            )
+        )
+
+    def _coefficients(self, source: str, target: str) -> np.ndarray:
+        return self.weights_[target].T
+
+    def _targets(self, source: str) -> list[str]:
+        return [name for name in super()._targets(source) if name == self.target_]
+
+    def _target_among(self, names: Any) -> str:
+        names = list(names)
+        if self.target is None:
+            return names[-1]
+        if self.target not in names:
+            raise ValueError(f"target must be one of the views {names}, got {self.target!r}.")
+        return self.target

@@ -1,0 +1,123 @@
+"""Prediction of one view from another, through the space that both are mapped to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca._backend import placed
+from mvcca.base import StatisticEstimator
+from mvcca.typing import MatrixLike, ViewsLike
+
+
+class PredictingEstimator(StatisticEstimator):
+    """Base of the linear methods that predict the features of one view from another."""
+
+    def predict(self, X: ViewsLike | MatrixLike, target: str | None = None) -> Any:
+        """Predict rows of one view from rows of another.
+
+        Parameters
+        ----------
+        X : mapping, Views or matrix
+            Rows of one view, as in ``{"old": X}``; a lone matrix is the first view, if the
+            estimator was fitted on two.
+        target : str, optional
+            The view to predict; may be left out if there is only one that can be.
+
+        Returns
+        -------
+        rows : array, shape (n_rows, n_features of the target)
+            In the space of the target's own rows: their mean is added. Rows of a Dask array or on a
+            device give an array of the same kind.
+
+        Raises
+        ------
+        ValueError
+            If X holds several views, or the target is unknown, ambiguous or the view itself.
+        """
+        check_is_fitted(self)
+        views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
+        if len(views.names) != 1:
+            raise ValueError(
+                f"predict takes rows of one view, got {list(views.names)}. Call it once per view."
+            )
+        ((source, block),) = views.items()
+        return self._predictor(source, target)(block)
+
+    def predictor(self, source: str, target: str | None = None) -> Callable[[MatrixLike], Any]:
+        """Return the function that `predict` applies to rows of a view, for many calls.
+
+        The map is multiplied out once, which takes as long as predicting a few hundred rows.
+
+        Parameters
+        ----------
+        source : str
+            The view whose rows the function takes.
+        target : str, optional
+            The view to predict, as in `predict`.
+
+        Returns
+        -------
+        function
+            Takes a matrix of shape (n_rows, n_features), and returns what `predict` does.
+
+        Raises
+        ------
+        ValueError
+            If a view is unknown, or the target ambiguous or the source itself.
+        """
+        check_is_fitted(self)
+        if source not in self.view_names_:
+            raise ValueError(f"source must be one of {list(self.view_names_)}, got {source!r}.")
+        predicted = self._predictor(source, target)
+
+        def function(rows: MatrixLike) -> Any:
+            views = self._open({source: rows}, reset=False, unpaired=True, allow_empty=True).views
+            return predicted(views[source])
+
+        return function
+
+    def _predictor(self, source: str, target: str | None) -> Callable[[Any], Any]:
+        """The same, for rows that have been checked."""
+        target = self._checked_target(source, target)
+        mean = self.means_[target]
+        model = copy(self)
+        model.weights_ = {source: self.weights_[source] @ self._coefficients(source, target)}
+        model.n_components_ = len(mean)
+
+        def predicted(block: Any) -> Any:
+            rows = model._scores(source, block)
+            rows += placed(mean, rows)
+            return rows
+
+        return predicted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False  # predictions are matrices
+        return tags
+
+    def _coefficients(self, source: str, target: str) -> np.ndarray:
+        """Coefficients of the centred target on the scores of the source, (k, n_features)."""
+        raise NotImplementedError
+
+    def _targets(self, source: str) -> list[str]:
+        """Views that can be predicted from a view."""
+        return [name for name in self.view_names_ if name != source]
+
+    def _checked_target(self, source: str, target: str | None) -> str:
+        known = self._targets(source)
+        if target is None and len(known) == 1:
+            return known[0]
+        if target not in known:
+            name = type(self).__name__
+            if not known:
+                raise ValueError(f"{name} predicts view {source!r} from others, not from itself.")
+            raise ValueError(
+                f"{name} predicts from {source!r} the views {known}; got target={target!r}."
+            )
+        return target

@@ -1,0 +1,192 @@
+"""Procrustes analysis: rotations that align views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import permutations
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from mvcca import _lapack
+from mvcca.linear._predicting import PredictingEstimator
+from mvcca.problem import Problem, Rows, check_variance
+from mvcca.statistics import Moments, column_slices
+
+_MOST_STEPS = 1000
+_TOLERANCE = 1e-15  # relative gain of the criterion, which is quadratic in the error of the maps
+
+Blocks = Mapping[tuple[str, str], np.ndarray]
+
+
+class Procrustes(PredictingEstimator):
+    r"""Orthogonal Procrustes analysis, optionally with scaling.
+
+    Finds the orthonormal maps under which centred views x̄_p are closest,
+
+    .. math::
+
+        \min_W \sum_{p≠q} E ‖W_p^⊤ \bar x_p - W_q^⊤ \bar x_q‖^2
+        \quad \text{subject to} \quad W_p^⊤ W_p = I.
+
+    Of two views with a cross-covariance Σ_xy = U S Vᵀ, the maps are U and V, so that Q = U Vᵀ is
+    the rotation of x̄ that is closest to ȳ [1]_. It is often used to align embeddings of two models
+    or two languages. With more than two views this is generalized Procrustes analysis by the
+    criterion max Σ_{p≠q} tr(W_pᵀ Σ_pq W_q) [2]_, solved by setting each W_p to the orthonormal
+    factor of Σ_{q≠p} Σ_pq W_q in turn; steps begin at the solution of `PLS`, and may end in a local
+    optimum. Views may differ in their number of features.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the shared space; None is the largest possible, the number of features of the
+        narrowest view. All distances between rows of that view are kept then.
+    scale : bool, default=True
+        Whether `predict` multiplies rotated rows by the least-squares scale
+        tr(Qᵀ Σ_xy) / tr(Σ_xx). `transform` only rotates.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        W_p, with orthonormal columns, by view name.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        Covariance of the scores of two views, mean over pairs, decreasing; for two views the
+        singular values S.
+    scales_ : ndarray, shape (n_views, n_views)
+        Entry (p, q) multiplies scores of view p to predict view q; ones without `scale`.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        Number of features that vary, or the rank for a view with more features than rows.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    AffineMap : Any affine map in place of a rotation.
+    CFA : The same maps of two views, a few components only.
+
+    References
+    ----------
+    .. [1] Schönemann, "A generalized solution of the orthogonal Procrustes problem",
+       Psychometrika 1966.
+    .. [2] ten Berge, "Orthogonal Procrustes rotation for two or more matrices", Psychometrika 1977.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvcca import Procrustes
+    >>> rng = np.random.default_rng(0)
+    >>> old = rng.normal(size=(50, 3))
+    >>> rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    >>> model = Procrustes().fit({"old": old, "new": 2 * old @ rotation + 1})
+    >>> new = model.predict({"old": old}, target="new")
+    >>> bool(np.allclose(new, 2 * old @ rotation + 1))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "scale": ["boolean"],
+    }
+
+    scales_: np.ndarray
+
+    def __init__(self, n_components: int | None = None, *, scale: bool = True) -> None:
+        self.n_components = n_components
+        self.scale = scale
+
+    def _fit_rows(self, rows: Rows) -> None:
+        rows.in_row_space(equilibrate=False).precisely(
+            lambda rows: self._learn_problem(rows, self._statistic_of(rows)), decompose=False
+        )
+
+    def _statistic_of(self, rows: Rows) -> Moments:
+        return rows.moments()
+
+    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+        Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
+        variances = {name: np.diag(Sigma)[own] for name, own in columns.items()}
+        for name, own in columns.items():
+            total = Sigma[own, own]
+            check_variance(name, variances[name] if np.isfinite(total).all() else total)
+        varies = {name: (variance > 0).astype(float) for name, variance in variances.items()}
+        narrowest = int(min(varying.sum() for varying in varies.values()))
+        solution = Problem(  # in the coordinates of the bases, which are orthonormal
+            replace(rows, bases={}), statistic.mean(), between=Sigma, within=varies
+        ).solve(min(self.n_components or narrowest, narrowest))
+        between = {(p, q): Sigma[columns[p], columns[q]] for p, q in permutations(columns, 2)}
+        weights, values = solution.weights, solution.values
+        if len(columns) > 2 and len(values):
+            weights, values = _aligned(between, weights)
+        self.scales_ = np.ones((len(columns), len(columns)))
+        if self.scale:
+            self.scales_ = _scales(Sigma, columns, weights)
+        solution = replace(
+            solution,
+            weights=weights,
+            eigenvalues=values,
+            bound=min(solution.bound, narrowest),
+            variances={
+                name: rows.basis(name).variances(Sigma[own, own], of_rows=True)
+                for name, own in columns.items()
+            },
+        )
+        self._learn(solution.lifted(rows.bases))
+
+    def _coefficients(self, source: str, target: str) -> np.ndarray:
+        pair = self.view_names_.index(source), self.view_names_.index(target)
+        return self.scales_[pair] * self.weights_[target].T
+
+
+def _aligned(
+    between: Blocks, weights: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Orthonormal maps at a maximum of Σ_{p≠q} tr(W_pᵀ Σ_pq W_q), and its terms by component."""
+    weights = {name: _orthonormal(W) for name, W in weights.items()}
+    criterion = -np.inf
+    for _ in range(_MOST_STEPS):
+        for name in weights:
+            weights[name] = _orthonormal(_covariances(between, weights, name))
+        agreement = sum(W.T @ _covariances(between, weights, n) for n, W in weights.items())
+        before, criterion = criterion, np.trace(agreement)
+        if criterion - before <= _TOLERANCE * abs(criterion):
+            break
+    values, rotation = np.linalg.eigh((agreement + agreement.T) / 2)
+    pairs = len(weights) * (len(weights) - 1)
+    return {name: W @ rotation[:, ::-1] for name, W in weights.items()}, values[::-1] / pairs
+
+
+def _covariances(between: Blocks, weights: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """Σ_{q≠p} Σ_pq W_q."""
+    return np.sum([between[name, q] @ W for q, W in weights.items() if q != name], axis=0)
+
+
+def _orthonormal(W: np.ndarray) -> np.ndarray:
+    """The matrix with orthonormal columns that is closest to W."""
+    result, varies = np.zeros_like(W), W.any(axis=1)  # features that never vary keep weight 0
+    left, _, right = _lapack.svd(W[varies])
+    result[varies] = left @ right
+    return result
+
+
+def _scales(
+    Sigma: np.ndarray, columns: Mapping[str, slice], weights: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """tr(W_pᵀ Σ_pq W_q) / tr(W_pᵀ Σ_pp W_p) of all pairs of views."""
+    traces = np.array(
+        [
+            [np.einsum("ik,ik->", W, Sigma[columns[p], columns[q]] @ V) for q, V in weights.items()]
+            for p, W in weights.items()
+        ]
+    )
+    own = np.diag(traces)[:, None]
+    return np.divide(traces, own, out=np.zeros_like(traces), where=own > 0)

@@ -1,0 +1,123 @@
+"""Relevance in one direction of an evaluation: by pairs, labels, gains, word vectors or classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mvcca import measures
+from mvcca.retrieval.collection import Joint
+from mvcca.retrieval.measure_names import JudgedBy, Measure
+from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, SharedLabel
+from mvcca.retrieval.similar_labels import SimilarLabels
+from mvcca.retrieval.view_labels import ViewLabels
+
+_BY_CHOICE = ("pairs", "labels", "gains")
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Queries and the relevance of the gallery's rows to them."""
+
+    rows: np.ndarray  # (n_queries, n_components), projected
+    objects: np.ndarray  # (n_queries,), the object of each query; for class means, its number
+    places: np.ndarray  # (n_queries,), the row of each query in its view
+    relevance: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Relevance of the items of one direction to its queries, in every way the data allow."""
+
+    title: str
+    queries: Joint
+    items: Joint
+    is_within: bool
+    gains: Any  # as in `GivenGains`, or None
+
+    @cached_property
+    def is_paired(self) -> np.ndarray:
+        """Which queries show an object of the gallery."""
+        return np.isin(self.queries.objects, self.items.objects)
+
+    def choose(self, measure: Measure, relevance: RelevanceBy | None) -> JudgedBy:
+        """The kind of relevance that a measure uses, `relevance` if it is given and applies."""
+        if relevance not in (None, *_BY_CHOICE):
+            raise ValueError(
+                f"Expected relevance to be one of {list(_BY_CHOICE)} or None, got {relevance!r}."
+            )
+        possible = measure.judged_by
+        if relevance is not None and possible[0] in _BY_CHOICE:
+            possible = (relevance,)
+        for by in possible:
+            if self._missing(by) is None:
+                return by
+        if len(possible) > 1:
+            raise ValueError(
+                f"{self.title}: the views share no objects and there are no labels, so nothing is "
+                "relevant. Pass labels."
+            )
+        asked = measure.name if relevance is None else f"relevance by {relevance}"
+        raise ValueError(f"{self.title}: {asked} needs {self._missing(possible[0])}.")
+
+    def of(self, by: JudgedBy, rows: np.ndarray) -> Judged:
+        """Relevance of one kind; `rows` are those of all queries."""
+        queries, items = self.queries, self.items
+        every = np.arange(len(rows))
+        if by == "pairs":
+            paired = np.flatnonzero(self.is_paired)
+            objects = queries.objects[paired]
+            return Judged(rows[paired], objects, paired, SameObject(objects, items.objects))
+        if by == "gains":
+            relevance: Any = GivenGains(self.gains, queries.objects, items.objects)
+            return Judged(rows, queries.objects, every, relevance)
+        assert queries.labels is not None
+        assert items.labels is not None
+        if by == "words":
+            relevance = SimilarLabels(queries.labels, items.labels)
+            return Judged(rows, queries.objects, every, relevance)
+        if by == "labels":
+            relevance = self._shared_label(queries.labels, items.labels)
+            return Judged(rows, queries.objects, every, relevance)
+        means, classes = measures.class_means(rows, self._classes(queries.labels))
+        named = ViewLabels(queries.labels.table, classes, queries.labels.words)
+        numbers = np.arange(len(classes))
+        return Judged(means, numbers, numbers, self._shared_label(named, items.labels))
+
+    def _missing(self, by: JudgedBy) -> str | None:
+        """What relevance of this kind needs and does not have, or None."""
+        if by == "gains":
+            return None if self.gains is not None else "gains; there are none"
+        if by == "pairs":  # a view is not paired with itself
+            has_pairs = not self.is_within and self.is_paired.any()
+            return None if has_pairs else "objects seen in both views; there are none"
+        if self.queries.labels is None:
+            return "labels; there are none"
+        if by == "words" and self.queries.labels.words is None:
+            return "label_vectors, a word vector for every label"
+        return None
+
+    def _shared_label(self, queries: ViewLabels, items: ViewLabels) -> SharedLabel:
+        if queries.has_other_columns(items):
+            raise ValueError(
+                f"{self.title}: the two views have other label vectors, so that column i of one "
+                "view's labels is another label than column i of the other's, and shared labels "
+                "are not defined. Measure wmap@50, or pass labels with names."
+            )
+        if queries.table is items.table:
+            return SharedLabel(queries.table, queries.codes, items.codes)
+        table, lines = queries.table.merge(items.table)
+        n = len(queries.table)
+        return SharedLabel(table, lines[:n][queries.codes], lines[n:][items.codes])
+
+    def _classes(self, labels: ViewLabels) -> np.ndarray:
+        sizes = np.diff(labels.table.vectors.indptr)[labels.codes]
+        if (sizes != 1).any():
+            raise ValueError(
+                f"{self.title}: class means need exactly one class per query, got rows with "
+                f"{sizes.min()} to {sizes.max()} labels."
+            )
+        return labels.codes

@@ -1,0 +1,107 @@
+"""Vectors for other libraries: rows whose inner product ranks as the package does.
+
+Weights and similarity are folded into the vectors, so that any vector store can search them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from mvcca.retrieval.collection import check_container
+from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.similarity import (
+    Similarity,
+    checked_rows,
+    prepared_gallery,
+    prepared_queries,
+)
+from mvcca.retrieval.weighting import Weighting
+from mvcca.typing import ViewsLike
+from mvcca.views import as_views, in_same_container
+
+Role = Literal["query", "gallery"]
+
+
+def retrieval_vectors(
+    estimator: Any,
+    views: ViewsLike,
+    *,
+    role: Role = "gallery",
+    target: str | None = None,
+    similarity: Similarity | None = None,
+    weighting: Weighting | None = "auto",
+) -> Any:
+    """Project rows to vectors whose inner product ranks as `RetrievalIndex` does.
+
+    A vector store that knows nothing of the model then finds the same items, if it searches by
+    inner product ("ip", "dot"). Vectors of rankings by cosine, such as
+    ``weighting="likelihood-cosine"``, have length 1, so that the store's "cosine" finds them, too.
+    Euclidean distances take one more component: ‖q - g‖² orders a gallery as the inner product of
+    (q, 1) and (g, -‖g‖²/2).
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        As for `RetrievalIndex`.
+    views : Views, mapping or list
+        Rows of any of the fitted views.
+    role : {"gallery", "query"}, default="gallery"
+        What the vectors are for. Vectors of both roles are equal, unless the ranking is by
+        "euclidean" or ``weighting="likelihood"``.
+    target : str, optional
+        The view that queries search, on which their vectors depend with ``weighting="likelihood"``.
+    similarity : {"cosine", "euclidean", "inner"}, optional
+        As for `RetrievalIndex`.
+    weighting : str or None, default="auto"
+        As for `RetrievalIndex`.
+
+    Returns
+    -------
+    vectors : same container as `views`
+        Matrices of shape (n_rows, n_components) in the precision of the scores; "euclidean" and
+        "likelihood" take some more components.
+
+    Raises
+    ------
+    ValueError
+        If the role is unknown, queries lack the target that they need, or a projected row is not
+        finite.
+
+    Examples
+    --------
+    >>> from mvcca import CCA, RetrievalIndex
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.retrieval import retrieval_vectors
+    >>> views = load_digits_views().views
+    >>> model = CCA(9, reg=0.1).fit(views[:1200])
+    >>> gallery, query = {"right": views["right"][1200:]}, {"left": views["left"][1200:1201]}
+    >>> items = retrieval_vectors(model, gallery)["right"]
+    >>> [asked] = retrieval_vectors(model, query, role="query")["left"]
+    >>> best = (items @ asked).argsort()[::-1][:10]
+    >>> _, found = RetrievalIndex(model).add(gallery).search(query, "right", k=10)
+    >>> bool((found[0] == best).all())
+    True
+    """
+    if role not in ("query", "gallery"):
+        raise ValueError(f"Expected role to be 'query' or 'gallery', got {role!r}.")
+    check_container(views)
+    ranking = Ranking.of(estimator, similarity, weighting)
+    projected = as_views(ranking.project(views), unpaired=True).in_memory()
+    rows = {name: checked_rows(block, f"view {name!r}") for name, block in projected.items()}
+    if role == "query" and ranking.is_by_target:
+        if target is None:
+            raise ValueError(
+                "With weighting='likelihood', queries depend on the view that they search: pass it "
+                "as target."
+            )
+        rows = {name: ranking.queries({name: block}, (target,)) for name, block in rows.items()}
+    vectors = {name: _folded(block, ranking.similarity, role) for name, block in rows.items()}
+    return in_same_container(views, projected, vectors)
+
+
+def _folded(rows: np.ndarray, similarity: Similarity, role: Role) -> np.ndarray:
+    """Rows into which the similarity is folded."""
+    fold = prepared_queries if role == "query" else prepared_gallery
+    return fold(rows, similarity, np.zeros(rows.shape[1]) if similarity == "euclidean" else None)

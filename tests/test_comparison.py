@@ -1,0 +1,648 @@
+"""`mvcca.compare`, judged by scikit-learn's cross-validation, SciPy and planted data."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+from functools import partial
+from importlib import import_module
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+
+import mvcca
+from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, PerView, Views, retrieval_scorer
+from mvcca.comparison import Labels, significance
+from mvcca.comparison.folds import make_folds
+from mvcca.comparison.registry import GROUPS, METHODS
+from mvcca.comparison.verdict import verdict
+
+N = 150
+CLASSES = np.arange(N) % 5
+MEASURES = ("map@50", "r@1", "mrr", "mr")
+
+
+def planted(noise=0.5, n=N, seed=0):
+    """Two views that share three dimensions and the five classes."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((5, 3))[np.arange(n) % 5] + 0.7 * rng.standard_normal((n, 3))
+    blocks = {
+        name: shared @ rng.standard_normal((3, width)) + noise * rng.standard_normal((n, width))
+        for name, width in (("image", 6), ("text", 5))
+    }
+    return Views(blocks)
+
+
+METHODS_BY_NAME = {"CCA": CCA(3, reg=0.1), "MLCCA": MLCCA(3, reg=0.1)}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, measures=MEASURES)
+
+
+@pytest.fixture(scope="module")
+def one_split():
+    return mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, cv=0.4, measures=MEASURES)
+
+
+# ---- folds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [CLASSES, np.array(list("abcde"))[CLASSES]])
+def test_folds_of_classes_are_those_of_stratified_k_fold(labels):
+    folds = make_folds(planted(), Labels.of(labels), 5, random_state=3)
+    expected = StratifiedKFold(5, shuffle=True, random_state=3).split(np.zeros(N), labels)
+    for fold, (train, test) in zip(folds, expected, strict=True):
+        assert_array_equal(fold.train, train)
+        assert_array_equal(fold.test, test)
+
+
+def test_a_fraction_is_the_split_of_stratified_shuffle_split():
+    (fold,) = make_folds(planted(), Labels.of(CLASSES), 0.3, random_state=1)
+    splitter = StratifiedShuffleSplit(1, test_size=0.3, random_state=1)
+    ((train, test),) = splitter.split(np.zeros(N), CLASSES)
+    assert_array_equal(fold.train, train)
+    assert_array_equal(fold.test, test)
+
+
+@pytest.mark.parametrize("splitter", [KFold(4), ShuffleSplit(3, random_state=0)])
+def test_a_splitter_splits_as_it_does_in_scikit_learn(splitter):
+    folds = make_folds(planted(), None, splitter, random_state=0)
+    for fold, (train, test) in zip(folds, splitter.split(np.zeros(N)), strict=True):
+        assert_array_equal(fold.train, train)
+        assert_array_equal(fold.test, test)
+
+
+def test_every_fold_has_its_share_of_each_view_and_rows_of_an_object_stay_together():
+    index = np.array([[i, i - 20 if i >= 20 else -1] for i in range(60)])
+    views = Views({"a": np.arange(60.0)[:, None], "b": -np.arange(20.0, 60)[:, None]}, index)
+    for fold in make_folds(views, None, 4, random_state=0):
+        held_out = views[fold.test]
+        assert [held_out[name].shape[0] for name in "ab"] == [15, 10]
+        both = held_out.seen.all(axis=1)
+        assert_array_equal(held_out["a"][both[held_out.seen[:, 0]]], -held_out["b"])
+
+
+def test_classes_too_rare_for_the_folds_are_joined():
+    classes = np.array([0] * 20 + [1] * 20 + [2, 3, 4])
+    views = Views([np.zeros((43, 1)), np.zeros((43, 1))])
+    for fold in make_folds(views, Labels.of(classes), 5, random_state=0):
+        assert np.sum(classes[fold.test] == 1) == 4
+        assert np.sum(classes[fold.test] != 1) in (4, 5)
+
+
+def test_label_sets_do_not_decide_the_folds():
+    sets = [{"a", "b"} if i % 2 else {"c"} for i in range(N)]
+    folds = make_folds(planted(), Labels.of(sets), 5, random_state=0)
+    expected = StratifiedKFold(5, shuffle=True, random_state=0).split(np.zeros(N), np.zeros(N))
+    assert_array_equal(folds[0].test, next(expected)[1])
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (1, "from 2 to 150 folds, got 1"),
+        (200, "from 2 to 150 folds, got 200"),
+        (1.5, "between 0 and 1, got 1.5"),
+        ("five", "Expected cv to be a number of folds"),
+        (None, "Expected cv to be a number of folds"),
+        ([], "at least one split"),
+        ([(np.arange(10), np.arange(5, 20))], "both the training and the held-out part"),
+        ([(np.arange(10), np.arange(0))], "10 training and 0 held-out"),
+    ],
+)
+def test_a_cv_that_makes_no_sense_is_an_error(cv, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, cv=cv)
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CCA(3, reg=0.1),
+        MLCCA(3, reg=0.1),
+        JRL(n_neighbors=20),
+        CMOLRS(3, n_epochs=2, random_state=0),
+        NCCA(3),
+        make_pipeline(PerView("passthrough"), CCA(3)),
+        GridSearchCV(CCA(3), {"reg": [0.01, 1.0]}, scoring=retrieval_scorer("mrr"), cv=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_values_are_those_of_cross_validate_with_retrieval_scorer(estimator):
+    views = planted()
+    result = mvcca.compare({"it": estimator}, views, CLASSES, cv=4, measures=MEASURES)
+    assert not result.failures
+    splits = list(StratifiedKFold(4, shuffle=True, random_state=0).split(np.zeros(N), CLASSES))
+    scoring = {measure: retrieval_scorer(measure) for measure in MEASURES}
+    expected = cross_validate(estimator, views, CLASSES, cv=splits, scoring=scoring)
+    for measure in MEASURES:
+        sign = -1 if measure == "mr" else 1  # a scorer negates ranks
+        values = sign * expected[f"test_{measure}"]
+        assert_allclose(result.fold_values("it", measure), values, rtol=0, atol=1e-12)
+
+
+def test_hyper_parameters_are_chosen_within_the_training_part():
+    views, grid = planted(noise=2.0), {"reg": [1e-6, 0.3, 30.0], "n_components": [1, 3]}
+    result = mvcca.compare({"CCA": CCA()}, views, CLASSES, cv=3, search=grid, measures="mrr")
+    for fold in result.folds:
+        train, y = views[fold.train], CLASSES[fold.train]
+        inner = StratifiedKFold(3, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
+        search = GridSearchCV(CCA(), grid, scoring=retrieval_scorer("mrr"), cv=list(inner))
+        search.fit(train, y)
+        assert result.measured("CCA")[fold.number].chosen == search.best_params_
+        value = retrieval_scorer("mrr")(search, views[fold.test], CLASSES[fold.test])
+        assert result.fold_values("CCA", "mrr")[fold.number] == pytest.approx(value, abs=1e-12)
+
+
+def test_a_search_leaves_methods_without_its_parameters_alone():
+    methods = {"CCA": CCA(3), "CMOLRS": CMOLRS(3, n_epochs=1, random_state=0)}
+    found = mvcca.compare(methods, planted(), CLASSES, cv=2, search={"reg": [0.1, 1.0]})
+    plain = mvcca.compare(methods, planted(), CLASSES, cv=2)
+    assert found.measured("CMOLRS")[0].chosen == {}
+    assert found.mean("CMOLRS", "map@50") == plain.mean("CMOLRS", "map@50")
+    with pytest.raises(ValueError, match="'gamma' is not a parameter of any"):
+        mvcca.compare(methods, planted(), CLASSES, search={"gamma": [1.0]})
+
+
+def test_labels_to_learn_from_may_differ_from_those_that_define_relevance():
+    coarse = CLASSES // 3
+    found = mvcca.compare(
+        "mlcca", planted(), CLASSES, fit_labels=coarse, params={"n_components": 1}
+    )
+    (fold, *_), views = found.folds, planted()
+    model = MLCCA(1, reg=0.1, random_state=0).fit(views[fold.train], coarse[fold.train])
+    value = retrieval_scorer("map@50")(model, views[fold.test], CLASSES[fold.test])
+    assert found.fold_values("MLCCA", "map@50")[0] == pytest.approx(value, abs=1e-12)
+
+
+def test_several_processes_find_the_same(result):
+    other = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, measures=MEASURES, n_jobs=2)
+    for name in METHODS_BY_NAME:
+        for measure in MEASURES:
+            assert_array_equal(other.fold_values(name, measure), result.fold_values(name, measure))
+
+
+def test_correlations_of_training_rows_are_larger_than_of_held_out_rows(result):
+    for fold in result.folds:
+        found = result.measured("CCA")[fold.number]
+        model = CCA(3, reg=0.1).fit(planted()[fold.train])
+        scores = model.transform(planted()[fold.test])
+        pairs = zip(scores["image"].T, scores["text"].T, strict=True)
+        expected = [stats.pearsonr(a, b)[0] for a, b in pairs]
+        assert_allclose(found.test_correlations["image", "text"], expected, atol=1e-12)
+    mean = result.to_frame().groupby(["method", "measure"]).value.mean()
+    assert mean["CCA", "train correlation"] > mean["CCA", "held-out correlation"]
+
+
+def test_unpaired_views_with_labels_by_view():
+    views = planted()
+    labels = {"image": CLASSES[:100], "text": CLASSES}
+    X = {"image": views["image"][:100], "text": views["text"]}
+    found = mvcca.compare({"MLCCA": MLCCA(2), "CCA": CCA(2)}, X, labels, measures="map", cv=3)
+    assert found.failures == {"CCA": "needs objects seen in two views; these are unpaired"}
+    assert found.mean("MLCCA", "map") > 0.5
+    assert "held-out correlation" not in set(found.to_frame().measure)
+
+
+# ---- uncertainty --------------------------------------------------------------------------------
+
+
+def test_the_corrected_t_test_is_the_formula_and_without_correction_that_of_scipy():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        differences = 0.1 + rng.standard_normal(10)
+        plain = significance.corrected_t_test(differences, 0.0)
+        assert plain == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
+        # The statistic of 10 folds, each with a ninth of the rows as held-out rows.
+        t = differences.mean() / np.sqrt((1 / 10 + 1 / 9) * differences.var(ddof=1))
+        expected = 2 * stats.t(9).sf(abs(t))
+        assert significance.corrected_t_test(differences, 1 / 9) == pytest.approx(expected)
+    assert significance.corrected_t_test(np.zeros(5), 0.25) == 1
+    assert significance.corrected_t_test(np.ones(5), 0.25) == 0
+
+
+def test_the_interval_excludes_what_the_test_rejects():
+    values = np.random.default_rng(1).standard_normal(6) + 0.8
+    low, high = significance.corrected_interval(values, 0.2)
+    for mean in (low, high):
+        assert significance.corrected_t_test(values - mean, 0.2) == pytest.approx(0.05)
+
+
+def test_holms_correction_on_a_worked_example():
+    adjusted = significance.holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
+    assert adjusted == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
+
+
+def test_with_one_split_the_test_is_scipys_paired_t_test_over_objects(one_split):
+    frame = one_split.per_query("mrr")
+    by_object = frame.groupby(["method", "object"]).value.mean()
+    expected = stats.ttest_rel(by_object["CCA"], by_object["MLCCA"]).pvalue
+    worse = next(name for name in one_split.methods if name != one_split.best_by("mrr"))
+    assert one_split.p_values("mrr")[worse] == pytest.approx(expected)
+    ranks = one_split.per_query("mr").groupby(["method", "object"]).value.mean()
+    expected = stats.wilcoxon(ranks["CCA"] - ranks["MLCCA"]).pvalue
+    worse = next(name for name in one_split.methods if name != one_split.best_by("mr"))
+    assert one_split.p_values("mr")[worse] == pytest.approx(expected)
+
+
+def test_with_one_split_intervals_are_bootstraps_over_objects(one_split):
+    frame = one_split.per_query("mrr")
+    of_cca = frame[frame.method == "CCA"].groupby("object").value.mean().to_numpy()
+    expected = stats.bootstrap((of_cca,), np.mean, method="percentile", random_state=1)
+    assert_allclose(
+        one_split.interval("CCA", "mrr"), expected.confidence_interval, atol=0.1 * of_cca.std()
+    )
+    error = of_cca.std(ddof=1) / np.sqrt(len(of_cca))
+    assert one_split.standard_error("CCA", "mrr") == pytest.approx(error, rel=0.1)
+
+
+def test_the_standard_error_over_folds_is_scipys(result):
+    for measure in MEASURES:
+        expected = stats.sem(result.fold_values("CCA", measure))
+        assert result.standard_error("CCA", measure) == pytest.approx(expected)
+
+
+def test_p_values_over_folds_use_the_difference_on_each_fold(result):
+    differences = result.fold_values("CCA", "r@1") - result.fold_values("MLCCA", "r@1")
+    assert result.best_by("r@1") == "CCA"
+    expected = significance.corrected_t_test(differences, 30 / 120)
+    assert result.p_values("r@1") == {"CCA": 1.0, "MLCCA": pytest.approx(expected)}
+
+
+def test_equal_methods_are_marked_together_and_a_clear_winner_alone():
+    methods = {"good": CCA(3, reg=0.1), "same": MVCCA(3, reg=0.1), "bad": CCA(3, reg=1e6)}
+    found = mvcca.compare(methods, planted(noise=0.1), cv=5, measures="mrr")
+    assert found.not_worse("mrr") == {"good", "same"}
+
+
+class RandomMap(BaseEstimator):
+    """A random linear map of every view: all of them are equally good."""
+
+    def __init__(self, seed=0):
+        self.seed = seed
+
+    def fit(self, X, y=None):
+        rng = np.random.default_rng(self.seed)
+        widths = X.widths.values()
+        directions = rng.standard_normal((max(widths), 2))
+        self.maps_ = {name: directions[:width] for name, width in X.widths.items()}
+        return self
+
+    def transform(self, X):
+        return X.replace({name: block @ self.maps_[name] for name, block in X.items()})
+
+
+@pytest.mark.slow
+def test_two_equal_methods_are_rarely_found_different():
+    """Both methods learn from different halves of the features' noise; 200 data sets."""
+    rejected = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        shared = rng.standard_normal((100, 2))
+        views = Views(
+            {
+                name: np.hstack([shared + rng.standard_normal((100, 2)) for _ in range(2)])
+                for name in ("a", "b")
+            }
+        )
+        halves = {
+            name: make_pipeline(PerView(Columns(start)), CCA(2, reg=0.1))
+            for name, start in (("first", 0), ("second", 2))
+        }
+        found = mvcca.compare(halves, views, measures="mrr", cv=5, random_state=seed)
+        rejected += len(found.not_worse("mrr")) < 2
+    # At level 0.05, more than 19 of 200 rejections have probability 0.002.
+    assert rejected <= 19
+
+
+class Columns(TransformerMixin, BaseEstimator):
+    """Two columns of a matrix."""
+
+    def __init__(self, start=0):
+        self.start = start
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X[:, self.start : self.start + 2]
+
+
+# ---- the result ---------------------------------------------------------------------------------
+
+
+def test_the_frame_is_tidy(result):
+    frame = result.to_frame()
+    assert list(frame.columns) == ["method", "fold", "direction", "measure", "value"]
+    retrieval = frame[frame.direction != ""]
+    assert len(retrieval) == 2 * 5 * 2 * len(MEASURES)
+    means = retrieval.groupby(["method", "measure"]).value.mean()
+    for name in result.methods:
+        for measure in MEASURES:
+            assert means[name, measure] == pytest.approx(result.mean(name, measure))
+    costs = set(frame[frame.direction == ""].measure)
+    assert {"fit seconds", "query seconds", "train correlation"} <= costs
+
+
+def test_queries_have_the_objects_of_the_data(result):
+    frame = result.per_query("r@1")
+    of_one = frame[(frame.method == "CCA") & (frame.direction == "image -> text")]
+    assert sorted(of_one.object) == list(range(N))  # every object is held out once
+    assert_array_equal(of_one[of_one.fold == 2].object, result.folds[2].test)
+    with pytest.raises(ValueError, match=r"'map' is not one of the measures"):
+        result.per_query("map")
+
+
+def test_the_best_estimator_is_fitted_to_everything(result):
+    assert result.best == "CCA"
+    expected = CCA(3, reg=0.1).fit(planted())
+    found = result.best_estimator_
+    for name in ("image", "text"):
+        assert_allclose(found.weights_[name], expected.weights_[name], atol=1e-12)
+
+
+def test_the_best_three_view_cca_can_be_saved(tmp_path):
+    params = {"n_components": 3}
+    found = mvcca.compare("three-view-cca", planted(), CLASSES, cv=2, params=params)
+    mvcca.save(found.best_estimator_, tmp_path / "model.mvcca")
+    loaded = mvcca.load(tmp_path / "model.mvcca")
+    assert type(loaded) is MVCCA
+    assert_allclose(
+        loaded.transform(planted())["text"], found.best_estimator_.transform(planted())["text"]
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_table_fits_the_terminal(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = mvcca.compare("default", planted(), CLASSES, cv=2, params={"n_components": 3})
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= width
+    for method in found.methods:
+        assert re.search(rf"^{method} +\d", text, re.M)
+
+
+def test_the_table_marks_the_best_and_its_equals(result):
+    text = str(result)
+    for name in result.methods:
+        value = f"{result.mean(name, 'r@1'):.3f}±"
+        (cell,) = re.findall(rf"{re.escape(value)}\S*", text)
+        assert cell.endswith("*") == (name in result.not_worse("r@1"))
+    assert "ranked by" in text
+    assert "profile-likelihood" in text
+
+
+def test_a_method_that_fails_is_a_row_with_its_reason():
+    views = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
+    found = mvcca.compare({"CCA": CCA(2), "MVCCA": MVCCA(2)}, views, cv=2)
+    assert found.successes == ["MVCCA"]
+    assert found.failures["CCA"].startswith("CCA takes 2 views, got 3")
+    assert re.search(r"^CCA +skipped: CCA takes 2 views", str(found), re.M)
+    assert "skipped: CCA takes 2 views" in found._repr_html_()
+    with pytest.raises(ValueError, match="There is no value of 'CCA': CCA takes 2 views"):
+        found.mean("CCA", "mrr")
+
+
+def test_ctrl_c_leaves_what_was_measured():
+    seen = []
+
+    def stop(text):
+        seen.append(text)
+        if len(seen) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 4 of 10 fits"):
+        found = mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, progress=stop)
+    assert not found.is_complete
+    assert len(found.fold_values("CCA", "mrr")) == 2
+    assert "Interrupted" in str(found)
+    assert found.best in found.methods
+
+
+def test_ctrl_c_before_anything_was_measured_is_an_interruption():
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, progress=stop)
+
+
+def test_reports_by_ending(result, tmp_path):
+    result.report(tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["value"]) for row in rows] == list(result.to_frame().value)
+    result.report(tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    (found,) = content["results"]
+    assert found["best"] == result.best == "CCA"
+    assert found["methods"][0]["measures"]["mrr"]["mean"] == result.mean("CCA", "mrr")
+    assert found["methods"][0]["measures"]["mrr"]["interval"] == list(result.interval("CCA", "mrr"))
+    result.report(tmp_path / "out.md")
+    assert "| method | mAP@50 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
+    result.report(tmp_path / "out.html")
+    assert "data:image/png" in (tmp_path / "out.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"out\.xls: expected a report ending in \.html"):
+        result.report(tmp_path / "out.xls")
+
+
+def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tmp_path):
+    result.report(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    (text,) = re.findall(r'<p class="verdict">(.*?)</p>', page)
+    assert html.unescape(text) == verdict(result)
+    assert page.index(text) < page.index("<table") < page.index("<img") < page.index("Settings")
+    assert 'mvcca.save(result.best_estimator_, "model.mvcca")' in html.unescape(page)
+
+
+def test_the_verdict_names_the_best_method_and_those_that_are_not_worse(result, one_split):
+    for found in (result, one_split):
+        text, best, measure = verdict(found), found.best, found.measures[0]
+        assert text.startswith(f"{best} is best, with mAP@50 {found.mean(best, measure):.3f}±.")
+        (other,) = set(found.methods) - {best}
+        is_close = other in found.not_worse(measure)
+        expected = f"{other} is not significantly" if is_close else "all other methods are signif"
+        assert expected in text
+    alone = mvcca.compare({"CCA": CCA(2, reg=0.1)}, planted(), CLASSES, cv=0.4)
+    assert verdict(alone).startswith("CCA reaches mAP@50 0.")
+    failed = mvcca.compare({"CCA": CCA(2, reg=-1.0)}, planted(), CLASSES, cv=0.4)
+    assert verdict(failed) == "No method could be fitted."
+
+
+def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
+    result.report(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    tables = re.findall(r"<table.*?</table>", page, re.S)
+    assert len(tables) == 2 + len(result.measures)  # methods, settings, and one by direction each
+    for table in tables:
+        assert re.search(r"<caption>[^<]+</caption>", table)
+        heads = re.findall(r"<th\b[^>]*>", table)
+        assert heads
+        assert all(re.search('scope="(row|col)"', head) for head in heads)
+        for row in re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], re.S):
+            assert row.count('<th scope="row">') == 1
+
+
+def test_recall_curves_are_merged_where_equal_and_labelled_at_their_ends():
+    figures = pytest.importorskip("matplotlib.figure", reason="drawing needs mvcca[plot]")
+    from matplotlib.colors import to_rgb
+
+    from mvcca.comparison.figures import draw_recall
+
+    methods = {"CCA": CCA(3, reg=0.1), "MLCCA": MLCCA(3, reg=0.1), "again": CCA(3, reg=0.1)}
+    found = mvcca.compare(methods, planted(), CLASSES, cv=3)
+    ax = draw_recall(found, figures.Figure().subplots())
+    *lines, chance = ax.lines
+    assert len(lines) == 2
+    for line, name in zip(lines, ("CCA", "MLCCA"), strict=True):
+        r10 = [found.mean(name, "r@1"), found.mean(name, "r@10")]
+        assert_allclose(line.get_ydata()[[0, 9]], r10)
+    assert lines[0].get_linestyle() != lines[1].get_linestyle()
+    assert_allclose(chance.get_ydata(), np.arange(1, 51) / 50, atol=0.1)  # of 50 held-out objects
+    assert ax.get_legend() is None
+    texts = {text.get_text(): text for text in ax.texts}
+    assert set(texts) == {"CCA, again", "MLCCA", "random scores"}
+    ends = {"CCA, again": lines[0], "MLCCA": lines[1], "random scores": chance}
+    for name, line in ends.items():
+        assert texts[name].xy == (50, line.get_ydata()[-1])
+        assert texts[name].arrow_patch.get_edgecolor()[:3] == to_rgb(line.get_color())
+    heights = np.sort([text.get_position()[1] for text in ax.texts])
+    assert np.diff(heights).min() > 0.05  # labels do not overlap
+
+
+def test_the_plot_draws_means_and_intervals(result):
+    ax = result.plot("mrr")
+    drawn = {tuple(line.get_xdata()) for line in ax.lines}
+    for name in result.methods:
+        assert result.interval(name, "mrr") in drawn
+        assert any(result.mean(name, "mrr") in xs for xs in drawn)
+    ax.figure.clear()
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def test_the_listing_shows_every_method():
+    listing = repr(mvcca.methods())
+    for name, method in METHODS.items():
+        assert re.search(rf"^  {name} +{re.escape(method.summary)} ", listing, re.M)
+
+
+def test_the_default_methods_leave_out_what_does_not_apply():
+    params = {"n_components": 2}
+    compared = partial(mvcca.compare, "default", cv=2, params=params, measures="map")
+    both = compared(planted(), CLASSES)
+    assert both.methods == (
+        "CCA", "three-view CCA", "MLCCA", "MVMLCCA", "NKCCA", "NCCA", "JRL",
+    )  # fmt: skip
+    more = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
+    assert "MVCCA" in compared(more, CLASSES).methods
+    assert not {"CCA", "NCCA"} & set(compared(more, CLASSES).methods)
+    assert compared(planted()).methods == ("CCA", "NKCCA", "NCCA")
+    for found in (both, compared(more, CLASSES)):
+        assert not found.failures
+
+
+def test_a_wrong_name_is_an_error_that_suggests_another():
+    with pytest.raises(ValueError, match=r"unknown method 'nkca'; did you mean 'nkcca'"):
+        mvcca.compare("nkca", planted())
+    with pytest.raises(ValueError, match="'gamma' is not a parameter of cca"):
+        mvcca.compare("cca", planted(), params={"gamma": 1.0})
+    with pytest.raises(ValueError, match="set the parameters of estimators"):
+        mvcca.compare({"CCA": CCA()}, planted(), params={"reg": 1.0})
+    with pytest.raises(TypeError, match="Expected estimators with fit"):
+        mvcca.compare({"CCA": "cca"}, planted())
+    with pytest.raises(ValueError, match="Relevance by labels needs classes"):
+        mvcca.compare("cca", planted(), relevance="labels")
+
+
+def test_groups_have_known_methods():
+    assert all(name in METHODS for names in GROUPS.values() for name in names)
+
+
+@pytest.mark.parametrize("named", ["names", "indicators"])
+def test_views_without_labels_in_common_are_an_error_with_their_names(named):
+    animals, trees = np.array(["cat", "dog"] * 20), np.array(["elm", "oak"] * 20)
+    if named == "names":
+        y = {"image": animals, "text": trees}
+    else:
+        names = ["cat", "dog", "elm", "oak"]
+        codes = np.concatenate([np.searchsorted(names, part) for part in (animals, trees)])
+        y = Labels(csr_array(np.eye(4, dtype=np.uint8)[codes]), names)
+    rng = np.random.default_rng(0)
+    X = Views.unpaired(
+        {"image": rng.standard_normal((40, 4)), "text": rng.standard_normal((40, 3))}
+    )
+    compared = partial(mvcca.compare, {"MLCCA": MLCCA(2, reg=0.1)}, X, cv=2)
+    with pytest.raises(ValueError, match=r"'image' \('cat', 'dog'\) .* 'text' \('elm', 'oak'\)"):
+        compared(y)
+    within = compared(y, directions="within")  # where images share labels
+    assert list(within.failures) == ["MLCCA"]
+    assert "have nothing in common" in within.failures["MLCCA"]
+
+
+NOT_BY_NAME = {
+    "CovarianceCCA": "is defined by callables",
+    "EncoderCCA": "is defined by an objective",
+}
+
+
+@pytest.mark.parametrize("family", ["linear", "kernel", "deep"])
+def test_every_public_estimator_has_a_name(family):
+    if family == "deep":
+        pytest.importorskip("torch")
+    module = import_module(f"mvcca.{family}")
+    estimators = {name for name in module.__all__ if isinstance(getattr(module, name), type)}
+    entries = [m for m in METHODS.values() if m.path.startswith(f"mvcca.{family}:")]
+    named = {type(method.build({})).__name__ for method in entries}
+    assert named
+    assert estimators - named == estimators & set(NOT_BY_NAME)
+
+
+# ---- measures without values of queries ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", [3, 0.4])
+def test_hubness_is_compared_like_other_measures(cv, tmp_path):
+    result = mvcca.compare(
+        METHODS_BY_NAME, planted(), CLASSES, cv=cv, measures=["map", "hubness@5"]
+    )
+    fold = result.folds[0]
+    fitted = CCA(3, reg=0.1).fit(planted()[fold.train])
+    table = mvcca.evaluate_retrieval(
+        planted()[fold.test], CLASSES[fold.test], measures="hubness@5", estimator=fitted
+    )
+    assert result.fold_values("CCA", "hubness@5")[0] == pytest.approx(table.mean()["hubness@5"])
+    mean = result.mean("CCA", "hubness@5")
+    (line,) = re.findall(r"^CCA .*$", str(result).split("\n\n")[1], re.M)
+    assert f"{mean:.3f}" in line
+    has_uncertainty = cv == 3
+    assert np.isfinite(result.standard_error("CCA", "hubness@5")) == has_uncertainty
+    assert np.isfinite(result.interval("CCA", "hubness@5")).all() == has_uncertainty
+    assert np.isfinite(list(result.p_values("hubness@5").values())).all() == has_uncertainty
+    result.report(tmp_path / "found.json")
+    json.loads((tmp_path / "found.json").read_text(), parse_constant=pytest.fail)
+    result.report(tmp_path / "found.html")
+    with pytest.raises(ValueError, match="has no values of queries"):
+        result.per_query("hubness@5")

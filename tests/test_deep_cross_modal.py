@@ -1,0 +1,467 @@
+"""Deep estimators for cross-modal retrieval: planted views, losses by hand, endings and storage.
+
+That they are as all estimators are is asked in tests/test_contract.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from mvcca import CCA, Views, config_context, evaluate_retrieval, load, save  # noqa: E402
+from mvcca.deep import (  # noqa: E402  # noqa: E402
+    ACMR,
+    CCAL,
+    CCL,
+    CMDN,
+    DCCA,
+    DSDCCA,
+    DeepSM,
+    DeViSE,
+    DSRankingCCA,
+    LearnedRanking,
+    TwoBranch,
+    functional,
+    objectives,
+)
+from mvcca.deep.callbacks import Callback  # noqa: E402
+from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
+from mvcca.deep.layers import CCALayer, linear  # noqa: E402
+
+SMALL = {"max_epochs": 3, "batch_size": 30, "device": "cpu", "random_state": 0}
+NETS = {**SMALL, "hidden_layer_sizes": (6,)}
+ESTIMATORS = [
+    LearnedRanking(3, **NETS),
+    CCAL(3, **NETS),
+    CCAL(3, projection="stored", memory=0.5, **NETS),
+    DSRankingCCA(3, warm_up=1, scaling_layer_sizes=(4,), **NETS),
+    DSRankingCCA(3, warm_up=1, scaling_layer_sizes=(4,), sees="x", **NETS),
+    DeViSE(**SMALL),
+    TwoBranch(3, **NETS),
+    ACMR(3, **NETS),
+    CMDN(3, **NETS),
+    CCL(3, **NETS),
+    DeepSM(**NETS),
+]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:40])
+pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
+
+
+def planted(n=120, seed=0, noise=0.05, n_classes=3):
+    """Two views of one latent vector, and the class of its prototype."""
+    rng = np.random.default_rng(7)
+    A, B, prototypes = rng.standard_normal((5, 8)), rng.standard_normal((5, 7)), None
+    prototypes = 2 * rng.standard_normal((n_classes, 5))
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    Z = prototypes[y] + rng.standard_normal((n, 5))
+    views = {"image": Z @ A, "text": Z @ B}
+    views = {k: X + noise * rng.standard_normal(X.shape) for k, X in views.items()}
+    return views, y
+
+
+def nonlinear(n, seed=0):
+    """Views whose linear correlations say little of which rows belong together."""
+    rng = np.random.default_rng(seed)
+    Z = rng.uniform(-1, 1, (n, 3))
+    A, B = (np.random.default_rng(s).standard_normal((3, 3)) for s in (1, 2))
+    left = np.hstack([np.cos(4 * Z @ A), np.sin(4 * Z @ A)])
+    right = np.hstack([np.cos(4 * Z @ B), np.sin(4 * Z @ B)])
+    return Views({"left": left, "right": right})
+
+
+def recall(model, views, **options):
+    return evaluate_retrieval(views, estimator=model, measures="r@1", **options).mean()["r@1"]
+
+
+# ---- planted data --------------------------------------------------------------------------------
+
+PLANTED = {"batch_size": 100, "learning_rate": 1e-2, "device": "cpu", "random_state": 0}
+PAIRED = [
+    LearnedRanking(5, hidden_layer_sizes=(), max_epochs=60, **PLANTED),
+    CCAL(5, hidden_layer_sizes=(), max_epochs=40, **PLANTED),
+    DSRankingCCA(
+        5, hidden_layer_sizes=(16,), scaling_layer_sizes=(8,), warm_up=30, max_epochs=60, **PLANTED
+    ),
+    TwoBranch(5, hidden_layer_sizes=(64,), dropout=0.0, max_epochs=80, **PLANTED),
+    DeViSE(max_epochs=200, **(PLANTED | {"learning_rate": 3e-2})),
+]
+
+
+@pytest.mark.parametrize("estimator", PAIRED, ids=lambda e: type(e).__name__)
+def test_methods_of_pairs_find_the_counterpart_where_linear_cca_does(estimator):
+    train, test = planted(600, seed=1)[0], planted(60, seed=2)[0]
+    assert recall(CCA(5).fit(train), test) >= 0.9
+    assert recall(clone(estimator).fit(train), test) >= 0.9
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ACMR(8, hidden_layer_sizes=(16,), max_epochs=30, **PLANTED),
+        CMDN(8, hidden_layer_sizes=(16,), max_epochs=30, **PLANTED),
+        CCL(8, hidden_layer_sizes=(16,), max_epochs=60, **PLANTED),
+        DeepSM(hidden_layer_sizes=(16,), max_epochs=30, **PLANTED),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_methods_of_labels_rank_rows_of_the_same_class_first(estimator):
+    train, test = planted(600, seed=1), planted(90, seed=2)
+    model = clone(estimator).fit(*train)
+    table = evaluate_retrieval(test[0], test[1], estimator=model, measures="map")
+    linear = evaluate_retrieval(test[0], test[1], estimator=CCA(5).fit(train[0]), measures="map")
+    assert table.mean()["map"] > max(0.9, linear.mean()["map"])
+
+
+@pytest.mark.parametrize("method", [LearnedRanking, CCAL])
+def test_ranking_networks_solve_what_linear_cca_cannot(method):
+    train, test = nonlinear(1500), nonlinear(100, seed=1)
+    model = method(
+        3,
+        hidden_layer_sizes=(128,),
+        batch_size=250,
+        max_epochs=40,
+        learning_rate=1e-2,
+        device="cpu",
+        random_state=0,
+    ).fit(train)
+    assert recall(model, test) > 2 * recall(CCA(3).fit(train), test) + 0.1
+
+
+# ---- what is trained -----------------------------------------------------------------------------
+
+
+class Noted(Callback):
+    """Keeps the objective of a training."""
+
+    seen: list[objectives.RankingLoss]
+
+    def on_train_end(self, trainer):
+        type(self).seen = [trainer.objective]
+
+
+def test_the_loss_of_ccal_is_that_of_its_layer():
+    F, G = (torch.randn(20, 3, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
+    loss = objectives.RankingLoss(0.4, symmetric=False, reduction="sum", layer=CCALayer(3))
+    X, Y = CCALayer(3)(F, G)
+    expected = functional.pairwise_ranking(X, Y, 0.4, symmetric=False, reduction="sum")
+    torch.testing.assert_close(loss({"a": F, "b": G}, None), expected)
+
+
+def test_parameters_of_the_ranking_loss_reach_it():
+    views = planted()[0]
+    CCAL(
+        2, margin=0.3, symmetric=False, reduction="sum", reg=0.2, memory=0.7,
+        callbacks=[Noted()], **NETS,
+    ).fit(views)  # fmt: skip
+    loss = Noted.seen[0]
+    assert (loss.margin, loss.symmetric, loss.reduction) == (0.3, False, "sum")
+    assert (loss.layer.reg, loss.layer.memory) == ((0.2, 0.2), 0.7)
+
+
+def test_the_refitted_projection_is_linear_cca_of_the_networks_outputs():
+    views, new = planted()[0], planted(seed=3)[0]
+    model = CCAL(3, **NETS).fit(views)
+    inner = {n: F.astype(float) for n, F in model.encode(views).items()}
+    linear_cca = CCA(3, reg=1e-3).fit(inner)
+    expected = linear_cca.transform({n: F.astype(float) for n, F in model.encode(new).items()})
+    for name, scores in model.transform(new).items():
+        np.testing.assert_allclose(scores, expected[name], atol=1e-5)
+
+
+def test_the_stored_projection_is_that_of_the_last_batch_or_the_running_statistics():
+    views = planted()[0]
+    model = CCAL(3, projection="stored", memory=0.5, callbacks=[Noted()], **NETS).fit(views)
+    layer = Noted.seen[0].layer
+    inner = model.encode(views)
+    for view, name in enumerate(views):
+        with torch.no_grad():
+            expected = layer.project(torch.from_numpy(inner[name]), view).numpy()
+        np.testing.assert_allclose(model.transform(views)[name], expected, atol=1e-4)
+    refitted = CCAL(3, memory=0.5, **NETS).fit(views).transform(views)["image"]
+    assert not np.allclose(model.transform(views)["image"], refitted, atol=1e-2)
+
+
+def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
+    views = planted()[0]
+    options = {**NETS, "max_epochs": 4, "margin": 0.6, "memory": 0.8, "optimizer": "rmsprop"}
+    plain = CCAL(3, **options).fit(views).history_["loss"]
+    for sees in ("z", "x", "zx"):
+        model = DSRankingCCA(3, sees=sees, warm_up=3, scaling_layer_sizes=(4,), **options)
+        found = model.fit(views).history_["loss"]
+        np.testing.assert_array_equal(found[:3], plain[:3])
+        assert found[3] != plain[3]
+
+
+@every_estimator
+def test_the_scores_of_a_view_do_not_depend_on_the_other_view(estimator):
+    (views, y), (new, _) = planted(), planted(seed=3)
+    model = clone(estimator).fit(views, y)
+    together = model.transform(new)
+    for name, X in new.items():
+        np.testing.assert_array_equal(model.transform({name: X})[name], together[name])
+
+
+def test_the_final_ridge_is_a_parameter_of_its_own():
+    views = planted()[0]
+    for method, options in ((DCCA, {}), (DSDCCA, {"warm_up": 1, "scaling_layer_sizes": (3,)})):
+        model = method(2, reg=1e-3, final_reg=0.5, **options, **NETS).fit(views)
+        same = method(2, reg=1e-3, **options, **NETS).fit(views)
+        np.testing.assert_array_equal(model.history_["loss"], same.history_["loss"])
+        inner = {n: F.astype(float) for n, F in model.encode(views).items()}
+        expected = CCA(2, reg=0.5).fit(inner).canonical_correlations_
+        np.testing.assert_allclose(model.canonical_correlations_, expected, atol=1e-6)
+        assert (model.canonical_correlations_ < same.canonical_correlations_).all()
+
+
+# ---- labelled losses by hand ---------------------------------------------------------------------
+
+TARGETS = torch.eye(3, dtype=torch.float64)
+CODES = torch.tensor([0, 1, 2, 1, 0, 2])
+
+
+def normal(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def batch(codes=CODES, epoch=1, n_epochs=4, widths=(4, 5)):
+    views = {n: normal(len(codes), d, seed=9 + d) for n, d in zip("pq", widths, strict=True)}
+    return objectives.Batch(
+        views, np.arange(len(codes)), epoch, n_epochs, dict.fromkeys(views, codes)
+    )
+
+
+def cross_entropy(logits, targets):
+    p = torch.exp(logits) / torch.exp(logits).sum(1, keepdim=True)
+    return -(targets * torch.log(p)).sum(1).mean()
+
+
+def test_labels_are_classes_or_sets():
+    logits = normal(6, 3)
+    loss = objectives.LabelLoss(TARGETS)
+    torch.testing.assert_close(loss(logits, CODES), cross_entropy(logits, TARGETS[CODES]))
+    sets = torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=torch.float64)
+    p, t = 1 / (1 + torch.exp(-logits)), sets[CODES]
+    expected = -(t * p.log() + (1 - t) * (1 - p).log()).mean()
+    torch.testing.assert_close(objectives.LabelLoss(sets)(logits, CODES), expected)
+
+
+@pytest.mark.parametrize("sets", [False, True])
+def test_the_loss_of_posteriors_is_that_of_their_logits(sets):
+    targets = torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]]).double() if sets else TARGETS
+    logits = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
+    posteriors = {n: L.sigmoid() if sets else L.softmax(1) for n, L in logits.items()}
+    found = objectives.PosteriorLoss(targets)(posteriors, batch())
+    expected = sum(objectives.LabelLoss(targets)(L, CODES) for L in logits.values())
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+
+
+def acmr_loss(weights=(1.0, 1.0, 1.0)):
+    g = torch.Generator().manual_seed(3)
+    modules = linear(3, 3, g).double(), linear(3, 2, g).double()
+    return objectives.ACMRLoss(TARGETS, *modules, weights, 0.5)
+
+
+def test_the_terms_of_acmr_are_its_formulas():
+    loss, rows = acmr_loss((2.0, 3.0, 4.0)), batch(epoch=3)
+    scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
+    terms = loss(scores, rows)
+    triplet = 0.0
+    for p, q in ("pq", "qp"):
+        F, G, X = scores[p], scores[q], rows.views[q]
+        for i in range(6):
+            others = [j for j in range(6) if CODES[j] != CODES[i]]
+            unit = X / X.norm(dim=1, keepdim=True)
+            worst = max(others, key=lambda j, i=i, unit=unit: float(unit[i] @ unit[j]))
+            near, far = ((F[i] - G[j]).square().sum() for j in (i, worst))
+            triplet += max(0.0, float(0.5 + near - far)) / 6
+    assert terms["triplet"].item() == pytest.approx(2 * triplet)
+    labels = sum(cross_entropy(loss.classifier(F), TARGETS[CODES]) for F in scores.values())
+    torch.testing.assert_close(terms["label"], 3 * labels)
+    logits = torch.cat([loss.adversary(F) for F in scores.values()])
+    views = torch.eye(2, dtype=torch.float64)[[0] * 6 + [1] * 6]
+    torch.testing.assert_close(terms["adversary"], 4 * cross_entropy(logits, views))
+
+
+def test_the_adversary_of_acmr_reaches_the_networks_with_the_reversed_gradient():
+    loss, rows = acmr_loss(), batch(epoch=3)
+    scores = {n: normal(6, 3, seed=s).requires_grad_() for s, n in enumerate("pq")}
+    adversary = loss(scores, rows)["adversary"]
+    reversed_ = torch.autograd.grad(adversary, list(scores.values()))
+    logits = torch.cat([loss.adversary(F) for F in scores.values()])
+    plain_loss = nn.functional.cross_entropy(logits, torch.tensor([0] * 6 + [1] * 6))
+    plain = torch.autograd.grad(plain_loss, list(scores.values()))
+    factor = 2 / (1 + math.exp(-10 * 3 / 4)) - 1
+    for ours, theirs in zip(reversed_, plain, strict=True):
+        assert theirs.abs().sum() > 0
+        torch.testing.assert_close(ours, -factor * theirs)
+
+
+def test_a_batch_of_one_class_has_no_triplets():
+    scores = {n: normal(4, 3, seed=s) for s, n in enumerate("pq")}
+    assert acmr_loss()(scores, batch(torch.zeros(4, dtype=torch.int64)))["triplet"] == 0
+
+
+def test_the_terms_of_cmdn_are_its_formulas_and_other_reconstructions_use_the_other_view_only():
+    g, rows = torch.Generator().manual_seed(0), batch()
+    decoders = {(p, q): linear(3, rows.views[q].shape[1], g).double() for p in "pq" for q in "pq"}
+    classifier = linear(3, 3, g).double()
+    loss = objectives.CMDNLoss(TARGETS, classifier, decoders, (1.0, 2.0, 3.0, 4.0))
+    scores = {n: normal(6, 3, seed=s).requires_grad_() for s, n in enumerate("pq")}
+    terms = loss(scores, rows)
+
+    def error(source, target):
+        X = rows.views[target]
+        return (X - decoders[source, target](scores[source])).square().mean() / X.var(0).mean()
+
+    torch.testing.assert_close(terms["own"], error("p", "p") + error("q", "q"))
+    torch.testing.assert_close(terms["other"], 2 * (error("p", "q") + error("q", "p")))
+    distance = (scores["p"] - scores["q"]).square().sum(1).mean() / (2 * 3)
+    torch.testing.assert_close(terms["distance"], 3 * distance)
+    labels = sum(cross_entropy(classifier(F), TARGETS[CODES]) for F in scores.values())
+    torch.testing.assert_close(terms["label"], 4 * labels)
+    other = error("p", "q")  # the reconstruction of q: nothing of it depends on the scores of q
+    assert torch.autograd.grad(other, scores["q"], allow_unused=True) == (None,)
+
+
+def test_the_terms_of_ccl_are_its_formulas():
+    g, rows = torch.Generator().manual_seed(0), batch()
+    classifiers = {n: linear(3, 3, g).double() for n in "pq"}
+    loss = objectives.CCLLoss(TARGETS, Encoders(classifiers), (2.0, 3.0), 1.5)
+    scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
+    terms = loss(scores, rows)
+    inter = 0.0
+    for i in range(6):
+        for j in range(6):
+            square = float((scores["p"][i] - scores["q"][j]).square().sum())
+            inter += (square if CODES[i] == CODES[j] else max(0.0, 1.5 - square)) / 36
+    assert terms["inter"].item() == pytest.approx(2 * inter)
+    intra = sum(cross_entropy(classifiers[n](F), TARGETS[CODES]) for n, F in scores.items())
+    torch.testing.assert_close(terms["intra"], 3 * intra)
+
+
+def test_two_branch_uses_labels_as_neighbours_if_there_are_any():
+    scores = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
+    loss = objectives.StructureLoss(0.3, (1.0, 0.5, 0.25))
+    same = CODES[:, None] == CODES
+    for rows, near in ((batch(), same), (objectives.Batch({}, np.arange(6), 1), torch.eye(6) > 0)):
+        expected = functional.structure_preserving(
+            *scores.values(), near, margin=0.3, weights=(1.0, 0.5, 0.25)
+        )
+        torch.testing.assert_close(loss(scores, rows), expected)
+
+
+def test_devise_maps_to_the_target_and_leaves_it_as_it_is():
+    views, y = planted()
+    model = DeViSE(target="image", **SMALL).fit(views, y)
+    np.testing.assert_allclose(model.encode(views)["image"], views["image"], rtol=1e-6)
+    assert model.n_components_ == 8
+    with pytest.raises(ValueError, match=r"target must be one of the views \['image', 'text'\]"):
+        DeViSE(target="sound", **SMALL).fit(views)
+
+
+def test_posteriors_of_deep_semantic_matching_are_probabilities_of_the_labels():
+    views, y = planted()
+    scores = DeepSM(**NETS).fit(views, y).transform(views)
+    for posterior in scores.values():
+        assert posterior.shape == (120, 3)
+        np.testing.assert_allclose(posterior.sum(axis=1), 1, atol=1e-5)
+    sets = [{c, (c + 1) % 3} if c else {c} for c in y]
+    scores = DeepSM(**NETS).fit(views, sets).transform(views)
+    assert scores["image"].shape == (120, 3)
+    assert not np.allclose(scores["image"].sum(axis=1), 1, atol=1e-3)
+
+
+# ---- tools ---------------------------------------------------------------------------------------
+
+
+@every_estimator
+def test_a_saved_model_scores_and_trains_on_as_before(estimator, tmp_path):
+    views, y = planted()
+    model = clone(estimator).fit(views, y)
+    save(model, tmp_path / "model.mvcca")
+    back = load(tmp_path / "model.mvcca")
+    for _ in range(2):
+        for name, scores in model.transform(views).items():
+            np.testing.assert_array_equal(back.transform(views)[name], scores)
+        model.partial_fit(views, y)
+        back.partial_fit(views, y)
+
+
+@every_estimator
+def test_an_interrupted_training_resumes_bit_for_bit(estimator, tmp_path):
+    views, y = planted()
+
+    class Interrupt(Callback):
+        def on_epoch_begin(self, trainer):
+            if trainer.epoch == 3:
+                raise KeyboardInterrupt
+
+    whole = clone(estimator).fit(views, y)
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            clone(estimator).set_params(callbacks=[Interrupt()]).fit(views, y)
+        resumed = clone(estimator).fit(views, y)
+    np.testing.assert_array_equal(resumed.history_["loss"], whole.history_["loss"])
+    for name, scores in whole.transform(views).items():
+        np.testing.assert_array_equal(resumed.transform(views)[name], scores)
+
+
+@pytest.mark.parametrize("estimator", [CCAL(3, **NETS), ACMR(3, **NETS)], ids=["CCAL", "ACMR"])
+def test_a_grid_search_is_the_loop_by_hand(estimator):
+    views, y = planted()
+    folds = KFold(2, shuffle=True, random_state=0)
+    grid = {"n_components": [1, 3]}
+    search = GridSearchCV(clone(estimator), grid, cv=folds, refit=False).fit(Views(views), y)
+    for k, found in zip(grid["n_components"], search.cv_results_["mean_test_score"], strict=True):
+        scores = [
+            clone(estimator)
+            .set_params(n_components=k)
+            .fit(Views(views)[train], y[train])
+            .score(Views(views)[test], y[test])
+            for train, test in folds.split(y)
+        ]
+        assert found == pytest.approx(np.mean(scores), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        WCNN(12, widths=(1, 2), n_filters=3),
+        WordCNN(12, 6, length=15, n_filters=3, hidden_size=4),
+        WordCNNRNN(12, 6, length=15, n_filters=3, hidden_size=4),
+    ],
+    ids=lambda n: type(n).__name__,
+)
+def test_networks_of_words_are_trained_and_saved(network, tmp_path):
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 12, (90, 15))
+    counts = np.stack([(tokens == word).sum(axis=1) for word in range(12)], axis=1) + 0.0
+    encoders = {"words": network, "counts": nn.Linear(12, 6)}
+    model = LearnedRanking(6, encoders=encoders, **SMALL).fit({"words": tokens, "counts": counts})
+    save(model, tmp_path / "model.mvcca")
+    back = load(tmp_path / "model.mvcca")
+    np.testing.assert_array_equal(
+        back.transform({"words": tokens})["words"], model.transform({"words": tokens})["words"]
+    )
+
+
+def test_dynamic_ranking_without_a_scaled_layer_is_refused():
+    views = planted()[0]
+    encoders = {"image": nn.Linear(8, 3), "text": nn.Linear(7, 3)}
+    with pytest.raises(ValueError, match=r"there is nothing to scale. Add one, or use CCAL"):
+        DSRankingCCA(3, encoders=encoders, **SMALL).fit(views)
+
+
+def test_a_batch_that_is_too_small_for_the_layer_is_refused():
+    with pytest.raises(ValueError, match="A batch of 3 rows is too small for 3 scores"):
+        CCAL(3, **{**NETS, "batch_size": 3}).fit(planted()[0])

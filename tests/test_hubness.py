@@ -1,0 +1,531 @@
+"""Corrections for hubs against double loops over their formulas, and what they must not change."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import tracemalloc
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_ndtr
+from scipy.stats import skew
+
+from mvcca import (
+    CCA,
+    Views,
+    config_context,
+    evaluate_retrieval,
+    load,
+    measures,
+    retrieval_scorer,
+    save,
+)
+from mvcca.retrieval import (
+    CSLS,
+    InvertedSoftmax,
+    MutualProximity,
+    QBNorm,
+    RetrievalIndex,
+    average_precision,
+    by_labels,
+    ranks,
+    recall_curve,
+    score_blocks,
+    search,
+    top_k,
+)
+
+SIMILARITIES = ("cosine", "euclidean", "inner")
+CORRECTIONS = (
+    CSLS(),
+    CSLS(n_neighbors=3),
+    InvertedSoftmax(),
+    InvertedSoftmax(beta=2.0),
+    QBNorm(),
+    QBNorm(beta=5.0, k=3),
+    MutualProximity(),
+)
+FAISS = pytest.param(
+    "faiss", marks=pytest.mark.skipif(not find_spec("faiss"), reason="needs faiss")
+)
+NAMES = ("csls", "inverted_softmax", "qb_norm", "mutual")
+
+
+def rows(n, width=4, seed=0, dtype=np.float64):
+    return np.random.default_rng(seed).normal(size=(n, width)).astype(dtype)
+
+
+QUERIES, GALLERY = rows(23), rows(200, seed=1)
+BANK = rows(40, seed=2), rows(35, seed=3)  # of the queries' view, of the gallery's view
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Several tiles and blocks in a small problem."""
+    monkeypatch.setattr(search, "TILE_ROWS", 7)
+    monkeypatch.setattr(search, "TILE_COLUMNS", 48)
+
+
+def similarity_of(q, g, similarity):
+    if similarity == "cosine":
+        return q @ g / math.sqrt((q @ q) * (g @ g))
+    return q @ g if similarity == "inner" else -((q - g) @ (q - g)) / 2
+
+
+def similarities(queries, gallery, similarity):
+    """All similarities, one at a time."""
+    return np.array([[similarity_of(q, g, similarity) for g in gallery] for q in queries])
+
+
+def corrected(correction, queries, gallery, bank, similarity, own=None):
+    """Corrected scores of every query and gallery row, from the formulas in the docstrings.
+
+    Column own[i] is left out of the best items of query i.
+    """
+    scores = similarities(queries, gallery, similarity)
+    to_bank = similarities(bank[0], gallery, similarity)  # (n_bank, n_gallery)
+    result = np.empty_like(scores)
+    if isinstance(correction, QBNorm):
+        active = {j for line in to_bank for j in np.argsort(-line)[: correction.k]}
+    for i, q in enumerate(queries):
+        of_q = [similarity_of(q, item, similarity) for item in bank[1]]
+        others = [j for j in range(len(gallery)) if own is None or j != own[i]]
+        best = max(others, key=lambda j: scores[i, j])
+        for j in range(len(gallery)):
+            of_g, s = to_bank[:, j], scores[i, j]
+            if isinstance(correction, CSLS):
+                k = correction.n_neighbors
+                result[i, j] = 2 * s - np.mean(sorted(of_q)[-k:]) - np.mean(sorted(of_g)[-k:])
+            elif isinstance(correction, MutualProximity):
+                result[i, j] = log_ndtr((s - np.mean(of_q)) / np.std(of_q))
+                result[i, j] += log_ndtr((s - np.mean(of_g)) / np.std(of_g))
+            elif isinstance(correction, InvertedSoftmax) or best in active:
+                beta = correction.beta
+                result[i, j] = s - math.log(sum(math.exp(beta * b) for b in of_g)) / beta
+            else:
+                result[i, j] = s
+    return result
+
+
+# ---- the formulas -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
+@pytest.mark.usefixtures("small_tiles")
+def test_corrected_rankings_equal_a_double_loop(correction, similarity):
+    expected = corrected(correction, QUERIES, GALLERY, BANK, similarity)
+    for k in (3, 60):  # merged tiles, and whole rows
+        scores, items = top_k(QUERIES, GALLERY, k, similarity, hubness=correction, bank=BANK)
+        order = np.argsort(-expected, axis=1, kind="stable")[:, :k]
+        assert_array_equal(items, order)
+        assert_allclose(scores, np.take_along_axis(expected, order, axis=1), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
+def test_ranks_and_average_precision_equal_those_of_the_dense_scores(correction):
+    dense = corrected(correction, QUERIES, GALLERY, BANK, "cosine")
+    relevant = rows(23, 200, seed=9) > 1.5
+    options = {"hubness": correction, "bank": BANK}
+    assert_array_equal(
+        ranks(QUERIES, GALLERY, relevant, **options), measures.relevant_ranks(dense, relevant)
+    )
+    for k in (None, 5):
+        assert_allclose(
+            average_precision(QUERIES, GALLERY, relevant, k=k, **options),
+            measures.average_precision(dense, relevant, k),
+        )
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_score_blocks_order_the_gallery_as_the_correction_does(similarity, correction):
+    dense = corrected(correction, QUERIES, GALLERY, BANK, similarity)
+    options = {"hubness": correction, "bank": BANK}
+    with config_context(block_rows=5):
+        blocks = [block for _, block in score_blocks(QUERIES, GALLERY, similarity, **options)]
+    assert len(blocks) == 5
+    assert_array_equal(np.argsort(-np.vstack(blocks), axis=1), np.argsort(-dense, axis=1))
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
+def test_a_query_is_left_out_of_its_own_list(correction):
+    own = np.arange(200)
+    dense = corrected(correction, GALLERY[:40], GALLERY, BANK, "cosine", own)
+    dense[own[:40], own[:40]] = -np.inf
+    expected = np.argsort(-dense, axis=1)[:, :6]
+    options = {"hubness": correction, "bank": BANK}
+    _, items = top_k(GALLERY, GALLERY, 6, exclude_self=True, **options)
+    assert_array_equal(items[:40], expected)
+    labels = np.random.default_rng(0).integers(3, size=200)
+    found = average_precision(
+        GALLERY, GALLERY, by_labels(labels, labels), k=6, exclude_self=True, **options
+    )
+    hits = labels[expected] == labels[:40, None]
+    by_hand = measures.average_precision_of_lists(
+        hits, np.array([np.sum(labels == label) - 1 for label in labels[:40]]), 6, "relevant"
+    )
+    assert_allclose(found[:40], by_hand)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=str)
+def test_float32_rows_rank_as_float64_rows(correction):
+    single = [part.astype(np.float32) for part in (QUERIES, GALLERY, *BANK)]
+    options = {"hubness": correction}
+    scores, items = top_k(single[0], single[1], 5, bank=tuple(single[2:]), **options)
+    exact, expected = top_k(QUERIES, GALLERY, 5, bank=BANK, **options)
+    assert scores.dtype == np.float32
+    assert np.mean(items == expected) > 0.98
+    assert_allclose(scores, exact, rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("hubness", NAMES)
+def test_a_gallery_on_a_device_ranks_as_in_host_memory(hubness, similarity):
+    torch = pytest.importorskip("torch")
+    found = top_k(
+        torch.as_tensor(QUERIES),
+        torch.as_tensor(GALLERY),
+        5,
+        similarity,
+        hubness=hubness,
+        bank=BANK,
+    )
+    expected = top_k(QUERIES, GALLERY, 5, similarity, hubness=hubness, bank=BANK)
+    assert_array_equal(found[1], expected[1])
+    assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
+
+
+# ---- what may depend on what --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hubness", NAMES)
+def test_a_further_query_changes_no_ranking_of_the_others(hubness):
+    scores, items = top_k(QUERIES, GALLERY, 200, hubness=hubness, bank=BANK)
+    more = np.vstack([QUERIES, GALLERY[:1] * 1.01])
+    more_scores, more_items = top_k(more, GALLERY, 200, hubness=hubness, bank=BANK)
+    assert_array_equal(more_items[:-1], items)
+    assert_allclose(more_scores[:-1], scores, rtol=1e-12, atol=1e-14)
+
+
+def test_a_bank_query_far_from_a_gallery_row_does_not_change_its_csls():
+    scores, items = top_k(QUERIES, GALLERY, 200, "inner", hubness="csls", bank=BANK)
+    far = np.array([[1000.0, 0, 0, 0]])
+    bank = np.vstack([BANK[0], far]), BANK[1]
+    more_scores, more_items = top_k(QUERIES, GALLERY, 200, "inner", hubness="csls", bank=bank)
+    by_row, more_by_row = np.empty((23, 200)), np.empty((23, 200))
+    np.put_along_axis(by_row, items, scores, axis=1)
+    np.put_along_axis(more_by_row, more_items, more_scores, axis=1)
+    nearest = np.sort(BANK[0] @ GALLERY.T, axis=0)[-10]
+    enters = far[0] @ GALLERY.T > nearest
+    assert 0 < enters.sum() < 200
+    assert_allclose(more_by_row[:, ~enters], by_row[:, ~enters], rtol=1e-12, atol=1e-14)
+    assert (more_by_row[:, enters] < by_row[:, enters]).all()
+
+
+def test_bank_rows_of_the_gallerys_view_shift_csls_of_each_query():
+    scores, items = top_k(QUERIES, GALLERY, 200, hubness="csls", bank=BANK)
+    bank = BANK[0], np.vstack([BANK[1], QUERIES[:10]])
+    more_scores, more_items = top_k(QUERIES, GALLERY, 200, hubness="csls", bank=bank)
+    assert_array_equal(more_items, items)
+    shifts = scores - more_scores
+    assert_allclose(shifts, np.broadcast_to(shifts[:, :1], shifts.shape), atol=1e-12)
+    assert (shifts[:10] > 0).all()
+
+
+def test_qb_norm_without_an_active_item_is_the_plain_ranking():
+    hub = np.array([[-5.0, 0, 0, 0]])
+    gallery = np.vstack([GALLERY, hub])
+    bank = hub * np.ones((20, 1))
+    queries = np.abs(QUERIES)  # none of them is nearest to the hub
+    plain = top_k(queries, gallery, 10)
+    found = top_k(queries, gallery, 10, hubness="qb_norm", bank=bank)
+    assert_array_equal(found[1], plain[1])
+    assert_allclose(found[0], plain[0])
+
+
+def test_multiples_of_a_gallery_row_have_equal_scores():
+    gallery = np.vstack([GALLERY, 3 * GALLERY[:50]])
+    for hubness in ("csls", "inverted_softmax", "qb_norm"):
+        scores, items = top_k(QUERIES, gallery, 250, hubness=hubness, bank=BANK)
+        by_row = np.empty((23, 250))
+        np.put_along_axis(by_row, items, scores, axis=1)
+        assert_array_equal(by_row[:, :50], by_row[:, 200:])
+
+
+# ---- in evaluation ------------------------------------------------------------------------------
+
+
+def scores_of(n, seed):
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=(n, 6))
+    return {name: shared + 0.6 * rng.normal(size=(n, 6)) for name in ("image", "text")}
+
+
+@pytest.mark.parametrize("hubness", NAMES)
+def test_evaluation_corrects_every_direction_with_its_own_bank(hubness):
+    test, bank = scores_of(80, 0), scores_of(60, 1)
+    table = evaluate_retrieval(test, measures=["r@1", "mrr"], hubness=hubness, bank=bank)
+    curves = recall_curve(test, k=3, hubness=hubness, bank=bank)
+    for query, target in (("image", "text"), ("text", "image")):
+        by_hand = ranks(
+            test[query], test[target], hubness=hubness, bank=(bank[query], bank[target])
+        )
+        assert table[query, target]["mrr"] == pytest.approx(np.mean(1 / by_hand))
+        assert_allclose(curves[query, target][0], table[query, target]["r@1"])
+
+
+def test_several_rows_per_object_and_joint_queries_take_banks_of_the_same_form():
+    test, bank = scores_of(40, 0), scores_of(30, 1)
+    test["text"] = np.repeat(test["text"], 5, axis=0) + 0.1 * rows(200, 6)
+    bank["text"] = np.repeat(bank["text"], 5, axis=0) + 0.1 * rows(150, 6, seed=1)
+    table = evaluate_retrieval(test, measures="mrr", hubness="csls", bank=bank)
+    by_hand = ranks(test["text"], test["image"], hubness="csls", bank=(bank["text"], bank["image"]))
+    assert table["text", "image"]["mrr"] == pytest.approx(np.mean(1 / by_hand))
+    test, bank = scores_of(40, 0), scores_of(30, 1)
+    table = evaluate_retrieval(
+        test,
+        measures="mrr",
+        directions=[(("image", "text"), "text")],
+        hubness="csls",
+        bank=bank,
+    )
+    joint = [part["image"] + part["text"] for part in (test, bank)]
+    by_hand = ranks(joint[0], test["text"], hubness="csls", bank=(joint[1], bank["text"]))
+    assert table["image+text", "text"]["mrr"] == pytest.approx(np.mean(1 / by_hand))
+
+
+def test_an_estimator_projects_the_bank():
+    data = scores_of(200, 3)
+    train = {name: part[:120] for name, part in data.items()}
+    test = {name: part[120:] for name, part in data.items()}
+    model = CCA(3).fit(train)
+    options = {"measures": "mrr", "similarity": "cosine", "hubness": "csls"}
+    table = evaluate_retrieval(test, estimator=model, bank=train, **options)
+    projected = evaluate_retrieval(model.transform(test), bank=model.transform(train), **options)
+    assert table.mean() == projected.mean()
+    scorer = retrieval_scorer("mrr", similarity="cosine", hubness="csls", bank=train)
+    assert pickle.loads(pickle.dumps(scorer))(model, test) == table.mean()["mrr"]
+    pair = CCA(3).fit(train["image"], train["text"])
+    scorer = retrieval_scorer(
+        "mrr", similarity="cosine", hubness="csls", bank=(train["image"], train["text"])
+    )
+    assert scorer(pair, test["image"], test["text"]) == pytest.approx(table.mean()["mrr"])
+
+
+def test_views_of_a_bank_need_not_be_paired():
+    test, bank = scores_of(40, 0), {"image": rows(33, 6), "text": rows(57, 6, seed=1)}
+    table = evaluate_retrieval(test, measures="mrr", hubness="csls", bank=Views.unpaired(bank))
+    by_hand = ranks(test["text"], test["image"], hubness="csls", bank=(bank["text"], bank["image"]))
+    assert table["text", "image"]["mrr"] == pytest.approx(np.mean(1 / by_hand))
+
+
+# ---- in an index --------------------------------------------------------------------------------
+
+
+class Identity:
+    """Projects nothing: rows are scores already."""
+
+    def transform(self, X):
+        return X
+
+
+def index_of(gallery, backend="exact", similarity="cosine", **options):
+    return RetrievalIndex(Identity(), similarity, backend, **options).add(gallery)
+
+
+def same_answers(index, other, queries, k=7, **options):
+    for name in queries:
+        for target in (*queries, None, tuple(queries)):
+            found = index.search({name: queries[name]}, target, k, **options)
+            expected = other.search({name: queries[name]}, target, k, **options)
+            assert_array_equal(found[1], expected[1])
+            assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("backend", ["exact", FAISS])
+@pytest.mark.parametrize("hubness", NAMES)
+def test_an_index_ranks_as_top_k_with_the_same_bank(hubness, backend, similarity):
+    if backend == "faiss" and hubness == "mutual":
+        with pytest.raises(ValueError, match="needs backend='exact'"):
+            index_of(scores_of(5, 0), backend, hubness=hubness, bank=scores_of(60, 1))
+        return
+    gallery, bank, queries = scores_of(150, 0), scores_of(60, 1), scores_of(12, 2)
+    index = index_of(gallery, backend, similarity, hubness=hubness, bank=bank)
+    for name, target in (("image", "text"), ("text", "image"), ("text", "text")):
+        scores, ids = index.search({name: queries[name]}, target, k=6)
+        expected = top_k(
+            queries[name],
+            gallery[target],
+            6,
+            similarity,
+            hubness=hubness,
+            bank=(bank[name], bank[target]),
+        )
+        assert_array_equal(ids, expected[1])
+        assert_allclose(scores, expected[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_joint_queries_and_joint_targets_are_compared_with_joint_banks(normalize):
+    gallery, bank, queries = scores_of(150, 0), scores_of(60, 1), scores_of(12, 2)
+    index = index_of(gallery, hubness="csls", bank=bank)
+    both = ("image", "text")
+
+    def joint(part):
+        unit = {
+            n: v / np.linalg.norm(v, axis=1, keepdims=True) if normalize else v
+            for n, v in part.items()
+        }
+        return unit["image"] + unit["text"]
+
+    found = index.search(queries, both, 6, normalize)
+    expected = top_k(
+        joint(queries), joint(gallery), 6, hubness="csls", bank=(joint(bank), joint(bank))
+    )
+    assert_array_equal(found[1], expected[1])
+    assert_allclose(found[0], expected[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("hubness", NAMES)
+def test_rows_added_between_searches_have_the_terms_of_a_new_index(hubness, similarity):
+    gallery, bank, queries = scores_of(9000, 0), scores_of(60, 1), scores_of(5, 2)
+    options = {"similarity": similarity, "hubness": hubness, "bank": bank}
+    index = RetrievalIndex(Identity(), **options)
+    for start, stop in ((0, 100), (100, 2000), (2000, 8192), (8192, 9000)):
+        index.add({name: part[start:stop] for name, part in gallery.items()})
+        index.search({"text": queries["text"]}, "image", 3)
+    same_answers(index, RetrievalIndex(Identity(), **options).add(gallery), queries)
+
+
+@pytest.mark.parametrize("hubness", NAMES)
+def test_removed_and_updated_rows_count_as_in_a_new_index(hubness):
+    gallery, bank, queries = scores_of(300, 0), scores_of(60, 1), scores_of(5, 2)
+    options = {"hubness": hubness, "bank": bank}
+    index = index_of(gallery, **options)
+    index.search({"text": queries["text"]}, "image", 3)
+    new = scores_of(20, 4)
+    removed = index.search({"text": queries["text"]}, "image", 8)[1][:, 0]  # among them hubs
+    kept = np.setdiff1d(np.arange(300), removed)
+    index.remove(np.unique(removed)).update(new, kept[:20])
+    order = np.append(kept[20:], kept[:20])
+    held = {name: np.vstack([part[kept[20:]], new[name]]) for name, part in gallery.items()}
+    fresh = RetrievalIndex(Identity(), "cosine", **options).add(held, ids=order)
+    same_answers(index, fresh, queries)
+
+
+@pytest.mark.parametrize("correction", [CSLS(4), InvertedSoftmax(3.0), QBNorm(7.0, 2)], ids=str)
+def test_an_index_keeps_its_correction_and_bank_in_a_file_and_a_pickle(tmp_path, correction):
+    model = CCA(3).fit(scores_of(100, 5))
+    gallery, bank, queries = scores_of(150, 0), scores_of(60, 1), scores_of(12, 2)
+    index = RetrievalIndex(model, hubness=correction, bank=bank).add(gallery)
+    save(index, tmp_path / "index.mvcca")
+    same_answers(load(tmp_path / "index.mvcca"), index, queries)
+    again = pickle.loads(pickle.dumps(index))
+    assert again.hubness == correction
+    same_answers(again.add(scores_of(9, 6)), index.add(scores_of(9, 6)), queries)
+
+
+# ---- hubness ------------------------------------------------------------------------------------
+
+
+def test_hubness_is_the_skewness_of_how_often_items_are_found():
+    test = scores_of(100, 0)
+    table = evaluate_retrieval(test, measures=["hubness@10", "r@1"])
+    _, items = top_k(test["image"], test["text"], 10)
+    counts = np.bincount(items.ravel(), minlength=100)
+    assert table["image", "text"]["hubness@10"] == pytest.approx(skew(counts))
+    assert measures.hubness(counts) == pytest.approx(skew(counts))
+    assert measures.hubness([2, 2, 2]) == 0
+    assert any("skewness" in note and "first 10" in note for note in table.notes)
+
+
+def test_corrections_reduce_the_hubness_of_a_gallery_with_hubs():
+    rng = np.random.default_rng(0)
+    centre = 3 * rng.normal(size=40)
+    shared = {part: rng.normal(size=(400, 40)) for part in ("test", "bank")}
+    test, bank = (
+        {view: points + 0.5 * rng.normal(size=points.shape) for view in ("image", "text")}
+        for points in shared.values()
+    )
+    for part in (test, bank):  # some items near to all queries
+        pull = rng.uniform(size=(400, 1))
+        part["text"] = part["text"] + pull * centre
+        part["image"] = part["image"] + centre
+    names = ["hubness@10", "r@1"]
+    plain = evaluate_retrieval(test, measures=names)["image", "text"]
+    assert plain["hubness@10"] > 2
+    for hubness in NAMES:
+        table = evaluate_retrieval(test, measures=names, hubness=hubness, bank=bank)
+        values = table["image", "text"]
+        assert values["hubness@10"] < 0.8 * plain["hubness@10"], hubness
+        assert values["r@1"] > plain["r@1"], hubness
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_a_correction_needs_a_bank_that_is_not_the_queries():
+    test = scores_of(30, 0)
+    with pytest.raises(ValueError, match=r"needs a bank.*training rows"):
+        evaluate_retrieval(test, hubness="csls")
+    with pytest.raises(ValueError, match="bank is the rows to evaluate"):
+        evaluate_retrieval(test, hubness="csls", bank=test)
+    with pytest.raises(ValueError, match="only to correct for hubs"):
+        evaluate_retrieval(test, bank=scores_of(30, 1))
+    with pytest.raises(ValueError, match=r"needs a bank"):
+        retrieval_scorer(hubness="csls")
+
+
+def test_errors_say_what_a_bank_lacks():
+    test = scores_of(30, 0)
+    with pytest.raises(ValueError, match=r"needs bank rows of view 'image'.*holds \['text'\]"):
+        evaluate_retrieval(test, hubness="qb_norm", bank={"text": rows(30, 6)})
+    with pytest.raises(ValueError, match="bank rows of the queries' view and of the gallery's"):
+        top_k(QUERIES, GALLERY, 3, hubness="mutual", bank=BANK[0])
+    with pytest.raises(ValueError, match=r"10 neighbours .* only 9 rows"):
+        top_k(QUERIES, GALLERY, 3, hubness="csls", bank=(BANK[0][:9], BANK[1]))
+    with pytest.raises(ValueError, match="have 3 components, the gallery has 4"):
+        top_k(QUERIES, GALLERY, 3, hubness="csls", bank=(BANK[0], BANK[1][:, :3]))
+    with pytest.raises(ValueError, match=r"bank .* finite"):
+        top_k(QUERIES, GALLERY, 3, hubness="qb_norm", bank=BANK[0] * np.nan)
+    with pytest.raises(ValueError, match="bank is empty"):
+        top_k(QUERIES, GALLERY, 3, hubness="qb_norm", bank=BANK[0][:0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CSLS(0), "n_neighbors to be a positive integer, got 0"),
+        (lambda: CSLS(2.5), "n_neighbors to be a positive integer, got 2.5"),
+        (lambda: InvertedSoftmax(-1), "beta to be positive, got -1"),
+        (lambda: QBNorm(beta=np.inf), "beta to be positive, got inf"),
+        (lambda: QBNorm(k=True), "k to be a positive integer, got True"),
+    ],
+)
+def test_parameters_are_checked(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_an_unknown_correction_is_an_error_that_lists_those_known():
+    with pytest.raises(ValueError, match=r"one of \['csls', .*got 'clsl'"):
+        top_k(QUERIES, GALLERY, 3, hubness="clsl", bank=BANK)
+
+
+@pytest.mark.parametrize("hubness", NAMES)
+def test_memory_is_bounded_by_blocks(hubness):
+    queries, gallery, bank = rows(3000, 8), rows(4000, 8, seed=1), rows(3500, 8, seed=2)
+    options = {"hubness": hubness, "bank": (bank, bank)}
+    with config_context(block_rows=64):
+        top_k(queries[:70], gallery, 5, **options)  # compile
+        tracemalloc.start()
+        top_k(queries, gallery, 5, **options)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 20e6  # all similarities take 96 MB, those of the bank 112 MB

@@ -1,0 +1,364 @@
+"""Models in other tools compute what `transform` computes, and their tables are read as views."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mvcca import CCA, JRL, KCCA, MVCCA, PLS, PerView, RetrievalIndex, Views, interop, open_matrix
+from mvcca.interop import (
+    affine_map,
+    save_dense,
+    save_onnx,
+    to_linear,
+    views_of_modalities,
+    views_of_table,
+    write_scores,
+)
+from mvcca.sources import SourceError
+
+WIDTHS = {"image": 7, "text": 6}
+
+
+def rows(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 3))
+    return {
+        name: 5 + points @ np.random.default_rng(width).normal(size=(3, width))
+        + 0.5 * rng.normal(size=(n, width))
+        for name, width in WIDTHS.items()
+    }  # fmt: skip
+
+
+LINEAR = {
+    "CCA": CCA(3),
+    "MVCCA with power": MVCCA(3, power=2),
+    "PLS": PLS(3),
+    "pipeline": make_pipeline(PerView(make_pipeline(StandardScaler(), PCA(5))), CCA(3, reg=0.1)),
+}
+
+
+@pytest.fixture(scope="module", params=LINEAR)
+def model(request):
+    return LINEAR[request.param].fit(rows())
+
+
+def projected(model, X, weighted):
+    """Scores; weighted ones up to the length of each row, which does not matter to a cosine."""
+    scores = model.transform(X)
+    last = model[-1] if hasattr(model, "steps") else model
+    if not weighted or not hasattr(last, "expected_correlations_") or last.power:
+        return scores
+    rho = last.expected_correlations_
+    return {name: rows * np.sqrt(rho / (1 - rho**2)) for name, rows in scores.items()}
+
+
+# ---- affine maps --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_affine_maps_project_as_the_estimator(model, weighted):
+    X = rows(50, seed=1)
+    for name, width in WIDTHS.items():
+        W, b = affine_map(model, name, width, weighted=weighted)
+        expected = projected(model, {name: X[name]}, weighted)[name]
+        assert_allclose(X[name] @ W + b, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_cosines_of_weighted_maps_rank_as_the_index(model):
+    X, queries = rows(300, seed=1), rows(20, seed=2)
+    last = model[-1] if hasattr(model, "steps") else model
+    by = {"weighting": "likelihood-cosine"}
+    if not hasattr(last, "expected_correlations_") or last.power:
+        by = {}
+    index = RetrievalIndex(model, **by).add({"image": X["image"]})
+    maps = {name: affine_map(model, name, width) for name, width in WIDTHS.items()}
+    items, asked = X["image"] @ maps["image"][0], queries["text"] @ maps["text"][0]
+    items, asked = items + maps["image"][1], asked + maps["text"][1]
+    cosines = asked @ (items / np.linalg.norm(items, axis=1, keepdims=True)).T
+    found = index.search({"text": queries["text"]}, k=6)[1]
+    assert_array_equal(np.argsort(-cosines, axis=1)[:, :6], found)
+
+
+def test_wide_views_are_mapped_block_by_block(monkeypatch):
+    monkeypatch.setattr(interop._affine, "_BLOCK_ROWS", 2)
+    model = CCA(2).fit(rows())
+    W, _ = affine_map(model, "image", weighted=False)
+    assert_allclose(W, model.weights_["image"], rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_no_affine_map_is_refused():
+    X, y = rows(), np.arange(200) % 3
+    with pytest.raises(ValueError, match="KCCA or a step before it is nonlinear"):
+        affine_map(KCCA(2).fit(X), "text", 6)
+    with pytest.raises(ValueError, match="JRL ranks by inner"):
+        affine_map(JRL(1e-3).fit(X, y), "text")
+    with pytest.raises(
+        ValueError, match=r"Unknown view 'sound'; the views are \['image', 'text'\]"
+    ):
+        affine_map(CCA(2).fit(X), "sound")
+    with pytest.raises(ValueError, match="pass n_features"):
+        affine_map(LINEAR["pipeline"].fit(X), "text")
+
+
+# ---- torch, ONNX, sentence-transformers ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_linear_layer_projects_as_the_estimator(model, weighted):
+    torch = pytest.importorskip("torch")
+    text = rows(20, seed=1)["text"]
+    layer = to_linear(model, "text", 6, weighted=weighted)
+    assert isinstance(layer, torch.nn.Linear)
+    with torch.no_grad():
+        scores = layer(torch.from_numpy(text)).numpy()
+    assert_allclose(scores, projected(model, {"text": text}, weighted)["text"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_onnx_graph_projects_as_the_estimator(model, weighted, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'mvcca[onnx]'")
+    from onnx.reference import ReferenceEvaluator
+
+    text = rows(20, seed=1)["text"]
+    save_onnx(model, "text", tmp_path / "text.onnx", 6, weighted=weighted)
+    onnx.checker.check_model(str(tmp_path / "text.onnx"), full_check=True)
+    graph = ReferenceEvaluator(str(tmp_path / "text.onnx"))
+    [scores] = graph.run(None, {"text": text.astype(np.float32)})
+    expected = projected(model, {"text": text}, weighted)["text"]
+    assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+
+
+ONNX_RUNTIME = """
+import sys, numpy as np, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+[answer] = session.run(["scores"], {"text": np.load(sys.argv[2])})
+np.save(sys.argv[3], answer)
+"""
+
+
+@pytest.mark.stores
+def test_a_graph_runs_in_onnxruntime(tmp_path):
+    pytest.importorskip("onnx", reason="needs onnx: make test-interop")
+    text, model = rows(20, seed=1)["text"], CCA(3).fit(rows())
+    save_onnx(model, "text", tmp_path / "text.onnx", weighted=False)
+    np.save(tmp_path / "rows.npy", text.astype(np.float32))
+    files = [str(tmp_path / name) for name in ("text.onnx", "rows.npy", "scores.npy")]
+    program = [sys.executable, "-c", ONNX_RUNTIME, *files]  # its libraries clash with others'
+    run = subprocess.run(program, capture_output=True, text=True)
+    if "No module named 'onnxruntime'" in run.stderr:
+        pytest.skip("needs onnxruntime: make test-interop")
+    assert run.returncode == 0, run.stderr
+    expected = model.transform({"text": text})["text"]
+    assert_allclose(np.load(tmp_path / "scores.npy"), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_dense_module_holds_what_torch_needs(model, weighted, tmp_path):
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    save_dense(model, "text", tmp_path / "dense", 6, weighted=weighted)
+    config = json.loads((tmp_path / "dense" / "config.json").read_text())
+    layer = torch.nn.Linear(config["in_features"], config["out_features"], bias=config["bias"])
+    tensors = load_file(tmp_path / "dense" / "model.safetensors")
+    layer.load_state_dict({name.removeprefix("linear."): part for name, part in tensors.items()})
+    text = rows(20, seed=1)["text"]
+    with torch.no_grad():
+        scores = layer(torch.from_numpy(text).float()).numpy()
+    expected = projected(model, {"text": text}, weighted)["text"]
+    assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+
+
+DENSE = """
+import sys, numpy as np, torch
+from sentence_transformers.models import Dense
+module = Dense.load(sys.argv[1])
+rows = torch.from_numpy(np.load(sys.argv[2]))
+np.save(sys.argv[3], module({"sentence_embedding": rows})["sentence_embedding"].detach().numpy())
+"""
+
+
+@pytest.mark.stores
+def test_sentence_transformers_load_the_dense_module(tmp_path):
+    text, model = rows(20, seed=1)["text"], CCA(3).fit(rows())
+    save_dense(model, "text", tmp_path / "dense", weighted=False)
+    np.save(tmp_path / "rows.npy", text.astype(np.float32))
+    files = [str(tmp_path / name) for name in ("dense", "rows.npy", "scores.npy")]
+    run = subprocess.run([sys.executable, "-c", DENSE, *files], capture_output=True, text=True)
+    if "No module named 'sentence_transformers'" in run.stderr:
+        pytest.skip("needs sentence-transformers: make test-interop")
+    assert run.returncode == 0, run.stderr
+    expected = model.transform({"text": text})["text"]
+    assert_allclose(np.load(tmp_path / "scores.npy"), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("library", "call", "extra"),
+    [
+        ("torch", lambda model, _: to_linear(model, "text"), "deep"),
+        ("onnx", lambda model, path: save_onnx(model, "text", path / "x"), "onnx"),
+    ],
+)
+def test_a_missing_library_names_its_extra(library, call, extra, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"pip install 'mvcca\[{extra}\]'"):
+        call(CCA(2).fit(rows()), tmp_path)
+
+
+def test_importing_interop_imports_none_of_its_libraries():
+    program = "import sys, mvcca.interop; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    loaded = set(run.stdout.decode().split())
+    assert not loaded & {"torch", "onnx", "datasets", "anndata", "mudata", "sentence_transformers"}
+
+
+# ---- Arrow tables and Hugging Face datasets -----------------------------------------------------
+
+
+def arrow_table(n=60):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'mvcca[files]'")
+    X = rows(n)
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(X["image"].ravel()), 7)
+    return pa, X, pa.table({"id": np.arange(n), "image": fixed, "text": X["text"].tolist()})
+
+
+def test_columns_of_lists_are_views():
+    _, X, table = arrow_table()
+    views = views_of_table(table, {"image": "image", "words": "text"})
+    assert views.is_lazy
+    assert views.widths == {"image": 7, "words": 6}
+    model = CCA(2).fit(views)
+    expected = CCA(2).fit({"image": X["image"], "words": X["text"]})
+    assert_allclose(model.weights_["words"], expected.weights_["words"], rtol=1e-9)
+    chosen = np.array([5, 3, 40, 3])
+    assert_array_equal(np.asarray(views[chosen]["words"]), X["text"][chosen])
+    assert_array_equal(
+        np.asarray(Views({"x": table.slice(10).select(["text"])})["x"]), X["text"][10:]
+    )
+    assert views_of_table(table, ["image", "text"]).names == ("image", "text")
+    copied = pickle.loads(pickle.dumps(views["words"]))
+    assert_array_equal(copied.read(3, 9), X["text"][3:9])
+    assert copied.fingerprint() == views["words"].fingerprint()
+
+
+def test_columns_of_numbers_are_read_side_by_side():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": [1, 2, 3], "b": pa.array([0.5, 1.5, 2.5], pa.float32())})
+    block = Views({"x": table, "y": table})["x"]
+    assert block.columns == ("a", "b")
+    assert_array_equal(np.asarray(block), [[1, 0.5], [2, 1.5], [3, 2.5]])
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([[1.0, 2.0], [3.0]], "expected lists of 2 numbers in column 'x', as in row 0"),
+        ([[1.0, 2.0], [3.0, None]], "values are missing in column 'x', rows 0 to 2"),
+        ([[1.0], None], "lists of 1 numbers in column 'x'|values are missing"),
+        ([1.0, None], "values are missing in column 'x'"),
+        (["a", "b"], "expected columns of numbers or of lists of numbers, got string in 'x'"),
+        ([["a"], ["b"]], "got list<.*string> in 'x'"),
+    ],
+)
+def test_columns_that_are_no_matrix_are_refused(column, message):
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(SourceError, match=message):
+        views_of_table(pa.table({"x": column}), ["x"]).in_memory()
+
+
+def test_a_missing_column_is_named():
+    _, _, table = arrow_table()
+    with pytest.raises(ValueError, match=r"no column 'sound'; its columns are \['id', 'image'"):
+        views_of_table(table, ["sound"])
+
+
+@pytest.mark.stores
+def test_datasets_are_read_as_they_are_selected_and_shuffled():
+    datasets = pytest.importorskip("datasets", reason="needs datasets: make test-interop")
+    _, X, table = arrow_table()
+    dataset = datasets.Dataset.from_dict({name: table[name].to_pylist() for name in ("id", "text")})
+    chosen = dataset.shuffle(seed=0).select(range(40))
+    view = views_of_table(chosen, ["text"])["text"]
+    assert view.shape == (40, 6)
+    assert_array_equal(np.asarray(view), X["text"][chosen["id"]])
+    assert_array_equal(view.read(7, 9), X["text"][chosen["id"]][7:9])
+    assert pickle.loads(pickle.dumps(view)).fingerprint() == view.fingerprint()
+
+
+def test_a_column_of_a_parquet_file_is_chosen_by_its_name(tmp_path):
+    _, X, table = arrow_table()
+    from pyarrow import parquet
+
+    parquet.write_table(table.drop_columns(["text"]), tmp_path / "x.parquet")
+    assert_array_equal(np.asarray(open_matrix(tmp_path / "x.parquet", key="image")), X["image"])
+    with pytest.raises(SourceError, match="no column 'sound'; there are id, image"):
+        open_matrix(tmp_path / "x.parquet", key="sound")
+
+
+# ---- AnnData and MuData -------------------------------------------------------------------------
+
+
+def cells():
+    anndata = pytest.importorskip("anndata", reason="needs anndata: pip install 'mvcca[anndata]'")
+    X = rows(60)
+    names = [f"cell {i}" for i in range(60)]
+    rna = anndata.AnnData(X["image"], obsm={"X_pca": X["image"][:, :3]})
+    protein = anndata.AnnData(X["text"][5:][::-1])
+    rna.obs_names, protein.obs_names = names, names[5:][::-1]
+    return X, rna, protein
+
+
+def test_modalities_are_views_and_get_scores_and_weights():
+    mudata = pytest.importorskip("mudata", reason="needs mudata: pip install 'mvcca[anndata]'")
+    X, rna, protein = cells()
+    with warnings.catch_warnings(action="ignore"):  # mudata 0.3 of pandas 3 and of its own future
+        both = mudata.MuData({"rna": rna, "protein": protein})
+    views = views_of_modalities(both)
+    place = {name: i for i, name in enumerate(views.ids)}
+    assert len(views) == 60
+    assert views.seen.sum(axis=0).tolist() == [60, 55]
+    model = MVCCA(2).fit(views)
+    write_scores(both, model)
+    expected = model.transform({"rna": X["image"], "protein": X["text"]})
+    assert_allclose(both.mod["rna"].obsm["X_mvcca"], expected["rna"], rtol=1e-9)
+    assert_allclose(both.mod["protein"].obsm["X_mvcca"], expected["protein"][5:][::-1], rtol=1e-9)
+    assert_array_equal(both.mod["rna"].varm["X_mvcca"], model.weights_["rna"])
+    assert both.uns["X_mvcca"]["estimator"] == "MVCCA()"
+    assert_array_equal(views["rna"][place["cell 7"]], X["image"][7])
+    assert {type(value) for value in both.uns["X_mvcca"].values()} == {str, np.ndarray}
+
+
+def test_arrays_of_one_anndata_are_views():
+    X, rna, _ = cells()
+    rna.obsm["protein"] = X["text"]
+    use = {"rna": "X_pca", "protein": "protein"}
+    views = views_of_modalities(rna, use)
+    assert views.ids.tolist() == rna.obs_names.tolist()
+    model = make_pipeline(PerView(StandardScaler()), CCA(2)).fit(views)
+    write_scores(rna, model, use=use, key="cca")
+    expected = model.transform({"rna": X["image"][:, :3], "protein": X["text"]})
+    for name in use:
+        assert_allclose(rna.obsm[f"cca_{name}"], expected[name], rtol=1e-9)
+    assert "cca_rna" not in rna.varm
+    assert_allclose(rna.uns["cca"]["canonical_correlations"], model[-1].canonical_correlations_)
+
+
+def test_what_is_not_there_is_named():
+    _, rna, _ = cells()
+    with pytest.raises(ValueError, match=r"AnnData needs `use`.* its keys are \['X_pca'\]"):
+        views_of_modalities(rna)
+    with pytest.raises(ValueError, match=r"no 'X_umap' in \.obsm"):
+        views_of_modalities(rna, {"rna": "X_umap"})
+    with pytest.raises(TypeError, match="Expected MuData or AnnData, got dict"):
+        views_of_modalities({"rna": np.ones((2, 2))})
