@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 from mvcca import (
@@ -35,9 +33,10 @@ from mvcca import (
 )
 
 LONG = np.longdouble
-# Without a warning, correlations are as good as this. (A covariance of float32 rows is taken in
-# float64 where it has to be; what is left is that of well-conditioned views, taken in float32.)
-TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+# Without a warning, correlations are as good as this: four times what a fit takes for its bound,
+# which is an estimate. (A covariance of float32 rows is taken in float64 where it has to be; what
+# is left is that of well-conditioned views, taken in float32.)
+TOLERANCE = {"float64": 4e-9, "float32": 4e-4}
 
 
 # ---- the reference: A w = ρ B w, with each B factorised by QR of rows in extended precision -----
@@ -214,25 +213,25 @@ class Problem:
                 return X
 
 
-@st.composite
-def problems(draw, max_log_condition=6.0):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n, V = draw(st.integers(12, 60)), draw(st.integers(2, 3))
+def random_problem(seed, max_log_condition=6.0):
+    """The problem of a seed. (Plain seeds: what a library draws may depend on what is imported.)"""
+    rng = np.random.default_rng(seed)
+    n, V = int(rng.integers(12, 61)), int(rng.integers(2, 4))
     latent = rng.standard_normal((n, 3))
-    dtype = draw(st.sampled_from(["float64", "float32"]))
+    dtype = rng.choice(["float64", "float32"])
     seen = np.ones((n, V), bool)
-    if draw(st.integers(0, 3)) == 0:
+    if rng.random() < 0.25:
         seen = rng.random((n, V)) < 0.8
         seen[:6] = True
     blocks, conditions, labels = [], [], []
     classes = rng.integers(0, 2, (n, 3)).astype(float)
     for v in range(V):
-        p = draw(st.sampled_from([1, 2, 3, 4, 5, 6, 20]))
+        p = int(rng.choice([1, 2, 3, 4, 5, 6, 20]))
         X = latent @ rng.standard_normal((3, p)) + rng.standard_normal((n, p))
-        log_condition = draw(st.floats(0, max_log_condition))
+        log_condition = rng.choice([0, max_log_condition, *rng.uniform(0, max_log_condition, 4)])
         if p > 1:
             X = X * np.logspace(0, -log_condition, p) @ np.linalg.qr(rng.normal(size=(p, p)))[0]
-        match draw(st.sampled_from(["plain"] * 4 + ["repeated", "constant", "counts", "offset"])):
+        match rng.choice(["plain"] * 4 + ["repeated", "constant", "counts", "offset"]):
             case "repeated":
                 X = np.column_stack([X, X[:, :1]])
             case "constant":
@@ -240,21 +239,20 @@ def problems(draw, max_log_condition=6.0):
             case "counts":
                 X = np.round(np.abs(2 * X))
             case "offset":
-                X = X + 10.0 ** draw(st.integers(0, 5)) * rng.standard_normal(X.shape[1])
-        X = X * 10.0 ** draw(st.integers(-6, 6))
+                X = X + 10.0 ** rng.integers(0, 6) * rng.standard_normal(X.shape[1])
+        X = X * 10.0 ** rng.integers(-6, 7)
         blocks.append(X[seen[:, v]].astype(dtype))
         conditions.append(10**log_condition)
         labels.append(classes[seen[:, v]])
-    weights = draw(st.sampled_from([None, None, "random", "counts"]))
-    if weights is not None:
-        weights = rng.random(n) + 0.1 if weights == "random" else rng.integers(1, 4, n) * 1.0
+    weights = rng.choice(["none", "none", "random", "counts"])
+    drawn = {"none": None, "random": rng.random(n) + 0.1, "counts": rng.integers(1, 4, n) * 1.0}
     return Problem(
         blocks,
         seen,
-        weights,
-        draw(st.sampled_from([0.0, 0.0, 1e-8, 1e-4, 0.1])),
-        draw(st.sampled_from(["dense", "dense", "csr", "fortran", "strided", "memmap"])),
-        draw(st.sampled_from([None, None, 7])),
+        drawn[str(weights)],
+        float(rng.choice([0.0, 0.0, 1e-8, 1e-4, 0.1])),
+        str(rng.choice(["dense", "dense", "csr", "fortran", "strided", "memmap"])),
+        [None, None, 7][rng.integers(3)],
         conditions,
         labels,
     )
@@ -297,8 +295,9 @@ def assert_no_silent_difference(model, said, expected, dtype, scale=1.0, more=0.
     )
 
 
-def check_cca(problem, batches):
+def check_cca(problem):
     V = problem.seen.shape[1]
+    batches = 3 if len(problem.seen) % 3 == 0 else 1
     model = (CCA if V == 2 else MVCCA)(4, reg=problem.reg)
     expected = of_pairs(problem.exact, problem.seen, LONG(problem.reg), problem.object_weights)
     model, said = fitted(model, problem, batches)
@@ -329,6 +328,8 @@ def check_mvmlcca(problem):
 
 def check_pls(problem):
     """PLS of two paired views: singular values of their covariance, in units of the largest."""
+    if len(problem.blocks) > 2 or not problem.seen.all():
+        return
     X, Y = (centred(block, problem.object_weights) for block in problem.exact[:2])
     cross = (X.T * problem.object_weights) @ Y / (problem.object_weights.sum() - 1)
     sizes = np.abs(cross).max() or 1
@@ -355,68 +356,26 @@ def check_fourier(problem):
     assert_no_silent_difference(model, said, expected, problem.dtype)
 
 
-FAST = settings(
-    max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-MANY = settings(FAST, max_examples=3000)
+CHECKS = {
+    "CCA": check_cca,
+    "MLCCA": check_mlcca,
+    "MVMLCCA": check_mvmlcca,
+    "PLS": check_pls,
+    "KCCA": check_fourier,
+}
+SLOW = [pytest.param(range(a, a + 300), marks=pytest.mark.slow) for a in range(80, 3080, 300)]
 
 
-@FAST
-@given(problems(), st.sampled_from([1, 1, 3]))
-def test_cca_gives_the_reference_or_says_so(problem, batches):
-    check_cca(problem, batches)
-
-
-@FAST
-@given(problems())
-def test_mlcca_gives_the_reference_or_says_so(problem):
-    check_mlcca(problem)
-
-
-@FAST
-@given(problems())
-def test_mvmlcca_gives_the_reference_or_says_so(problem):
-    check_mvmlcca(problem)
-
-
-@FAST
-@given(problems().filter(lambda problem: len(problem.blocks) == 2 and problem.seen.all()))
-def test_pls_gives_the_reference_or_says_so(problem):
-    check_pls(problem)
-
-
-@FAST
-@given(problems(max_log_condition=2.0))
-def test_kernel_cca_gives_the_reference_or_says_so(problem):
-    check_fourier(problem)
-
-
-@pytest.mark.slow
-@MANY
-@given(problems(), st.sampled_from([1, 1, 3]))
-def test_cca_gives_the_reference_or_says_so_many_times(problem, batches):
-    check_cca(problem, batches)
-
-
-@pytest.mark.slow
-@MANY
-@given(problems())
-def test_mlcca_gives_the_reference_or_says_so_many_times(problem):
-    check_mlcca(problem)
-
-
-@pytest.mark.slow
-@MANY
-@given(problems())
-def test_mvmlcca_gives_the_reference_or_says_so_many_times(problem):
-    check_mvmlcca(problem)
-
-
-@pytest.mark.slow
-@MANY
-@given(problems(max_log_condition=2.0))
-def test_kernel_cca_gives_the_reference_or_says_so_many_times(problem):
-    check_fourier(problem)
+@pytest.mark.parametrize("seeds", [range(80), *SLOW], ids=str)
+@pytest.mark.parametrize("method", CHECKS)
+def test_a_fit_gives_the_reference_or_says_what_it_lost(method, seeds):
+    for seed in seeds:
+        problem = random_problem(seed, max_log_condition=2.0 if method == "KCCA" else 6.0)
+        try:
+            CHECKS[method](problem)
+        except Exception as error:
+            error.add_note(f"seed {seed}: {problem}")
+            raise
 
 
 # ---- every method: the storage and the precision of the same numbers change nothing -------------
