@@ -11,10 +11,11 @@ from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels
 from sklearn.utils._param_validation import InvalidParameterError
 
 from mvcca import CCA, KCCA, MVCCA, Views, config_context
+from mvcca._features import FourierFeatures
 from mvcca.datasets import load_digits_views, make_nonlinear_views
 from mvcca.kernel import _kcca
-from mvcca.kernel._features import FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import Kernel, median_gamma
+from mvcca.kernel._landmarks import features_at, greedy_landmarks
 
 GAMMA = 0.05
 
@@ -149,7 +150,7 @@ def test_the_error_of_fourier_features_falls_with_the_root_of_their_number():
         errors = []
         for seed in range(20):
             rng = np.random.RandomState(seed)
-            F = FourierFeatures.draw(GAMMA, X.shape[1], m, rng)(X)
+            F = FourierFeatures.of_rbf(GAMMA, X.shape[1], m, rng)(X)
             errors.append(np.mean((2 / m * F @ F.T - K) ** 2))
         return float(np.sqrt(np.mean(errors)))
 
@@ -175,7 +176,7 @@ def test_fourier_correlations_approach_the_exact_ones_of_the_same_absolute_ridge
 
 def test_landmark_features_are_the_projection_of_the_kernel_onto_the_landmarks():
     X = random_views()["view0"]
-    features = LandmarkFeatures.at(Kernel("rbf", GAMMA), X, np.arange(10))
+    features = features_at(Kernel("rbf", GAMMA), X, np.arange(10))
     K = pairwise_kernels(X, metric="rbf", gamma=GAMMA)
     wanted = K[:, :10] @ np.linalg.solve(K[:10, :10], K[:10])
     np.testing.assert_allclose(features(X) @ features(X).T, wanted, atol=1e-9)

@@ -37,7 +37,7 @@ LAYERS = (
     ("statistics",),
     ("validation",),
     ("_checked_rows", "problem"),
-    ("_output", "_agreement"),
+    ("_agreement", "_features", "_output"),
     ("base",),
     ("compose", "datasets", "inspection", "linear", "model_selection", "retrieval"),
     ("kernel", "plotting", "scoring"),

@@ -15,11 +15,12 @@ from sklearn.utils.metaestimators import available_if
 
 from mvcca._backend import is_device_array, namespace
 from mvcca._by_view import by_view
+from mvcca._features import FeatureMap, FourierFeatures
 from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
-from mvcca.kernel._features import FeatureMap, FourierFeatures, LandmarkFeatures, greedy_landmarks
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
+from mvcca.kernel._landmarks import features_at, greedy_landmarks
 from mvcca.linear import MVCCA
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
@@ -272,7 +273,7 @@ class KCCA(MVCCA):
                     '"nystroem" or "cholesky".'
                 )
             gamma = 1 / X.shape[1] if gamma is None else gamma
-            return FourierFeatures.draw(gamma, X.shape[1], self.n_landmarks, rng)
+            return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng)
         kernel = Kernel(name, gamma, self.degree, self.coef0)
         if kernel.is_precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -280,7 +281,7 @@ class KCCA(MVCCA):
                 f"and {X.shape[1]} columns (rows of weight 0 do not count). Batches of a "
                 "precomputed kernel cannot be fitted."
             )
-        return LandmarkFeatures.at(kernel, X, self._choose_landmarks(kernel, X, rng))
+        return features_at(kernel, X, self._choose_landmarks(kernel, X, rng))
 
     def _choose_landmarks(self, kernel: Kernel, X: Any, rng: np.random.RandomState) -> np.ndarray:
         n_rows = X.shape[0]

@@ -23,7 +23,8 @@ _MEDIAN_ROWS = 1000  # half a million distances give the median to about one per
 class Kernel:
     """A kernel and its parameters: ``kernel(X, Y)`` is the matrix of k(x, y), in float64.
 
-    Rows of a "precomputed" kernel are kernel values with all training rows; see `columns_of`.
+    Rows X of a "precomputed" kernel are kernel values with all training rows; Y are positions among
+    these.
     """
 
     name: str | Callable[[Any, Any], float]
@@ -34,6 +35,9 @@ class Kernel:
     def __call__(self, X: Any, Y: Any) -> np.ndarray:
         if callable(self.name):
             return pairwise_kernels(X, Y, metric=self.name)
+        if self.is_precomputed:
+            K = X[:, Y]
+            return (K.toarray() if issparse(K) else np.asarray(K)).astype(np.float64)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         K = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
         return K.toarray() if issparse(K) else K
@@ -51,14 +55,10 @@ class Kernel:
         """k(x, x) of every row."""
         if self.name == "rbf":
             return np.ones(X.shape[0])
+        if self.is_precomputed:
+            return np.asarray(X.diagonal(), dtype=np.float64)
         rows = (X[i : i + 64] for i in range(0, X.shape[0], 64))  # 64 times the work, in few calls
         return np.concatenate([np.diag(self(block, block)) for block in rows])
-
-
-def columns_of(X: Any, columns: np.ndarray | slice) -> np.ndarray:
-    """Some columns of a precomputed kernel, dense and in float64."""
-    chosen = X[:, columns]
-    return (chosen.toarray() if issparse(chosen) else np.asarray(chosen)).astype(np.float64)
 
 
 def median_gamma(X: Any, rng: np.random.RandomState) -> float:

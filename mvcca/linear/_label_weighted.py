@@ -11,17 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca._backend import precision
+from mvcca._features import FourierFeatures, LandmarkFeatures
 from mvcca.base import StatisticEstimator
 from mvcca.labels import LabelTable, _common_columns
 from mvcca.problem import Rows
 from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
-from mvcca.similarity import (
-    FourierLabelFeatures,
-    LabelFeatures,
-    LabelGram,
-    LandmarkLabelFeatures,
-    Similarity,
-)
+from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
 from mvcca.validation import used_lines
 from mvcca.views import Views, take_rows
@@ -30,11 +25,22 @@ _SAMPLED_ROWS = 2000  # of each view, on which label features are held against t
 _SEED_BOUND = 2**31 - 1
 
 
+@dataclass(frozen=True)
+class LabelKernel:
+    """A label similarity and its bandwidth, as a function of two stacks of label vectors."""
+
+    similarity: Similarity
+    sigma: float
+
+    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return np.asarray(similarity_function(self.similarity, self.sigma)(A, B), dtype=float)
+
+
 @dataclass(frozen=True, eq=False)
 class DrawnLabelFeatures:
     """A map of label vectors to features, the label columns that it takes, and its error."""
 
-    features: LabelFeatures
+    features: FourierFeatures | LandmarkFeatures
     columns: LabelTable  # without lines
     error: float
 
@@ -101,15 +107,13 @@ class LabelWeightedEstimator(StatisticEstimator):
             return None
         rng = check_random_state(self.random_state)
         _, vectors, vocabulary = _common_columns(rows.table, rows.table)
-        features: LabelFeatures
+        kernel = LabelKernel(self.label_similarity, self.sigma)
+        features: FourierFeatures | LandmarkFeatures
         if self.label_features == "fourier":
-            features = FourierLabelFeatures.draw(
-                self.label_similarity, self.sigma, vectors, self.n_label_features, rng
-            )
+            features = fourier_features(kernel, vectors, self.n_label_features, rng)
         else:
             landmarks = vectors[_draw_landmarks(rows, self.n_label_features, rng)]
-            dense = LabelTable(landmarks).dense()
-            features = LandmarkLabelFeatures.at(self.label_similarity, self.sigma, dense)
+            features = landmark_features(kernel, LabelTable(landmarks).dense())
         columns = LabelTable(vectors[:0], vocabulary)
         sample = _sample(rows, rng.randint(_SEED_BOUND))
         exact = LabelSums.of(sample.views, sample.table, sample.codes, sample.weights)
@@ -170,6 +174,65 @@ def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
                 "matrices with a column per label, or label_features=None."
             )
     return LabelTable(vectors, vocabulary)
+
+
+def fourier_features(
+    kernel: LabelKernel, vectors: Any, n_features: int, rng: np.random.RandomState
+) -> FourierFeatures:
+    """Draw features of exp(-‖·‖² / (2σ)), w ~ N(0, I / σ), or exp(-‖·‖ / σ), w ~ Cauchy.
+
+    Raises
+    ------
+    ValueError
+        If another similarity is given, `n_features` is odd, or frequencies overflow because σ is
+        too small.
+    """
+    similarity, sigma = kernel.similarity, kernel.sigma
+    if similarity not in ("sqexp", "exp"):
+        raise ValueError(
+            'label_features="fourier" is for label_similarity="sqexp" or "exp", got '
+            f'label_similarity={similarity!r}. Use label_features="nystroem".'
+        )
+    if n_features % 2:
+        raise ValueError(
+            "Fourier label features are cosine and sine of each frequency: expected an even "
+            f"n_label_features, got {n_features}."
+        )
+    frequencies = rng.standard_normal((vectors.shape[1], n_features // 2))
+    with np.errstate(over="ignore"):
+        if similarity == "sqexp":
+            frequencies /= np.sqrt(sigma)
+        else:  # multivariate
+            frequencies /= np.abs(rng.standard_normal(n_features // 2)) * sigma
+    if not np.isfinite(frequencies).all():
+        raise ValueError(
+            f"sigma={sigma} is too small for Fourier label features: frequencies overflow. "
+            "Use a bandwidth similar to the distances between label vectors."
+        )
+    return FourierFeatures.of_pairs(frequencies, np.asarray(vectors.mean(axis=0)).reshape(-1))
+
+
+def landmark_features(kernel: LabelKernel, landmarks: np.ndarray) -> LandmarkFeatures:
+    """Features with given landmark label vectors.
+
+    Raises
+    ------
+    ValueError
+        If the similarity of the landmarks is not finite, symmetric, positive semi-definite and
+        positive for some.
+    """
+    gram = similarities_within(kernel.similarity, kernel.sigma, landmarks)
+    if not gram.any():
+        raise ValueError(
+            "The similarity of all landmark label vectors is zero, even to themselves. Check the "
+            "similarity and the labels."
+        )
+    try:
+        return LandmarkFeatures.at(
+            landmarks, kernel, gram, landmarks.shape[1], what="label similarity"
+        )
+    except ValueError as error:
+        raise ValueError(f"{error} Use label_features=None.") from None
 
 
 def _draw_landmarks(rows: Rows, n: int, rng: np.random.RandomState) -> np.ndarray:

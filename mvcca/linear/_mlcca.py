@@ -122,7 +122,7 @@ class MLCCA(LabelWeightedEstimator):
         "equal", c - 1.
     n_label_vectors_ : int
         Number of distinct label vectors; without `label_features` only.
-    label_feature_map_ : FourierLabelFeatures or LandmarkLabelFeatures
+    label_feature_map_ : FourierFeatures or LandmarkFeatures
         Φ, drawn from the first batch; with `label_features` only, as are the next two.
     n_label_features_ : int
         Number of features; landmarks that add nothing to the others are left out.

@@ -86,7 +86,7 @@ class MVMLCCA(LabelWeightedEstimator):
         Components found: fewer than asked for where the data cannot give them.
     n_label_vectors_ : int
         Number of distinct label vectors; without `label_features` only.
-    label_feature_map_ : FourierLabelFeatures or LandmarkLabelFeatures
+    label_feature_map_ : FourierFeatures or LandmarkFeatures
         Φ, drawn from the first batch; with `label_features` only, as are the next two.
     n_label_features_ : int
         Number of features; landmarks that add nothing to the others are left out.

@@ -18,7 +18,8 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
-from mvcca.kernel import _features, _kernels, _ncca
+from mvcca._features import FourierFeatures, LandmarkFeatures
+from mvcca.kernel import _kernels, _ncca
 from mvcca.labels import LabelTable
 from mvcca.linear import _label_weighted, _mlcca
 from mvcca.model_selection import ClassDisjointSplit
@@ -27,7 +28,6 @@ from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.scoring import RetrievalScorer, retrieval_scorer
-from mvcca.similarity import FourierLabelFeatures, LandmarkLabelFeatures
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
 from mvcca.views import Views
 
@@ -91,8 +91,8 @@ CLASSES: Mapping[str, ClassOf] = {
         cls.__name__: _stored_fields(cls)
         for cls in (
             LabelTable, LabelSums, LabelFeatureSums, Moments, _label_weighted.DrawnLabelFeatures,
-            FourierLabelFeatures, LandmarkLabelFeatures, _kernels.Kernel,
-            _features.FourierFeatures, _features.LandmarkFeatures, _ncca.Smoother,
+            FourierFeatures, LandmarkFeatures, _label_weighted.LabelKernel, _kernels.Kernel,
+            _ncca.Smoother,
         )
     },
 }  # fmt: skip

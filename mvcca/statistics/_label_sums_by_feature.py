@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,11 +14,21 @@ from scipy.sparse import issparse
 from mvcca.config import block_slices
 from mvcca.labels import LabelTable
 from mvcca.passes import accumulate, in_precision, row_bytes_of
-from mvcca.similarity import LabelFeatures
 from mvcca.statistics._moments import column_slices
 from mvcca.views import Views
 
 _LEAST_ROWS = 256  # of a block: adding (m, D) sums costs as much as the products of many rows
+
+
+class LabelFeatures(Protocol):
+    """A map of label vectors to features whose inner products approximate their similarity."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    def __call__(self, vectors: np.ndarray, /) -> np.ndarray:
+        """Φ of dense label vectors (n, n_labels): float64, (n, n_features)."""
 
 
 @dataclass(frozen=True, eq=False)
