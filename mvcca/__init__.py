@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.compose import JoinViews as JoinViews
     from mvcca.compose import PerView as PerView
     from mvcca.compose import SplitViews as SplitViews
+    from mvcca.compose import Tokens as Tokens
     from mvcca.config import config_context as config_context
     from mvcca.config import get_config as get_config
     from mvcca.config import set_config as set_config
@@ -70,7 +71,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 # Submodules, and the names that each offers here.
 _MODULES = {
     "comparison": ("ComparisonResult", "compare", "methods"),
-    "compose": ("Encode", "JoinViews", "PerView", "SplitViews"),
+    "compose": ("Encode", "JoinViews", "PerView", "SplitViews", "Tokens"),
     "config": ("config_context", "get_config", "set_config"),
     "datasets": (),
     "deep": (),

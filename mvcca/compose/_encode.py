@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods
 
 from mvcca._backend import to_host
+from mvcca.compose._items import items_of
 
 
 class Encode(TransformerMixin, BaseEstimator):
@@ -24,6 +25,7 @@ class Encode(TransformerMixin, BaseEstimator):
     See Also
     --------
     PerView : Apply an encoder to each view.
+    Tokens : Turn texts into sequences of words, for networks that are trained.
 
     Notes
     -----
@@ -84,7 +86,7 @@ class Encode(TransformerMixin, BaseEstimator):
             If X has several columns, or the encoder does not return one finite vector per item.
         """
         self.fit()
-        items = _items(X)
+        items = items_of(X, "Encode")
         encode = getattr(self.encoder, "encode", self.encoder)
         vectors = np.asarray(to_host(encode(items)))
         if vectors.ndim != 2 or len(vectors) != len(items):
@@ -103,13 +105,3 @@ class Encode(TransformerMixin, BaseEstimator):
         tags.no_validation = True
         tags.input_tags.string = True
         return tags
-
-
-def _items(X: Any) -> list[Any]:
-    """The items of a sequence or of a single column."""
-    shape: tuple[int, ...] = getattr(X, "shape", (len(X),))
-    if len(shape) == 1:
-        return list(X)
-    if len(shape) != 2 or shape[1] != 1:
-        raise ValueError(f"Encode takes a sequence of items or one column of them, got {shape}.")
-    return list(np.asarray(X)[:, 0])

@@ -151,6 +151,7 @@ class DeepEstimator(MultiViewEstimator):
 
     _labels = cast("LabelTable | None", None)  # of the rows, if the training uses labels
     _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
+    _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
     _needs_pairs = True  # else views may be unpaired, with labels by view
     _computes_on_devices = False
     _collapse_advice = "training has collapsed: lower learning_rate"
@@ -392,7 +393,7 @@ class DeepEstimator(MultiViewEstimator):
             self._labels = table
         self.view_names_, self._widths = views.names, views.widths
         if reset:
-            self._n_rows = len(views)
+            self._n_rows, self._n_words = len(views), None
         return Sample(views, codes)
 
     def _reads_labels(self) -> bool:

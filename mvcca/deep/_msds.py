@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 from torch import Generator, Tensor, nn
@@ -115,8 +114,7 @@ class MSDS(NetworkEstimator):
         if self.tokens is None:
             return networks
         _check_view("tokens", self.tokens, views.names)
-        n_words = 1 + int(max(1, np.max(views[self.tokens].max())))
-        words = WCNN(n_words, generator=generator)
+        words = WCNN(self._count_words(self.tokens, views[self.tokens]), generator=generator)
         n_outputs = words.n_filters * len(words.widths)
         last = linear(n_outputs, self._n_scores(views), generator)
         return Encoders(

@@ -13,13 +13,15 @@ from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
 from mvcca._by_view import by_view, value_by_view
+from mvcca.config import block_slices
 from mvcca.deep._auto import EARLIER_DEFAULTS
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep._identity import identity
+from mvcca.deep._rows import as_array
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import linear
-from mvcca.views import Views
+from mvcca.views import Views, take_rows
 
 
 @estimator
@@ -69,7 +71,7 @@ class NetworkEstimator(DeepEstimator):
 
     def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
         if self.encoders is not None:
-            return self._copied_encoders(self.encoders, views.names)
+            return self._copied_encoders(self.encoders, views, generator)
         hidden, n_scores = self._hidden_sizes(views.names), self._n_scores(views)
         return Encoders(
             {
@@ -78,8 +80,9 @@ class NetworkEstimator(DeepEstimator):
             }
         )
 
-    def _copied_encoders(self, encoders: Any, names: tuple[str, ...]) -> Encoders:
+    def _copied_encoders(self, encoders: Any, views: Views, generator: Generator) -> Encoders:
         """Copies of the user's networks, so that another fit starts from the same weights."""
+        names = views.names
         defaults = inspect.signature(type(self)).parameters
         for name in self._network_parameters:
             value = getattr(self, name)
@@ -99,7 +102,25 @@ class NetworkEstimator(DeepEstimator):
                 raise TypeError(
                     f"The encoder of view {name!r} must be a torch.nn.Module, got {encoder!r}."
                 )
-        return Encoders({name: deepcopy(encoder) for name, encoder in encoders.items()})
+        copies = Encoders({name: deepcopy(encoder) for name, encoder in encoders.items()})
+        for name in names:
+            for layer in copies[name].modules():
+                if getattr(layer, "n_words", 0) is None:
+                    layer.set_n_words(self._count_words(name, views[name]), generator)
+        return copies
+
+    def _count_words(self, name: str, block: Any) -> int:
+        """Size of the vocabulary of a view of words, in the rows of the first call."""
+        known = self._n_words or {}
+        if name not in known:
+            self._n_words = known = {**known, name: 1 + max(1, _largest(name, block))}
+        return known[name]
+
+
+def _largest(name: str, block: Any) -> int:
+    """Largest position in rows of words, read in blocks."""
+    slices = block_slices(block.shape[0], block.shape[1] * 8)
+    return max(int(as_array(name, take_rows(block, rows), integers=True).max()) for rows in slices)
 
 
 def _sizes(name: str, sizes: Any) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """Networks for views whose rows are sequences of words.
 
-Rows are integers: 0 is padding, and stands at the end of short sequences; 1 is an unknown word by
-convention. The output does not depend on the amount of padding, unless a class says so.
+Rows are integers, such as those of `mvcca.compose.Tokens`: 0 is padding, and stands at the end of
+short sequences; 1 is an unknown word, as are words beyond the vocabulary. The output does not
+depend on the amount of padding, unless a class says so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,46 @@ from torch import Tensor, nn
 from mvcca.deep._weights import convolution_1d, embedding, gru, linear
 
 
-class WCNN(nn.Module):
+class _WordNetwork(nn.Module):
+    """Base of networks for sequences of words, whose vocabulary may be counted later."""
+
+    takes_integers = True
+    n_words: int | None
+
+    def set_n_words(self, n_words: int, generator: torch.Generator | None = None) -> None:
+        """Set the size of the vocabulary, with new initial weights of the first layer.
+
+        Parameters
+        ----------
+        n_words : int
+            Size of the vocabulary, including padding (0) and unknown words (1).
+        generator : torch.Generator, optional
+            Generator of the initial weights; by default torch's global one.
+        """
+        self.n_words = n_words
+        self._new_first_layer(generator)
+
+    def _new_first_layer(self, generator: torch.Generator | None) -> None:
+        """Create the layer whose size depends on the vocabulary."""
+        raise NotImplementedError
+
+    @property
+    def _n_positions(self) -> int:
+        """Positions in the first layer; only padding and unknown words before words are counted."""
+        return 2 if self.n_words is None else self.n_words
+
+    def _known(self, tokens: Tensor) -> Tensor:
+        """Sequences in which words beyond the vocabulary are unknown."""
+        if self.n_words is None:
+            raise RuntimeError(
+                f"{type(self).__name__} does not know the size of the vocabulary yet. Give "
+                "n_words, or pass the network in `encoders` to an estimator, which counts the "
+                "words of the training rows."
+            )
+        return torch.where(tokens < self.n_words, tokens, 1)
+
+
+class WCNN(_WordNetwork):
     """Convolutional network of word vectors: the maximum of every filter over time [1]_, [2]_.
 
     Vectors of words are convolved by filters of several widths, followed by ReLU and, for each
@@ -24,9 +64,9 @@ class WCNN(nn.Module):
 
     Parameters
     ----------
-    n_words : int
-        Size of the vocabulary, including padding (0) and unknown words (1), which words beyond the
-        vocabulary become.
+    n_words : int, optional
+        Size of the vocabulary, including padding (0) and unknown words (1). By default estimators
+        count the words of the training rows.
     widths : sequence of int, default=(3, 4, 5, 6, 7, 8)
         Widths of the filters. [1]_ uses 3 to 8 with 50 filters each, and 1 to 5 with 60 filters for
         short queries: 300 outputs.
@@ -52,11 +92,9 @@ class WCNN(nn.Module):
     torch.Size([2, 300])
     """
 
-    takes_integers = True
-
     def __init__(
         self,
-        n_words: int,
+        n_words: int | None = None,
         *,
         widths: Sequence[int] = (3, 4, 5, 6, 7, 8),
         n_filters: int = 50,
@@ -64,16 +102,18 @@ class WCNN(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.n_words, self.widths = n_words, tuple(widths)
-        self.n_filters, self.embedding_size = n_filters, embedding_size
-        self.words = embedding(n_words, embedding_size, generator)
+        self.n_words = n_words
+        self.widths = tuple(widths)
+        self.n_filters = n_filters
+        self.embedding_size = embedding_size
+        self._new_first_layer(generator)
         self.filters = nn.ModuleList(
             convolution_1d(embedding_size, n_filters, width, generator) for width in widths
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map sequences of shape (n_rows, length) to shape (n_rows, n_filters x n_widths)."""
-        tokens = torch.where(tokens < self.n_words, tokens, 1)
+        tokens = self._known(tokens)
         tokens = nn.functional.pad(tokens, (0, max(max(self.widths) - tokens.shape[1], 0)))
         lengths = _lengths(tokens)
         vectors = self.words(tokens).mT
@@ -86,8 +126,11 @@ class WCNN(nn.Module):
             maxima.append(torch.relu(windows.amax(dim=2)))
         return torch.cat(maxima, dim=1)
 
+    def _new_first_layer(self, generator: torch.Generator | None) -> None:
+        self.words = embedding(self._n_positions, self.embedding_size, generator)
 
-class WordCNN(nn.Module):
+
+class WordCNN(_WordNetwork):
     """Convolutional network of one-hot words, for zero-shot retrieval [1]_.
 
     Convolution of width 3 (same length) → batch norm → ELU → maximum of 3 words → twice
@@ -98,8 +141,9 @@ class WordCNN(nn.Module):
 
     Parameters
     ----------
-    n_words : int
-        Size of the vocabulary, including padding (0) and unknown words.
+    n_words : int, optional
+        Size of the vocabulary, including padding (0) and unknown words (1). By default estimators
+        count the words of the training rows.
     n_components : int, default=64
         Width of the output.
     length : int, default=30
@@ -117,11 +161,9 @@ class WordCNN(nn.Module):
        Ranking Loss", 2018, table 9.
     """
 
-    takes_integers = True
-
     def __init__(
         self,
-        n_words: int,
+        n_words: int | None = None,
         n_components: int = 64,
         *,
         length: int = 30,
@@ -130,9 +172,12 @@ class WordCNN(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.n_words, self.n_components, self.length = n_words, n_components, length
-        self.n_filters, self.hidden_size = n_filters, hidden_size
-        self.convolutions = _OneHotConvolutions(n_words, length, n_filters, generator)
+        self.n_words = n_words
+        self.n_components = n_components
+        self.length = length
+        self.n_filters = n_filters
+        self.hidden_size = hidden_size
+        self.convolutions = _OneHotConvolutions(self._n_positions, length, n_filters, generator)
         self.last = nn.Sequential(
             nn.Flatten(),
             linear(n_filters * self.convolutions.n_steps, hidden_size, generator),
@@ -143,16 +188,20 @@ class WordCNN(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
-        return self.last(self.convolutions(tokens))
+        return self.last(self.convolutions(self._known(tokens)))
+
+    def _new_first_layer(self, generator: torch.Generator | None) -> None:
+        self.convolutions.set_n_words(self._n_positions, generator)
 
 
-class WordCNNRNN(nn.Module):
+class WordCNNRNN(_WordNetwork):
     """Convolutions as in `WordCNN`, then a recurrent layer averaged over time [1]_.
 
     Parameters
     ----------
-    n_words : int
-        Size of the vocabulary, including padding (0) and unknown words.
+    n_words : int, optional
+        Size of the vocabulary, including padding (0) and unknown words (1). By default estimators
+        count the words of the training rows.
     n_components : int, default=64
         Width of the output.
     length : int, default=30
@@ -170,11 +219,9 @@ class WordCNNRNN(nn.Module):
        Ranking Loss", 2018, table 9.
     """
 
-    takes_integers = True
-
     def __init__(
         self,
-        n_words: int,
+        n_words: int | None = None,
         n_components: int = 64,
         *,
         length: int = 30,
@@ -183,16 +230,22 @@ class WordCNNRNN(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.n_words, self.n_components, self.length = n_words, n_components, length
-        self.n_filters, self.hidden_size = n_filters, hidden_size
-        self.convolutions = _OneHotConvolutions(n_words, length, n_filters, generator)
+        self.n_words = n_words
+        self.n_components = n_components
+        self.length = length
+        self.n_filters = n_filters
+        self.hidden_size = hidden_size
+        self.convolutions = _OneHotConvolutions(self._n_positions, length, n_filters, generator)
         self.recurrent = gru(n_filters, hidden_size, generator)
         self.last = linear(hidden_size, n_components, generator)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
-        states, _ = self.recurrent(self.convolutions(tokens).mT)
+        states, _ = self.recurrent(self.convolutions(self._known(tokens)).mT)
         return self.last(states.mean(dim=1))
+
+    def _new_first_layer(self, generator: torch.Generator | None) -> None:
+        self.convolutions.set_n_words(self._n_positions, generator)
 
 
 class _OneHotConvolutions(nn.Module):
@@ -205,7 +258,8 @@ class _OneHotConvolutions(nn.Module):
         self.length, self.n_steps = length, length // 3 - 4
         if self.n_steps < 1:
             raise ValueError(f"length must be at least 15, got {length}.")
-        self.first = convolution_1d(n_words, n_filters, 3, generator)
+        self.n_filters = n_filters
+        self.set_n_words(n_words, generator)
         self.others = nn.Sequential(
             nn.BatchNorm1d(n_filters),
             nn.ELU(),
@@ -217,6 +271,9 @@ class _OneHotConvolutions(nn.Module):
             nn.BatchNorm1d(n_filters),
             nn.ELU(),
         )
+
+    def set_n_words(self, n_words: int, generator: torch.Generator | None) -> None:
+        self.first = convolution_1d(n_words, self.n_filters, 3, generator)
 
     def forward(self, tokens: Tensor) -> Tensor:
         if tokens.shape[1] > self.length:

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
-from mvcca.compose import JoinViews, PerView, SplitViews
+from mvcca.compose import JoinViews, PerView, SplitViews, Tokens
 from mvcca.linear import MVCCA
 
 _MOST_FEATURES = 2**20  # of the row: a file may declare any number
@@ -42,6 +42,8 @@ def tried(estimator: Any) -> Any:
         return estimator
     if isinstance(estimator, MultiViewEstimator):
         _check_attributes(estimator)
+    if isinstance(estimator, Tokens):
+        _check_vocabulary(estimator)
     _check_followed_by_compiled_code(estimator)
     tested = _without_networks(estimator)
     row = None if tested is None else _row_for(tested)
@@ -89,6 +91,18 @@ def _check_attributes(model: MultiViewEstimator) -> None:
             _check_floats(spectrum, values, (len(values),))
 
 
+def _check_vocabulary(tokens: Tokens) -> None:
+    """Check that positions are those of the networks, and that rows are not huge."""
+    positions = list(tokens.vocabulary_.values())
+    if not all(type(position) is int for position in positions):
+        raise TypeError("vocabulary_ does not hold positions of words")
+    n_words = 2 + len(positions)
+    if tokens.n_words_ != n_words or sorted(positions) != list(range(2, n_words)):
+        raise ValueError(f"positions of words are not 2 to {tokens.n_words_ - 1}")
+    if not 1 <= operator.index(tokens.length_) <= _MOST_FEATURES:
+        raise ValueError(f"length_ is {tokens.length_}, not 1 to {_MOST_FEATURES:,}")
+
+
 def _check_followed_by_compiled_code(estimator: Any) -> None:
     """Check attributes of scikit-learn's clusterings whose shapes its compiled code trusts."""
     if hasattr(estimator, "cluster_centers_"):
@@ -115,6 +129,8 @@ def _row_for(estimator: Any) -> Any:
     """A row to be transformed; None if that is no bounded formula, or the row would be huge."""
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+        if any(_without_networks(step) is not step for step in steps):
+            return None
         rows = _rows({step: _row_for(step) for step in steps})
         return rows[steps[0]] if rows else None
     if hasattr(estimator, "best_estimator_"):
@@ -129,6 +145,8 @@ def _row_for(estimator: Any) -> Any:
         return _rows({name: _row_for(part) for name, part in estimator.transformers_.items()})
     if isinstance(estimator, JoinViews) and estimator.view_names_:
         return _rows({name: _ones(estimator._widths[name]) for name in estimator.view_names_})
+    if isinstance(estimator, Tokens):
+        return np.array([["word"]], dtype=object)
     tried = isinstance(estimator, JoinViews | SplitViews)
     tried |= isinstance(estimator, FunctionTransformer) and estimator.func is None
     tried |= type(estimator).__name__ in _TRIED.split()
