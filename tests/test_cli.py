@@ -396,7 +396,7 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
         ("CMOLRS", "transform", "inner"),
     ):
         found = result.measured(name)[0]
-        model = found.estimator.fit(views[fold.train], labels.vectors[fold.train])
+        model = found.estimator.fit(views[fold.train], labels[fold.train].by_name())
         own = evaluate_retrieval(
             getattr(model, project)(views[fold.test]),
             labels.vectors[fold.test],
@@ -584,7 +584,7 @@ def test_methods_that_learn_from_labels_are_skipped_without_any(capsys):
     assert re.search(r"^MLCCA +skipped: needs labels$", out, re.M)
     assert re.search(r"^three-view CCA +skipped: needs labels$", out, re.M)
     assert "right items: the same object (mAP@50, R@1, R@10, MRR)" in out
-    assert "settings: 3 components, reg 0.1, seed 0" in out
+    assert "settings: 3 components, reg 0.1\n" in out
 
 
 def test_real_label_vectors_can_be_learned_from_but_make_nothing_relevant(capsys):

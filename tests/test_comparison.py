@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     KFold,
     ShuffleSplit,
     StratifiedKFold,
@@ -476,6 +477,24 @@ def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tm
     assert 'mvcca.save(result.best_estimator_, "model.mvcca")' in html.unescape(page)
 
 
+@pytest.mark.parametrize("labels", [None, CLASSES])
+def test_queries_are_named_by_the_index_of_the_views_or_else_by_their_row(labels, tmp_path):
+    pd = pytest.importorskip("pandas")
+    names = [f"page {i}" for i in range(0, 2 * N, 2)]
+    plain = planted()
+    indexed = {name: pd.DataFrame(block, index=names) for name, block in plain.items()}
+    pages = []
+    for views in (plain, indexed):
+        mvcca.compare({"CCA": CCA(3)}, views, labels, cv=2).report(tmp_path / "out.html")
+        page = (tmp_path / "out.html").read_text(encoding="utf-8")
+        pages.append([html.unescape(text) for text in re.findall(r"<p><b>(.*?)</b></p>", page)])
+    rows = [int(re.match(r"row (\d+)", text)[1]) for text in pages[0]]
+    assert len(rows) == 6
+    suffix = ["" if labels is None else f" [{labels[row]}]" for row in rows]
+    assert pages[0] == [f"row {row}{end}" for row, end in zip(rows, suffix, strict=True)]
+    assert pages[1] == [f"page {2 * row}{end}" for row, end in zip(rows, suffix, strict=True)]
+
+
 def test_the_verdict_names_the_best_method_and_those_that_are_not_worse(result, one_split):
     for found in (result, one_split):
         text, best, measure = verdict(found), found.best, found.measures[0]
@@ -577,6 +596,62 @@ def test_a_wrong_name_is_an_error_that_suggests_another():
         mvcca.compare("cca", planted(), relevance="labels")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"methods": CCA(2)}, "Expected names of methods .* got CCA"),
+        ({"methods": [CCA(2), MVCCA(2)]}, "mapping of names to estimators such as"),
+        ({"methods": []}, "at least one method"),
+        ({"X": planted()["image"]}, r"got ndarray\. Pass two matrices as \[X1, X2\]"),
+        ({"y": Labels.of(CLASSES[:9])}, "Expected labels of 150 objects, got 9"),
+        ({"y": CLASSES[:9]}, r"\[150, 9\]\. One label"),
+        ({"measures": "wmap@5"}, "wmap@5 needs label_vectors"),
+        ({"directions": [("image", "sound")]}, "Unknown view 'sound'"),
+        ({"search": {"regg": [1, 2]}}, r"not a parameter of any .*; did you mean 'reg'\?"),
+        ({"search": {"reg": 0.1}}, r"expected a sequence of values of reg, got 0\.1"),
+        ({"search": ["reg"]}, "Expected search to map parameters to their values"),
+        ({"params": {"regg": 1}}, r"'regg' is not a parameter of cca; did you mean 'reg'\?"),
+        ({"cv": GroupKFold(3)}, "GroupKFold.* cannot split the objects: .* cv=list"),
+        ({"random_state": None}, "Expected random_state to be a seed"),
+        ({"random_state": -1}, "Expected random_state to be a seed"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_errors_before_anything_is_fitted(arguments, message):
+    fitted = []
+    given = {"methods": "cca", "X": planted(), "y": CLASSES, "progress": fitted.append, **arguments}
+    methods, X, y = (given.pop(name) for name in ("methods", "X", "y"))
+    with pytest.raises((ValueError, TypeError), match=message):
+        mvcca.compare(methods, X, y, **given)
+    assert not fitted
+
+
+@pytest.mark.parametrize(
+    "names", [["a"], ["a", "a", "b", "c", "d"], list("abcdef")], ids=["few", "twice", "many"]
+)
+def test_every_label_has_a_name_of_its_own(names):
+    with pytest.raises(ValueError, match="a name of its own for each of 5 labels"):
+        Labels(csr_array(np.eye(5, dtype=np.uint8)[CLASSES]), names)
+    with pytest.raises(ValueError, match="Expected names of classes 0 to 4, got 1 names"):
+        Labels.of(CLASSES, names=["a"])
+
+
+def test_a_search_that_fails_is_a_row_with_the_reason_of_its_estimator():
+    found = mvcca.compare({"CCA": CCA(2)}, planted(), CLASSES, cv=2, search={"reg": [-1.0, 0.1]})
+    assert found.failures["CCA"].startswith("The 'reg' parameter of CCA must be")
+    assert found.failures["CCA"].endswith("Got -1.0 instead.")
+
+
+def test_values_of_what_was_not_compared_are_errors(result):
+    with pytest.raises(ValueError, match=r"value of 'PLS': the methods are 'CCA', 'MLCCA'\."):
+        result.mean("PLS", "mrr")
+    for ask in (result.not_worse, result.plot, partial(result.interval, "CCA")):
+        with pytest.raises(ValueError, match="'p@5' is not one of the measures"):
+            ask("p@5")
+    with pytest.raises(FileNotFoundError, match="there is no folder nowhere"):
+        result.report("nowhere/out.csv")
+
+
 def test_groups_have_known_methods():
     assert all(name in METHODS for names in GROUPS.values() for name in names)
 
@@ -599,7 +674,8 @@ def test_views_without_labels_in_common_are_an_error_with_their_names(named):
         compared(y)
     within = compared(y, directions="within")  # where images share labels
     assert list(within.failures) == ["MLCCA"]
-    assert "have nothing in common" in within.failures["MLCCA"]
+    named = r"view 'image' \('cat', 'dog'\) have nothing in common .* \('elm', 'oak'\)"
+    assert re.search(named, within.failures["MLCCA"])
 
 
 NOT_BY_NAME = {

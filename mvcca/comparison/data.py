@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._containers import few
+from mvcca._containers import are_positions, few
 from mvcca.comparison.labels import Labels
 from mvcca.labels import LabelTable, label_names
 from mvcca.retrieval import Measure
 from mvcca.retrieval.view_labels import word_vectors
 from mvcca.validation import encode_views, is_per_view, read_labels
-from mvcca.views import Views, as_views
+from mvcca.views import Views, as_views, holds_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +26,8 @@ class Data:
     ----------
     views : Views
         In memory; ``ids`` number the objects from 1.
+    ids : ndarray or None
+        Labels of the objects, if the views have an index that is not 0, 1, ...
     labels : Labels or None
         Labels that define relevant items.
     fit_labels : Labels or None
@@ -35,6 +37,7 @@ class Data:
     """
 
     views: Views
+    ids: np.ndarray | None
     labels: Labels | None
     fit_labels: Labels | None
     y: Any
@@ -42,6 +45,11 @@ class Data:
     @classmethod
     def of(cls, X: Any, y: Any = None, fit_labels: Any = None) -> Data:
         """Read views and labels as estimators take them."""
+        if not holds_views(X):
+            raise TypeError(
+                "Expected Views, or a mapping or list of matrices, got "
+                f"{type(X).__name__}. Pass two matrices as [X1, X2]."
+            )
         per_view = y is not None and is_per_view(X, y)
         views = as_views(X, unpaired=per_view).in_memory()
         labels = learned = _labels_of_objects(views, y, per_view)
@@ -49,10 +57,11 @@ class Data:
             y, per_view = fit_labels, is_per_view(views, fit_labels)
             learned = _labels_of_objects(views, y, per_view)
         if learned is not None and (per_view or not isinstance(y, np.ndarray | list)):
-            y = learned.vectors
+            y = learned.by_name()
+        ids = None if views.ids is None or are_positions(views.ids) else views.ids
         # Positions from 0 are not kept when rows are selected, numbers from 1 are.
         views = views.with_ids(np.arange(1, len(views) + 1))
-        return cls(views, labels, learned, y)
+        return cls(views, ids, labels, learned, y)
 
     @property
     def has_pairs(self) -> bool:
@@ -68,6 +77,12 @@ class Data:
         """Label sets of some objects; None without classes or label sets."""
         vectors = self.relevance_vectors
         return None if vectors is None else vectors[objects]
+
+    def labels_to_learn_from(self, objects: np.ndarray) -> Any:
+        """The labels of some objects as estimators take them."""
+        if isinstance(self.y, list):
+            return [self.y[i] for i in objects]
+        return None if self.y is None else self.y[objects]
 
     @property
     def _table(self) -> LabelTable:
@@ -151,6 +166,8 @@ class Data:
 
 def _labels_of_objects(views: Views, y: Any, per_view: bool) -> Labels | None:
     """One label vector per object, from labels per object or per view."""
+    if isinstance(y, Labels) and len(y) != len(views):
+        raise ValueError(f"Expected labels of {len(views)} objects, got {len(y)}.")
     if y is None or isinstance(y, Labels):
         return y
     y = read_labels(y)

@@ -20,6 +20,8 @@ class Item:
     ----------
     view : str
     row : int
+    object : int
+        Its position in the data.
     labels : str
         Names of its labels.
     is_right, is_same : bool
@@ -29,6 +31,7 @@ class Item:
 
     view: str
     row: int
+    object: int
     labels: str
     is_right: bool = True
     is_same: bool = True
@@ -85,7 +88,7 @@ def examples(
 def _item(data: Data, view: str, place: int, texts: list[str], **marks: bool) -> Item:
     """The row of an object in a view."""
     row = int(np.searchsorted(data.views.objects(view), place))
-    return Item(view, row, texts[place], **marks)
+    return Item(view, row, int(place), texts[place], **marks)
 
 
 def _varied(texts: list[str], n: int, seed: int) -> list[int]:

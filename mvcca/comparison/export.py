@@ -25,6 +25,8 @@ def check_suffix(path: Path) -> None:
 def write(path: Path, results: Results, command: str = "", next_step: str = "") -> None:
     """Write results; `command` and `next_step` are those of the command line, if any."""
     check_suffix(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
     text = _WRITERS[path.suffix.lower()](results, command, next_step)
     with replacing(path) as file:
         file.write(text.encode(errors="backslashreplace"))  # a file name need not be valid text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ def make_folds(views: Views, labels: Labels | None, cv: Any, random_state: Any) 
             raise ValueError(f"Expected a held-out fraction cv between 0 and 1, got {cv}.")
         splits = _hold_out(views, labels, float(cv), random_state)
     elif hasattr(cv, "split") and not isinstance(cv, str):
-        splits = cv.split(rows, strata(views, labels, 2))
+        splits = _split_by(cv, rows, strata(views, labels, 2))
     elif isinstance(cv, str) or not isinstance(cv, Iterable):
         raise ValueError(
             "Expected cv to be a number of folds, a held-out fraction, a scikit-learn splitter or "
@@ -94,6 +94,16 @@ def _hold_out(views: Views, labels: Labels | None, share: float, seed: Any) -> A
     if codes.max() >= int(smaller):
         codes = np.zeros(len(views), dtype=int)
     return splitter.split(rows, codes)
+
+
+def _split_by(splitter: Any, rows: np.ndarray, codes: np.ndarray) -> Iterator[Any]:
+    try:
+        yield from splitter.split(rows, codes)
+    except ValueError as error:  # it needs groups, say
+        raise ValueError(
+            f"cv={splitter!r} cannot split the objects: {error} Pass the positions that it gives: "
+            "cv=list(splitter.split(...))."
+        ) from error
 
 
 def _checked(number: int, pair: Any, n_objects: int) -> Fold:

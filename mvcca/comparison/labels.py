@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca._containers import few
 from mvcca.labels import encode_labels, in_one_table
 
 
@@ -28,6 +29,13 @@ class Labels:
     vectors: Any
     names: Sequence[str]
 
+    def __post_init__(self) -> None:
+        n_labels = self.vectors.shape[1]
+        if len(self.names) != n_labels or len(set(self.names)) < n_labels:
+            raise ValueError(
+                f"Expected a name of its own for each of {n_labels} labels, got {few(self.names)}."
+            )
+
     @classmethod
     def of(cls, *parts: Any, names: Sequence[Any] | None = None) -> Labels:
         """Stack labels in any form; `names` are those of classes 0, 1, ... or of columns."""
@@ -36,6 +44,10 @@ class Labels:
         if table.vocabulary is not None:
             columns = list(table.vocabulary)
         if names is not None:
+            if max(columns) >= len(names):
+                raise ValueError(
+                    f"Expected names of classes 0 to {max(columns)}, got {len(names)} names."
+                )
             columns = [names[column] for column in columns]
         elif table.vocabulary is None:
             columns = [f"label {column}" for column in columns]
@@ -59,13 +71,21 @@ class Labels:
 
     def texts(self) -> list[str]:
         """Names of each object's labels, joined by commas."""
+        return [", ".join(names) for names in self._names_of_each()]
+
+    def by_name(self) -> Any:
+        """Labels as estimators take them: classes or label sets by name, or label vectors."""
         if not self.are_sets:
-            return [""] * len(self)
-        starts, columns = self.vectors.indptr, self.vectors.indices
-        return [
-            ", ".join(self.names[column] for column in columns[start:end])
-            for start, end in pairwise(starts)
-        ]
+            return self.vectors
+        if self.are_classes:
+            return np.array(self.texts())
+        return [set(names) for names in self._names_of_each()]
+
+    def _names_of_each(self) -> list[list[str]]:
+        if not self.are_sets:
+            return [[]] * len(self)
+        names = np.array(self.names, dtype=object)[self.vectors.indices].tolist()
+        return [names[start:end] for start, end in pairwise(self.vectors.indptr.tolist())]
 
     def describe(self) -> str:
         """A short description of the labels."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca._containers import few
 from mvcca.comparison import significance
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.folds import Fold
@@ -81,10 +82,16 @@ class Measurements:
 
     def fold_values(self, method: str, measure: str) -> np.ndarray:
         """Value of a measure on each fold, as the mean over directions."""
+        self._check_measure(measure)
         found = self.measured(method).values()
         if not found:
-            raise ValueError(f"There is no value of {method!r}: {self.failures.get(method)}.")
+            reason = self.failures.get(method, f"the methods are {few(self.methods)}")
+            raise ValueError(f"There is no value of {method!r}: {reason}.")
         return np.array([one.table.mean()[measure] for one in found])
+
+    def _check_measure(self, measure: str) -> None:
+        if measure not in self.measures:
+            raise ValueError(f"{measure!r} is not one of the measures {list(self.measures)}.")
 
     def mean(self, method: str, measure: str) -> float:
         """Mean of a measure over folds."""
@@ -257,8 +264,7 @@ class Measurements:
         ImportError
             If pandas is not installed.
         """
-        if measure not in self.measures:
-            raise ValueError(f"{measure!r} is not one of the measures {list(self.measures)}.")
+        self._check_measure(measure)
         if Measure.parse(measure).is_of_gallery:
             raise ValueError(f"{measure!r} describes all items and has no values of queries.")
         pd = _pandas()

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from mvcca._memory import PeakMemory
@@ -195,12 +194,8 @@ def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Sett
         grid,
         scoring=_OnObjects(settings, data.relevance_vectors),
         cv=[(fold.train, fold.test) for fold in folds],
+        error_score="raise",  # the reason why the method has no values
     )
-
-
-def labels_to_learn_from(data: Data, rows: np.ndarray) -> Any:
-    """The labels of some objects as estimators take them."""
-    return None if data.y is None else _safe_indexing(data.y, rows)
 
 
 @dataclass(frozen=True)
@@ -229,9 +224,9 @@ def _measured(
     caught: list[warnings.WarningMessage],
 ) -> Measured:
     train, test = data.views[fold.train], data.views[fold.test]
-    y = labels_to_learn_from(data, fold.train)
     estimator = searching(candidate, data, fold.train, settings)
-    _warm_up(candidate, train, y)
+    _warm_up(candidate, data, fold.train)
+    y = data.labels_to_learn_from(fold.train)
     caught.clear()
     start = perf_counter()
     with PeakMemory() as memory, epochs_reported(estimator, report):
@@ -303,15 +298,15 @@ def _correlations(estimator: Any, views: Views) -> Correlations | None:
 _warm: set[type] = set()
 
 
-def _warm_up(candidate: Candidate, views: Views, y: Any) -> None:
+def _warm_up(candidate: Candidate, data: Data, rows: np.ndarray) -> None:
     """Fit to few rows first, so that compilation and imports are not timed."""
     kind = type(candidate.estimator)
     if kind in _warm or candidate.is_deep:
         return
     _warm.add(kind)
     with suppress(Exception):
-        few = np.linspace(0, len(views) - 1, min(_FEW_ROWS, len(views)), dtype=int)
-        clone(candidate.estimator).fit(views[few], None if y is None else _safe_indexing(y, few))
+        few = rows[np.linspace(0, len(rows) - 1, min(_FEW_ROWS, len(rows)), dtype=int)]
+        clone(candidate.estimator).fit(data.views[few], data.labels_to_learn_from(few))
 
 
 def _in_one_line(error: Exception) -> str:

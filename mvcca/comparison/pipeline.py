@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -16,7 +18,7 @@ from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.labels import Labels
 from mvcca.comparison.one_fold import Candidate, Outcome, Settings, at_random, run_fold
-from mvcca.comparison.registry import METHODS, Method, selected
+from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
 from mvcca.comparison.result import ComparisonResult
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
@@ -100,6 +102,8 @@ def compare(
     ------
     ValueError
         If a name is unknown, `cv` or `search` do not fit the data, or nothing can be relevant.
+    TypeError
+        If `methods` are neither names nor estimators by name, or X is a single matrix.
 
     Notes
     -----
@@ -125,6 +129,13 @@ def compare(
     >>> result.best
     'MLCCA'
     """
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise ValueError(f"Expected random_state to be a seed of at least 0, got {random_state!r}.")
+    if not isinstance(search or {}, Mapping):
+        raise TypeError(
+            "Expected search to map parameters to their values, such as {'reg': [0.01, 1]}, got "
+            f"{search!r}."
+        )
     data = Data.of(X, y, fit_labels)
     data.check_relevance(relevance)
     wanted = (measures,) if isinstance(measures, str) else tuple(measures)
@@ -155,6 +166,7 @@ def compare(
     candidates = _candidates(methods, data, dict(params or {}), random_state)
     _check_search(settings.search, candidates)
     folds = make_folds(data.views, data.labels, cv, random_state)
+    chance = [at_random(data, fold, settings, settings.measures) for fold in folds]
     outcomes: dict[tuple[str, int], Outcome] = {}
     try:
         _run(candidates, data, folds, settings, n_jobs, progress, outcomes)
@@ -163,7 +175,6 @@ def compare(
             raise
         n_tasks = len(candidates) * len(folds)
         warn(f"Interrupted: the result contains {len(outcomes)} of {n_tasks} fits.")
-    chance = [at_random(data, fold, settings, settings.measures) for fold in folds]
     return ComparisonResult(candidates, data, settings, folds, outcomes, chance)
 
 
@@ -212,14 +223,20 @@ def _candidates(
     if isinstance(methods, Mapping):
         found = [Candidate(str(k), v, _learns_from(v)) for k, v in methods.items()]
     else:
-        names = [methods] if isinstance(methods, str) else list(methods)
+        names = [methods] if isinstance(methods, str | BaseEstimator) else list(methods)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(
+                "Expected names of methods (see mvcca.methods()), or a mapping of names to "
+                f"estimators such as {{'CCA': CCA(2)}}, got {methods!r}."
+            )
         chosen = [METHODS[name] for name in selected(names)]
         if "default" in names:
             chosen = [m for m in chosen if m.name in names or _is_worthwhile(m, data)]
         known: set[str] = set().union(*(method.takes() for method in chosen))
         for name in params.keys() - known:
             titles = ", ".join(method.name for method in chosen)
-            raise ValueError(f"{name!r} is not a parameter of {titles}.")
+            hint = did_you_mean(name, known) or "."
+            raise ValueError(f"{name!r} is not a parameter of {titles}{hint}")
         found = [_named(method, params, random_state, data) for method in chosen]
     if not found:
         raise ValueError("Expected at least one method to compare, got none.")
@@ -259,8 +276,10 @@ def _learns_from(estimator: Any) -> str:
 
 
 def _check_search(search: Mapping[str, Sequence[Any]], candidates: Sequence[Candidate]) -> None:
+    known: set[str] = set().union(*(one.estimator.get_params() for one in candidates))
     for name, values in search.items():
-        if isinstance(values, str) or not len(values):
+        if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
             raise ValueError(f"search: expected a sequence of values of {name}, got {values!r}.")
-        if not any(name in candidate.estimator.get_params() for candidate in candidates):
-            raise ValueError(f"search: {name!r} is not a parameter of any of the methods.")
+        if name not in known:
+            hint = did_you_mean(name, known) or "."
+            raise ValueError(f"search: {name!r} is not a parameter of any of the methods{hint}")

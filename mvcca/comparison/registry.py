@@ -141,7 +141,7 @@ _TABLE = (
         "CCA of the means of classes or label sets",
         _MLCCA,
         "labels",
-        {"label_similarity": "equal", "weighting": "means"},
+        {"label_similarity": "equal", "weighting": "means", "n_neighbors": None},
     ),
     Method(
         "mvmlcca",
@@ -272,12 +272,16 @@ def selected(names: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def unknown(name: str, known: Sequence[str], what: str = "method") -> str:
-    """Error message about an unknown name, with similar names or else all of them."""
-    similar = get_close_matches(name.lower(), known, n=3)
-    if similar:
-        return f"unknown {what} {name!r}; did you mean {' or '.join(map(repr, similar))}?"
-    return f"unknown {what} {name!r}; known: {', '.join(known)}"
+def unknown(name: str, known: Sequence[str]) -> str:
+    """Error message about an unknown method, with similar names or else all of them."""
+    hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+    return f"unknown method {name!r}{hint}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error message: similar names, if there are any."""
+    similar = get_close_matches(name.lower(), sorted(known), n=3)
+    return f"; did you mean {' or '.join(map(repr, similar))}?" if similar else ""
 
 
 def listing() -> str:

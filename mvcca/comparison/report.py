@@ -247,12 +247,14 @@ def _examples(result: Measurements, best: Measured) -> list[Example]:
 
 
 def _text(result: Measurements, item: Item) -> str:
-    """Text of a row: its words and labels, or else its number."""
-    words = (
-        "" if result.presentation.words is None else result.presentation.words(item.view, item.row)
-    )
-    labels = f"[{item.labels}]" if item.labels else ""
-    return " ".join(filter(None, (words, labels))) or f"row {item.row}"
+    """Text of a row: its words, or its name in the index, or its number; and its labels."""
+    if result.presentation.words is not None:
+        name = result.presentation.words(item.view, item.row)
+    elif result.data.ids is not None:
+        name = str(result.data.ids[item.object])
+    else:
+        name = f"row {item.row}"
+    return " ".join(filter(None, (name, f"[{item.labels}]" if item.labels else "")))
 
 
 # ---- settings -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 
 from mvcca.comparison.export import write
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.one_fold import labels_to_learn_from, searching
+from mvcca.comparison.one_fold import searching
 from mvcca.comparison.summary import Summary
 
 
@@ -42,7 +42,7 @@ class ComparisonResult(Measurements):
         candidate = next(one for one in self.candidates if one.name == self.best)
         everything = np.arange(len(self.data.views))
         estimator = searching(candidate, self.data, everything, self.settings)
-        estimator.fit(self.data.views, labels_to_learn_from(self.data, everything))
+        estimator.fit(self.data.views, self.data.labels_to_learn_from(everything))
         fitted = getattr(estimator, "best_estimator_", estimator)
         return fitted.as_mvcca() if hasattr(fitted, "as_mvcca") else fitted
 

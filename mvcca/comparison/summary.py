@@ -202,7 +202,8 @@ class Summary:
                 elif line.reason and block[0] == 0:
                     text = f"{line.name.ljust(first)}  skipped: {line.reason}"
                     lines.append(fill(text, width, subsequent_indent=" " * (first + 2)))
-            yield lines
+            if len(lines) > 1:
+                yield lines
 
     def _blocks(self, width: int, widths: Sequence[int]) -> list[list[int]]:
         """Columns that fit beside each other; measures and other columns are kept apart."""
@@ -314,7 +315,8 @@ def _settings(result: Measurements) -> list[str]:
         for name, value in settings.params.items()
         if name not in settings.search
     ]
-    lines.append(f"settings: {', '.join([*given, f'seed {settings.random_state}'])}")
+    if given:
+        lines.append(f"settings: {', '.join(given)}")
     if settings.search:
         tried = ", ".join(f"{k} from {', '.join(map(str, v))}" for k, v in settings.search.items())
         lines.append(
@@ -325,6 +327,8 @@ def _settings(result: Measurements) -> list[str]:
 
 def _notes(result: Measurements) -> list[str]:
     """What the marks and the errors mean."""
+    if not result.successes:
+        return []
     if result.is_one_split:
         test, error = "paired t-test over held-out objects", "bootstrap over held-out objects"
     else:

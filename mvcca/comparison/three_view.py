@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 from mvcca.linear import MVCCA, with_labels_as_view
+from mvcca.problem._label_checks import check_labels
+from mvcca.validation import encode_views
 from mvcca.views import as_views
 
 
@@ -15,7 +17,9 @@ class ThreeViewCCA(MVCCA):
         """Fit to the views and the labels."""
         if y is None:
             raise ValueError("Three-view CCA needs labels.")
-        return super().fit(with_labels_as_view(as_views(X), y, name="(labels)"))
+        views = as_views(X)
+        check_labels(*encode_views(views, y, per_view=False))
+        return super().fit(with_labels_as_view(views, y, name="(labels)"))
 
     def as_mvcca(self) -> MVCCA:
         """The same fitted model without the labels' part of `fit`, which can be saved."""
