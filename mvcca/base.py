@@ -17,7 +17,7 @@ import numpy as np
 import sklearn
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -33,6 +33,7 @@ from mvcca.labels import LabelTable
 from mvcca.linalg import with_fixed_signs
 from mvcca.passes import checkpoint_of_fit
 from mvcca.problem import (
+    Expected,
     Problem,
     Reg,
     Rows,
@@ -297,16 +298,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
                 f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
             )
+        if y is not None and not reset and "y" not in self.view_names_:
+            raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
         minimum = 2 if reset else 1
         frames = {"X": X} if y is None else {"X": X, "y": y}
-        blocks = {"X": self._check_lone_matrix(X, reset, minimum)}
-        if y is not None:
-            if not reset and "y" not in self.view_names_:
-                raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
-            blocks["y"] = self._check_second_matrix(y, minimum)
-            check_consistent_length(*blocks.values())
-            if not reset:
-                self._check_width("y", blocks["y"].shape[1])
+        blocks = {n: self._check_matrix(n, frame, reset, minimum) for n, frame in frames.items()}
+        check_consistent_length(*blocks.values())
         if all(_is_plain(frame) for frame in frames.values()):  # no row or column labels
             self._column_names = {"X": None, "y": None} if reset else self._column_names
             views = Views._of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
@@ -324,34 +321,34 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
         return Input(views, wrap)
 
-    def _check_lone_matrix(self, X: Any, reset: bool, minimum: int) -> Any:
+    def _check_matrix(self, name: str, X: Any, reset: bool, minimum: int) -> Any:
+        """Check X, whose features scikit-learn records, or y, which may be a vector."""
         is_plain = _is_plain(X)
         source = X if is_device_array(X) else None if is_plain else as_source(X)
-        if source is None:
+        if source is not None:
+            if name == "y" and source.ndim == 1:
+                source = source[:, None]
+            checked = self._check_view(name, source, ensure_min_samples=minimum)
+            if name == "X" and reset:
+                self.n_features_in_ = checked.shape[1]
+        else:
             if not is_plain:
                 reject_masks(X)
                 reject_strings(X)
             options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
+            check = partial(validate_data, self, reset=reset)
+            if name == "y":
+                check = partial(check_array, estimator=self, input_name=name)
+                options["ensure_2d"] = False
             try:
-                return validate_data(self, X, reset=reset, **options)
+                checked = check(X, **options)
             except ValueError as error:
                 raise explained(error, X, **options) from None
-        checked = self._check_view("X", source, ensure_min_samples=minimum)
-        if reset:
-            self.n_features_in_ = checked.shape[1]
-        else:
-            self._check_width("X", checked.shape[1])
+            if checked.ndim == 1:
+                checked = checked.reshape(-1, 1)
+        if not reset:
+            self._check_width(name, checked.shape[1])
         return checked
-
-    def _check_second_matrix(self, y: Any, minimum: int) -> Any:
-        if is_device_array(y):
-            Y = y[:, None] if y.ndim == 1 else y
-            return self._check_view("y", Y, ensure_min_samples=minimum)
-        if not _is_plain(y) and (source := as_source(y)) is not None:
-            return self._check_view("y", source, ensure_min_samples=minimum)
-        options = {"ensure_2d": False, "input_name": "y", "ensure_min_samples": minimum}
-        Y = check_numbers(y, self, **options)
-        return Y.reshape(-1, 1) if Y.ndim == 1 else Y
 
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
         if isinstance(block, RowSource):  # its numbers are checked as they are read
@@ -460,6 +457,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.target_tags.single_output = self._supervised  # else y is a matrix, the second view
         tags.transformer_tags = sklearn.utils.TransformerTags(
             preserves_dtype=["float64", "float32"]
         )
@@ -521,6 +519,14 @@ class LinearEstimator(MultiViewEstimator):
             self._component_weights(np.dtype(np.float64))  # refused here, not at the first scores
         self.ranks_ = solution.ranks
         self.view_names_ = tuple(solution.weights)
+        if solution.expected is not None:
+            self._expect(solution.expected)
+
+    def _expect(self, expected: Expected) -> None:
+        """Set the correlations to expect on new rows, by which rankings weight components."""
+        self.expected_correlations_ = expected.mean
+        self.expected_correlations_by_pair_ = expected.correlations
+        self.expected_deviations_ = expected.deviations
 
 
 class StatisticEstimator(LinearEstimator):

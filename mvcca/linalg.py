@@ -70,7 +70,8 @@ class Whitener:
     rank : int
         Number of directions of B above rounding.
     condition : float
-        Condition number of the data that B is the scaled covariance of; inf where rank is lost.
+        Condition number of the data that B is the scaled covariance of, within about a fifth; inf
+        where rank is lost.
     """
 
     scale: np.ndarray
@@ -95,7 +96,8 @@ class Whitener:
             norm = np.abs(correlation).sum(axis=0).max()
             inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
             if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
-                condition = _condition(factor)
+                largest, smallest = extreme_eigenvalues(factor)
+                condition = float(np.sqrt(largest / smallest))
                 return cls(scale, factor, columns, True, len(columns), condition)
         values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         real = values > len(values) * np.finfo(float).eps * values[-1]
@@ -167,12 +169,6 @@ class Scaling:
     def squared_norm(self) -> float:
         """‖W‖² (Frobenius)."""
         return float(self.scale @ self.scale)
-
-
-def _condition(factor: np.ndarray) -> float:
-    """√(λ_max / λ_min) of LLᵀ, within about a fifth."""
-    largest, smallest = extreme_eigenvalues(factor)
-    return float(np.sqrt(largest / smallest))
 
 
 def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from mvcca.base import LinearEstimator
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep.endings import LinearCCA
 from mvcca.linear import MVCCA
-from mvcca.linear._ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import held_out_moments
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -85,7 +85,7 @@ class CCAScores(DeepEstimator):
         moments = Moments.of(validation.replace(blocks))
         expected = held_out_moments(self.weights_, moments)
         if expected is not None:
-            RankedByCorrelation._expect(self, expected)
+            LinearEstimator._expect(self, expected)
 
     def _n_scores(self, views: Views) -> int:
         """Width of the networks' outputs; the linear CCA warns of components beyond the rows."""

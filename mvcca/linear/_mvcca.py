@@ -124,8 +124,6 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         super()._learn(solution)
         if len(self.view_names_) == 2:
             self.canonical_correlations_ = solution.values
-        if solution.expected is not None:
-            self._expect(solution.expected)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

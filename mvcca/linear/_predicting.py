@@ -96,11 +96,6 @@ class PredictingEstimator(StatisticEstimator):
 
         return predicted
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = False  # predictions are matrices
-        return tags
-
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         """Coefficients of the centred target on the scores of the source, (k, n_features)."""
         raise NotImplementedError

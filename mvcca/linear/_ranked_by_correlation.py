@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca._backend import namespace, placed
-from mvcca.problem._expected import LARGEST_CORRELATION, Expected, component_weights
+from mvcca.problem._expected import LARGEST_CORRELATION, component_weights
 from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views
 
@@ -23,12 +23,6 @@ class RankedByCorrelation:
     expected_correlations_by_pair_: np.ndarray
     expected_deviations_: dict[str, np.ndarray]
     power = 0.0
-
-    def _expect(self, expected: Expected) -> None:
-        """Set the attributes that rankings use."""
-        self.expected_correlations_ = expected.mean
-        self.expected_correlations_by_pair_ = expected.correlations
-        self.expected_deviations_ = expected.deviations
 
     def retrieval_scores(self, X: ViewsLike | MatrixLike, y: MatrixLike | None = None) -> Any:
         r"""Project rows to the vectors whose inner product ranks best.

@@ -31,6 +31,8 @@ class Expected:
 
     Attributes
     ----------
+    mean : ndarray, shape (k,)
+        Correlations averaged over the pairs of views.
     correlations : ndarray, shape (n_views, n_views, k)
         Of each pair of views. A pair that shares no rows has the mean of the others, and on the
         diagonal is the mean over the pairs of a view.
@@ -38,13 +40,9 @@ class Expected:
         Standard deviations of each view's scores.
     """
 
+    mean: np.ndarray
     correlations: np.ndarray
     deviations: dict[str, np.ndarray]
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Correlations averaged over the pairs of different views, (k,)."""
-        return np.asarray(self.correlations[np.triu_indices(len(self.correlations), 1)].mean(0))
 
 
 def expected_moments(
@@ -81,14 +79,15 @@ def expected_moments(
             found[i, j] = expected_correlation(correlations, freedoms, counts[i, j])
     if not found:
         return None
-    of_pairs = np.tile(np.mean(list(found.values()), axis=0), (len(weights), len(weights), 1))
+    mean = np.mean(list(found.values()), axis=0)
+    of_pairs = np.tile(mean, (len(weights), len(weights), 1))
     for (i, j), correlations in found.items():
         of_pairs[i, j] = of_pairs[j, i] = correlations
     for i in range(len(weights)):
         own = [correlations for pair, correlations in found.items() if i in pair]
         if own:
             of_pairs[i, i] = np.mean(own, axis=0)
-    return Expected(of_pairs, deviations)
+    return Expected(mean, of_pairs, deviations)
 
 
 def held_out_moments(weights: Mapping[str, np.ndarray], moments: Moments) -> Expected | None:

@@ -64,16 +64,13 @@ class Solution:
 
     def lifted(self, bases: Mapping[str, Basis]) -> Solution:
         """The same maps on features of which the present ones are coordinates in `bases`."""
-
-        def on_features(name: str, pattern: np.ndarray) -> np.ndarray:
-            if name not in bases:
-                return pattern
-            return (bases[name].back(pattern.T) - bases[name].back(0 * pattern[:, 0])).T
-
-        patterns = self.patterns
+        patterns = self.patterns and {
+            n: (bases[n].back(p.T) - bases[n].back(0 * p[:, 0])).T if n in bases else p
+            for n, p in self.patterns.items()
+        }
         return replace(
             self,
-            patterns=patterns and {n: on_features(n, p) for n, p in patterns.items()},
+            patterns=patterns,
             weights={n: bases[n].lift(w) if n in bases else w for n, w in self.weights.items()},
             means={n: bases[n].back(m) if n in bases else m for n, m in self.means.items()},
         )
