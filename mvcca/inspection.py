@@ -70,7 +70,7 @@ def component_correlations(
     >>> component_correlations(model, views[1000:])["view0", "view1"].shape
     (3,)
     """
-    _, scores = _projected(estimator, X, y)
+    _, scores = projected(estimator, X, y)
     return pairwise_correlations(scores)
 
 
@@ -150,7 +150,7 @@ def loadings(
     .. [1] Sherry and Henson, "Conducting and interpreting canonical correlation analysis in
        personality research: a user-friendly primer", J. Personality Assessment 84(1), 2005.
     """
-    return variable_correlations(*_projected(estimator, X, y), variates=variates)
+    return variable_correlations(*projected(estimator, X, y), variates=variates)
 
 
 def variable_correlations(
@@ -226,7 +226,7 @@ def explained_variance(
     """
     return {
         name: (values[varies] ** 2).mean(axis=0)
-        for name, (values, varies) in _correlated(*_projected(estimator, X, y), variates).items()
+        for name, (values, varies) in _correlated(*projected(estimator, X, y), variates).items()
     }
 
 
@@ -266,6 +266,8 @@ def permutation_test(
             All canonical correlations, without ridge; k is the smaller rank of the two views.
         p_values : ndarray, shape (k,)
             Non-decreasing; components with p-values below 0.05 are significant.
+        permuted : ndarray, shape (n_permutations, k)
+            Correlations ρ*_i of the permutations.
 
     Raises
     ------
@@ -299,7 +301,7 @@ def permutation_test(
             "The permutation test takes two paired views, got one matrix. Pass the second matrix "
             "as y, or both as Views."
         )
-    views = _views_of(X, y)
+    views = views_of(X, y)
     if len(views.names) != 2 or not views.is_paired:
         raise ValueError(
             f"The permutation test takes two paired views, got {views}, seen as "
@@ -315,16 +317,19 @@ def permutation_test(
     left, correlations, right = linalg.svd(bases[0].T @ bases[1])
     first, second = bases[0] @ left, bases[1] @ right.T  # canonical variates of unit length
     rng = check_random_state(random_state)
-    as_large = np.ones(len(correlations))
-    for _ in range(n_permutations):
+    permuted = np.empty((n_permutations, len(correlations)))
+    for largest in permuted:
         chance = first[rng.permutation(len(first))].T @ second
-        largest = [linalg.norm(chance[i:, i:], 2) for i in range(len(correlations))]
-        as_large += largest >= correlations - _ROUNDING
-    p_values = np.maximum.accumulate(as_large / (1 + n_permutations))
-    return Bunch(correlations=np.minimum(correlations, 1), p_values=p_values)
+        largest[:] = [linalg.norm(chance[i:, i:], 2) for i in range(len(correlations))]
+    as_large = 1 + (permuted >= correlations - _ROUNDING).sum(axis=0)
+    return Bunch(
+        correlations=np.minimum(correlations, 1),
+        p_values=np.maximum.accumulate(as_large / (1 + n_permutations)),
+        permuted=np.minimum(permuted, 1),
+    )
 
 
-def _views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
+def views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
     """Convert rows to in-memory Views; `names` are those of the views of a list."""
     if not holds_views(X):
         return Views({"X": X} if y is None else {"X": X, "y": _as_matrix(y)}).in_memory()
@@ -340,9 +345,9 @@ def _as_matrix(y: Any) -> Any:
     return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
 
 
-def _projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
+def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
     """Rows as Views, and their scores."""
-    views = _views_of(X, y, getattr(estimator, "view_names_", None))
+    views = views_of(X, y, getattr(estimator, "view_names_", None))
     scores = estimator.transform(views)
     return views, scores.replace({name: np.asarray(Z) for name, Z in scores.items()})
 

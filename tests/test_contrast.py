@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from mvcca.plotting._style import COLORS, GREY
+from mvcca.plotting._style import COLORS, GREY, RIGHT, WRONG
 
 STYLE = (files("mvcca.comparison") / "templates" / "report.css").read_text(encoding="utf-8")
 TEXT, LINES = 4.5, 3.0  # the least contrast of each
@@ -46,6 +46,11 @@ def test_contrast_is_that_of_the_standard():
 @pytest.mark.parametrize("color", [*COLORS, GREY])
 def test_lines_of_figures_are_seen_on_white(color):
     assert contrast(color, "#ffffff") >= LINES
+
+
+@pytest.mark.parametrize("color", [RIGHT, WRONG])
+def test_marks_of_retrieved_items_are_read_on_white(color):
+    assert contrast(color, "#ffffff") >= TEXT
 
 
 @pytest.mark.parametrize("ground", ["page", "best"])

@@ -389,7 +389,7 @@ def test_given_feature_names_are_used(cca, views):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "pie"}, "'bar' or 'circle', got 'pie'"),
+        ({"kind": "pie"}, "'bar', 'circle' or 'heatmap', got 'pie'"),
         ({"kind": "bar", "components": (0, 1)}, "needs 1 component"),
         ({"kind": "circle", "components": 0}, "needs 2 component"),
     ],

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import component_correlations, pairwise_correlations
-from mvcca.plotting._style import GREY, color, literal, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
 from mvcca.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 
 class CorrelationDisplay:
-    """Correlation of each component, on training and on held-out rows.
+    """Correlation of each component, on training and on held-out rows or for several methods.
 
     For more than two views, the mean over pairs of views is drawn with a band from the smallest to
     the largest correlation.
@@ -25,11 +26,13 @@ class CorrelationDisplay:
     Parameters
     ----------
     correlations : mapping of str to mapping of (str, str) to array, shape (n_components,)
-        For each named set of rows, the correlations of every pair of views, as returned by
-        `mvcca.inspection.component_correlations`.
+        For each named set of rows or method, the correlations of every pair of views, as returned
+        by `mvcca.inspection.component_correlations`. "training" is drawn in grey beside others.
 
     Attributes
     ----------
+    line_ : dict of str to matplotlib Line2D
+        By the names of `correlations`.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -43,6 +46,7 @@ class CorrelationDisplay:
     >>> display = CorrelationDisplay.from_estimator(model, views[:1000], X_test=views[1000:])
     """
 
+    line_: dict[str, Line2D]
     ax_: Axes
     figure_: Figure
 
@@ -59,13 +63,15 @@ class CorrelationDisplay:
         X_test: ViewsLike | MatrixLike | None = None,
         y_test: MatrixLike | None = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
-        """Draw the correlations of a fitted estimator.
+        """Draw the correlations of fitted estimators.
 
         Parameters
         ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
+        estimator : fitted estimator, or mapping of str to fitted estimators
+            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`, or several by name:
+            these are compared on X alone, so pass held-out rows.
         X : Views, mapping, list of matrices, or matrix
             Training rows.
         y : matrix, optional
@@ -74,19 +80,39 @@ class CorrelationDisplay:
             Held-out rows, in the same form.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the lines, see `plot`.
 
         Returns
         -------
         CorrelationDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are held-out rows beside those of several estimators.
         """
+        if isinstance(estimator, Mapping):
+            if X_test is not None:
+                raise ValueError(
+                    "Several estimators are compared on one set of rows. Pass the held-out rows as "
+                    "X and omit X_test."
+                )
+            found = {name: component_correlations(one, X, y) for name, one in estimator.items()}
+            return cls(found).plot(ax, **kwargs)
         correlations = {"training": component_correlations(estimator, X, y)}
         if X_test is not None:
             correlations["held-out"] = component_correlations(estimator, X_test, y_test)
-        return cls(correlations).plot(ax)
+        return cls(correlations).plot(ax, **kwargs)
 
     @classmethod
     def from_scores(
-        cls, scores: ViewsLike, *, scores_test: ViewsLike | None = None, ax: Axes | None = None
+        cls,
+        scores: ViewsLike,
+        *,
+        scores_test: ViewsLike | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the correlations of projected rows.
 
@@ -98,6 +124,8 @@ class CorrelationDisplay:
             Projected held-out rows.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the lines, see `plot`.
 
         Returns
         -------
@@ -106,38 +134,47 @@ class CorrelationDisplay:
         correlations = {"training": pairwise_correlations(scores)}
         if scores_test is not None:
             correlations["held-out"] = pairwise_correlations(scores_test)
-        return cls(correlations).plot(ax)
+        return cls(correlations).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
 
         Returns
         -------
         self
         """
         ax = tidy_axes(ax, grid="y")
+        from matplotlib.lines import Line2D
+
         lowest, longest = 0.0, 1
-        for number, (rows, of_pairs) in enumerate(self.correlations.items()):
+        tones = iter(range(len(self.correlations)))
+        self.line_ = {}
+        for rows, of_pairs in self.correlations.items():
             values = np.stack(list(of_pairs.values()))
             mean, n_components = values.mean(axis=0), values.shape[1]
             longest = max(longest, n_components)
             place = np.arange(1, n_components + 1)
             lowest = min(lowest, float(values.min()))
-            # Training rows are grey in the background of held-out rows.
-            tone = (
-                GREY if number == 0 and len(self.correlations) > 1 else color(number and number - 1)
-            )
-            size = 5 if n_components <= 30 else 3
-            label = f"{literal(rows)} (sum {mean.sum():.2f})"
-            ax.plot(place, mean, "o-", color=tone, markersize=size, linewidth=1.2, label=label)
+            in_background = rows == "training" and len(self.correlations) > 1
+            style = {
+                "marker": "o",
+                "color": GREY if in_background else color(next(tones)),
+                "markersize": 5 if n_components <= 30 else 3,
+                "linewidth": 1.2,
+                "label": f"{literal(rows)} (sum {mean.sum():.2f})",
+            }
+            (line,) = ax.plot(place, mean, **styled(style, kwargs, Line2D))
+            self.line_[rows] = line
             if len(values) > 1:
                 band = values.min(axis=0), values.max(axis=0)
-                ax.fill_between(place, *band, color=tone, alpha=0.15, linewidth=0)
+                ax.fill_between(place, *band, color=line.get_color(), alpha=0.15, linewidth=0)
         ax.set(xlabel="Component", ylabel="Correlation")
         # Limits as data, so that axes that are shared or used twice show everything.
         ax.update_datalim([(0.5, min(0.0, 1.1 * lowest)), (longest + 0.5, 1.02)])

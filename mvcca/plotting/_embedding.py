@@ -10,12 +10,22 @@ import numpy as np
 
 from mvcca.labels import encode_labels
 from mvcca.measures import unit_rows
-from mvcca.plotting._style import COLORS, FAINT, GREY, color, literal, marker, tidy_axes
+from mvcca.plotting._style import (
+    FAINT,
+    GREY,
+    color,
+    group_tones,
+    literal,
+    marker,
+    styled,
+    tidy_axes,
+)
 from mvcca.typing import LabelsLike, ViewsLike
 from mvcca.views import Views, as_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.figure import Figure
 
 
@@ -32,6 +42,10 @@ class EmbeddingDisplay:
 
     Attributes
     ----------
+    scatter_ : dict of str to matplotlib PathCollection
+        By view name.
+    lines_ : list of matplotlib LineCollection
+        Lines between the views of each object, one collection per pair of neighbouring views.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -45,6 +59,8 @@ class EmbeddingDisplay:
     >>> display = EmbeddingDisplay.from_estimator(model, data.views[1000:], data.labels[1000:])
     """
 
+    scatter_: dict[str, PathCollection]
+    lines_: list[LineCollection]
     ax_: Axes
     figure_: Figure
 
@@ -64,6 +80,7 @@ class EmbeddingDisplay:
         lines: bool = False,
         random_state: Any = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw rows projected by a fitted estimator.
 
@@ -75,7 +92,7 @@ class EmbeddingDisplay:
             Rows to project; a few hundred to a few thousand.
         y : labels, optional
             One class or label set per object.
-        method, similarity, lines, random_state, ax
+        method, similarity, lines, random_state, ax, **kwargs
             See `from_scores`.
 
         Returns
@@ -90,6 +107,7 @@ class EmbeddingDisplay:
             lines=lines,
             random_state=random_state,
             ax=ax,
+            **kwargs,
         )
 
     @classmethod
@@ -103,6 +121,7 @@ class EmbeddingDisplay:
         lines: bool = False,
         random_state: Any = None,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw projected rows.
 
@@ -122,6 +141,8 @@ class EmbeddingDisplay:
             Seed for t-SNE.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the points, see `plot`.
 
         Returns
         -------
@@ -142,9 +163,9 @@ class EmbeddingDisplay:
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
         points = dict(zip(blocks, np.split(plane, ends), strict=True))
         groups = None if y is None else group_names(y)
-        return cls(scores.replace(points), groups).plot(ax, lines=lines)
+        return cls(scores.replace(points), groups).plot(ax, lines=lines, **kwargs)
 
-    def plot(self, ax: Axes | None = None, *, lines: bool = False) -> Self:
+    def plot(self, ax: Axes | None = None, *, lines: bool = False, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
@@ -153,25 +174,30 @@ class EmbeddingDisplay:
             Axes to draw on; by default new axes.
         lines : bool, default=False
             Whether to connect the views of each object by a line.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.scatter`, for the points of all views.
 
         Returns
         -------
         self
         """
         ax = tidy_axes(ax)
+        from matplotlib.collections import PathCollection
+
         ax.set(xticks=[], yticks=[], aspect="equal")
         ax.spines[:].set_visible(False)  # the axes of an embedding have no meaning
-        if lines:
-            for p, q in pairwise(self.points.names):
-                _join(ax, self.points.select([p, q]))
-        tones = {} if self.groups is None else _tones(self.groups)
+        joined = list(pairwise(self.points.names)) if lines else []
+        self.lines_ = [_join(ax, self.points.select(pair)) for pair in joined]
+        tones = {} if self.groups is None else group_tones(self.groups)
         n_points = sum(block.shape[0] for _, block in self.points.items())
-        style = {"s": float(np.clip(12000 / n_points, 8, 40)), "alpha": 0.75, "linewidths": 0}
+        style = {"s": float(np.clip(12000 / n_points, 8, 40)), "alpha": 0.75, "linewidth": 0}
+        self.scatter_ = {}
         for number, (name, block) in enumerate(self.points.items()):
             tone: Any = color(number)
             if self.groups is not None:
                 tone = [tones[self.groups[i]] for i in self.points.objects(name)]
-            ax.scatter(*block.T, c=tone, marker=marker(number), **style)
+            own = {"c": tone, "marker": marker(number), **style}
+            self.scatter_[name] = ax.scatter(*block.T, **styled(own, kwargs, PathCollection))
         self._explain(ax, tones)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -227,17 +253,11 @@ def _reduced(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:
     raise ValueError(f"method must be 'pca' or 'tsne', got {method!r}.")
 
 
-def _tones(groups: Sequence[str]) -> dict[str, str]:
-    """A colour for each of the ten most frequent groups, in alphabetical order."""
-    names, counts = np.unique(groups, return_counts=True)
-    frequent = set(names[np.argsort(-counts, kind="stable")][: len(COLORS)])
-    numbers = iter(range(len(COLORS)))
-    return {str(n): color(next(numbers)) if n in frequent else FAINT for n in names}
-
-
-def _join(ax: Axes, pair: Views) -> None:
+def _join(ax: Axes, pair: Views) -> LineCollection:
     from matplotlib.collections import LineCollection
 
     both = pair[pair.seen.all(axis=1)]
     ends = np.stack([both[name] for name in both.names], axis=1)
-    ax.add_collection(LineCollection(list(ends), colors=GREY, linewidths=0.4, alpha=0.4, zorder=0))
+    lines = LineCollection(list(ends), colors=GREY, linewidths=0.4, alpha=0.4, zorder=0)
+    ax.add_collection(lines)
+    return lines

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.plotting._style import GREY, color, literal, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 History = Mapping[str, Any]
 
@@ -21,18 +22,20 @@ _PANELS = {
     "loss": ("Loss", ("loss", "valid_loss")),
     "correlation": ("Total correlation of validation rows", ("valid_total_correlation",)),
 }
-_TRAINING: dict[str, Any] = {"linestyle": "-", "linewidth": 1.0, "alpha": 0.45}
+_TRAINING: dict[str, Any] = {"linestyle": (0, (2, 1)), "linewidth": 1.2}
 _VALIDATION: dict[str, Any] = {"linestyle": "-", "linewidth": 1.8}
 _BEST: dict[str, Any] = {"marker": "o", "markersize": 7, "markeredgecolor": "white"}
+_BESIDE = {"epoch", "seconds"}  # columns that are no panels
 
 
 class LearningCurveDisplay:
-    """Loss and total correlation per epoch of one or several models.
+    """Loss, total correlation and other quantities per epoch of one or several models.
 
     One panel shows the loss, and another the total correlation of the validation rows if
-    `mvcca.deep.callbacks.TotalCorrelation` measured it. Each model has a colour; the training loss
-    is faint. A dot marks the best epoch, whose weights the model uses. Total correlations of
-    different objectives are comparable, their losses are not.
+    `mvcca.deep.callbacks.TotalCorrelation` measured it. `panels` selects other columns of the
+    history: terms of the loss, retrieval measures, or the margins of `mvcca.deep.SAM`. Each
+    model has a colour; training rows are dashed. A dot marks the best epoch, whose weights the
+    model uses. Total correlations of different objectives are comparable, their losses are not.
 
     Parameters
     ----------
@@ -44,8 +47,12 @@ class LearningCurveDisplay:
 
     Attributes
     ----------
+    line_ : dict of str to list of matplotlib Line2D
+        For each model, its curves in the order of the panels, training before validation.
     axes_ : dict of str to matplotlib Axes
-        The panels: "loss", and "correlation" if measured.
+        The panels: by default "loss", and "correlation" if measured.
+    ax_ : matplotlib Axes
+        The first panel.
     figure_ : matplotlib Figure
 
     Raises
@@ -62,7 +69,9 @@ class LearningCurveDisplay:
     {'': 2}
     """
 
+    line_: dict[str, list[Line2D]]
     axes_: dict[str, Axes]
+    ax_: Axes
     figure_: Figure
 
     def __init__(self, histories: Mapping[str, History], best_epochs: Mapping[str, int]) -> None:
@@ -74,15 +83,17 @@ class LearningCurveDisplay:
         self.best_epochs = best_epochs
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, *, panels: Sequence[str] | None = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw the learning curves of fitted estimators.
 
         Parameters
         ----------
         estimator : fitted estimator, or mapping of str to fitted estimators
             Estimators of `mvcca.deep`: one model, or several by name.
-        ax : matplotlib Axes, or sequence of them, optional
-            One for each panel; by default a new figure.
+        panels, ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -97,10 +108,12 @@ class LearningCurveDisplay:
         models = estimator if several else {type(estimator).__name__: estimator}
         histories = {name: _history_of(model) for name, model in models.items()}
         best = {name: int(model.best_epoch_) for name, model in models.items()}
-        return cls(histories, best).plot(ax)
+        return cls(histories, best).plot(ax, panels=panels, **kwargs)
 
     @classmethod
-    def from_history(cls, history: Any, *, ax: Any = None) -> Self:
+    def from_history(
+        cls, history: Any, *, panels: Sequence[str] | None = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw histories, such as ``model.history_``.
 
         Parameters
@@ -108,8 +121,8 @@ class LearningCurveDisplay:
         history : mapping of str to array, or mapping of str to such mappings
             One history, or several by name. The best epoch is that with the highest
             valid_total_correlation or, if that was not measured, the lowest valid_loss.
-        ax : matplotlib Axes, or sequence of them, optional
-            One for each panel; by default a new figure.
+        panels, ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -117,15 +130,22 @@ class LearningCurveDisplay:
         """
         several = all(isinstance(history[name], Mapping) for name in history)
         histories = history if several else {"": history}
-        return cls(histories, {name: _best_of(of) for name, of in histories.items()}).plot(ax)
+        best = {name: _best_of(of) for name, of in histories.items()}
+        return cls(histories, best).plot(ax, panels=panels, **kwargs)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Any = None, *, panels: Sequence[str] | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, or sequence of them, optional
             One for each panel; by default a new figure.
+        panels : sequence of str, optional
+            Columns of the history, such as ("loss", "margin"). A column and its figures on
+            validation rows, such as map and valid_map, share a panel. By default "loss", and
+            "correlation" (valid_total_correlation) if measured.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.plot`, for all curves.
 
         Returns
         -------
@@ -134,36 +154,51 @@ class LearningCurveDisplay:
         Raises
         ------
         ValueError
-            If the number of axes is not the number of panels.
+            If the number of axes is not the number of panels, or no history has a panel's column.
         """
         measured = {column for history in self.histories.values() for column in history}
-        panels = [name for name, (_, columns) in _PANELS.items() if measured & set(columns)]
+        if panels is None:
+            panels = [name for name, (_, columns) in _PANELS.items() if measured & set(columns)]
+        columns_of = {name: _columns_of(name, measured) for name in panels}
         self.axes_ = dict(zip(panels, _axes_for(panels, ax), strict=True))
-        self.figure_ = self.axes_["loss"].figure
+        self.ax_ = next(iter(self.axes_.values()))
+        self.figure_ = self.ax_.figure
+        self.line_ = {name: [] for name in self.histories}
         for panel, axes in self.axes_.items():
-            label, columns = _PANELS[panel]
             for number, (name, history) in enumerate(self.histories.items()):
-                for column in columns:
+                for column in columns_of[panel]:
                     if column in history:
-                        self._draw(axes, name, column, color(number))
-            axes.set(xlabel="Epoch", ylabel=label)
+                        line = self._draw(axes, name, column, color(number), kwargs)
+                        self.line_[name].append(line)
+            label, _ = _PANELS.get(panel, (panel.replace("_", " ").capitalize(), ()))
+            axes.set(xlabel="Epoch", ylabel=literal(label))
             axes.xaxis.get_major_locator().set_params(integer=True)
-        self._explain()
+        shown = {column for columns in columns_of.values() for column in columns}
+        self._explain(any(column.startswith("valid") for column in shown))
         return self
 
-    def _draw(self, ax: Axes, name: str, column: str, tone: str) -> None:
+    def _draw(
+        self, ax: Axes, name: str, column: str, tone: str, given: Mapping[str, Any]
+    ) -> Line2D:
         """Draw one column of one model, and mark the best epoch on validation figures."""
+        from matplotlib.lines import Line2D
+
         history = self.histories[name]
         epochs, values = (np.asarray(history[c], dtype=float) for c in ("epoch", column))
         held_out = column.startswith("valid")
         style = _VALIDATION if held_out else _TRAINING
         alone = "o" if len(epochs) == 1 else None  # a line needs two points
-        ax.plot(epochs, values, color=tone, marker=alone, **style)
+        (line,) = ax.plot(
+            epochs, values, **styled({"color": tone, "marker": alone, **style}, given, Line2D)
+        )
         if held_out:
             best = epochs == self.best_epochs[name]
-            ax.plot(epochs[best], values[best], linestyle="", color=tone, zorder=3, **_BEST)
+            ax.plot(
+                epochs[best], values[best], linestyle="", color=line.get_color(), zorder=3, **_BEST
+            )
+        return line
 
-    def _explain(self) -> None:
+    def _explain(self, validated: bool) -> None:
         """Draw a legend of models, of training and validation rows, and of the best epoch."""
         from matplotlib.lines import Line2D
 
@@ -178,20 +213,31 @@ class LearningCurveDisplay:
             for number, name in enumerate(self.histories)
             if name
         ]
-        if any("valid_loss" in history for history in self.histories.values()):
+        if validated:
             handles += [
                 Line2D([], [], color=GREY, label="training rows", **_TRAINING),
                 Line2D([], [], color=GREY, label="validation rows", **_VALIDATION),
                 Line2D([], [], linestyle="", color=GREY, label=self._of_best(), **_BEST),
             ]
         if handles:
-            self.axes_["loss"].legend(handles=handles, frameon=False, loc="best")
+            self.ax_.legend(handles=handles, frameon=False, loc="best")
 
     def _of_best(self) -> str:
         if len(self.best_epochs) > 1:
             return "best epoch"
         (epoch,) = self.best_epochs.values()
         return f"best epoch, {epoch}"
+
+
+def _columns_of(panel: str, measured: set[str]) -> list[str]:
+    """The columns that a panel shows."""
+    _, columns = _PANELS.get(panel, ("", (panel, f"valid_{panel}")))
+    shown = [column for column in columns if column in measured]
+    if not shown:
+        raise ValueError(
+            f"No history has the column {panel!r}; the columns are {sorted(measured - _BESIDE)}."
+        )
+    return shown
 
 
 def _check_columns(history: History) -> None:

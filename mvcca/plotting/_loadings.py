@@ -1,4 +1,4 @@
-"""Loadings of variables on components, as bars or in a correlation circle."""
+"""Loadings of variables on components: bars, a heat map or a correlation circle."""
 
 from __future__ import annotations
 
@@ -8,13 +8,27 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.inspection import loadings, variable_correlations
-from mvcca.plotting._style import FAINT, GREY, color, literal, tidy_axes
+from mvcca.plotting._feature_names import column_names, variable_names, view_numbers
+from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting._style import (
+    FAINT,
+    GREY,
+    check_component,
+    color,
+    literal,
+    styled,
+    tidy_axes,
+)
 from mvcca.typing import MatrixLike, ViewsLike
-from mvcca.views import holds_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+Kind = Literal["bar", "circle", "heatmap"]
 
 
 class LoadingsDisplay:
@@ -29,6 +43,14 @@ class LoadingsDisplay:
 
     Attributes
     ----------
+    bar_ : dict of str to matplotlib BarContainer
+        By view name, for kind="bar".
+    scatter_ : dict of str to matplotlib PathCollection
+        By view name, for kind="circle".
+    im_ : matplotlib AxesImage
+        For kind="heatmap".
+    text_ : list of matplotlib Annotation, ndarray of matplotlib Text, or None
+        Names in the circle, or values in the cells of the heat map if there is space.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -42,6 +64,10 @@ class LoadingsDisplay:
     >>> display = LoadingsDisplay.from_estimator(CCA(2).fit(views), views, kind="circle")
     """
 
+    bar_: dict[str, BarContainer]
+    scatter_: dict[str, PathCollection]
+    im_: AxesImage
+    text_: Any
     ax_: Axes
     figure_: Figure
 
@@ -62,10 +88,11 @@ class LoadingsDisplay:
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        kind: Literal["bar", "circle"] = "bar",
-        components: int | tuple[int, int] | None = None,
+        kind: Kind = "bar",
+        components: int | Sequence[int] | None = None,
         n_top: int = 12,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the loadings of a fitted estimator on given rows.
 
@@ -81,7 +108,7 @@ class LoadingsDisplay:
             The view whose variates are used for all views; by default each view's own.
         feature_names : mapping of str to sequence of str, optional
             Names of the variables, by view; by default the column names of DataFrames.
-        kind, components, n_top, ax
+        kind, components, n_top, ax, **kwargs
             See `plot`.
 
         Returns
@@ -89,9 +116,8 @@ class LoadingsDisplay:
         LoadingsDisplay
         """
         values = loadings(estimator, X, y, variates=variates)
-        frames = X if holds_views(X) else {"X": X, "y": y}
-        display = cls(values, feature_names or _columns(frames, values))
-        return display.plot(ax, kind=kind, components=components, n_top=n_top)
+        display = cls(values, feature_names or column_names(X, y, list(values)))
+        return display.plot(ax, kind=kind, components=components, n_top=n_top, **kwargs)
 
     @classmethod
     def from_scores(
@@ -101,10 +127,11 @@ class LoadingsDisplay:
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        kind: Literal["bar", "circle"] = "bar",
-        components: int | tuple[int, int] | None = None,
+        kind: Kind = "bar",
+        components: int | Sequence[int] | None = None,
         n_top: int = 12,
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the loadings of projected rows.
 
@@ -116,7 +143,7 @@ class LoadingsDisplay:
             The same rows before projection.
         variates, feature_names
             See `from_estimator`.
-        kind, components, n_top, ax
+        kind, components, n_top, ax, **kwargs
             See `plot`.
 
         Returns
@@ -124,16 +151,17 @@ class LoadingsDisplay:
         LoadingsDisplay
         """
         values = variable_correlations(X, scores, variates=variates)
-        display = cls(values, feature_names or _columns(X, values))
-        return display.plot(ax, kind=kind, components=components, n_top=n_top)
+        display = cls(values, feature_names or column_names(X, None, list(values)))
+        return display.plot(ax, kind=kind, components=components, n_top=n_top, **kwargs)
 
     def plot(
         self,
         ax: Axes | None = None,
         *,
-        kind: Literal["bar", "circle"] = "bar",
-        components: int | tuple[int, int] | None = None,
+        kind: Kind = "bar",
+        components: int | Sequence[int] | None = None,
         n_top: int = 12,
+        **kwargs: Any,
     ) -> Self:
         """Draw the display.
 
@@ -141,14 +169,17 @@ class LoadingsDisplay:
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
-        kind : {"bar", "circle"}, default="bar"
-            Bars for one component, or a circle for two, in which the distance of a variable from
-            the centre shows how much of it the components explain.
-        components : int or pair of int, optional
-            Component or pair of components, from 0; by default the first one or two.
+        kind : {"bar", "circle", "heatmap"}, default="bar"
+            Bars for one component; a correlation circle for two, in which the distance of a
+            variable from the centre shows how much of it the components explain; or a heat map for
+            any number of components.
+        components : int or sequence of int, optional
+            Components, from 0; by default the first one, the first two, or for the heat map all.
         n_top : int, default=12
             Number of variables, those with the largest loadings over all views, to show as bars or
-            to name in the circle.
+            in the heat map or to name in the circle.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.barh`, `scatter` or `imshow`.
 
         Returns
         -------
@@ -157,38 +188,42 @@ class LoadingsDisplay:
         Raises
         ------
         ValueError
-            If `kind` is unknown or does not match `components`, or `feature_names` has an unknown
-            view or not all features of a view.
+            If `kind` is unknown or does not match `components`, a component does not exist, or
+            `feature_names` has an unknown view or not all features of a view.
         """
-        if kind not in ("bar", "circle"):
-            raise ValueError(f"kind must be 'bar' or 'circle', got {kind!r}.")
+        if kind not in ("bar", "circle", "heatmap"):
+            raise ValueError(f"kind must be 'bar', 'circle' or 'heatmap', got {kind!r}.")
+        values = np.concatenate(list(self.loadings.values()))
         if components is None:
-            components = 0 if kind == "bar" else (0, 1)
+            components = {"bar": [0], "circle": [0, 1]}.get(kind, range(values.shape[1]))
         shown = [components] if isinstance(components, int) else list(components)
-        if len(shown) != (1 if kind == "bar" else 2):
-            raise ValueError(
-                f"kind={kind!r} needs {1 if kind == 'bar' else 2} component(s), got {components!r}."
-            )
-        chosen = np.concatenate([values[:, shown] for values in self.loadings.values()])
+        needed = {"bar": 1, "circle": 2}.get(kind, len(shown))
+        if len(shown) != needed:
+            raise ValueError(f"kind={kind!r} needs {needed} component(s), got {components!r}.")
+        for component in shown:
+            check_component(component, values.shape[1])
+        chosen = values[:, shown]
         top = np.argsort(-np.linalg.norm(chosen, axis=1), kind="stable")[:n_top]
-        draw = self._draw_bars if kind == "bar" else self._draw_circle
-        ax = draw(ax, chosen, top, shown)
-        self.ax_, self.figure_ = ax, ax.figure
+        names = variable_names(self.loadings, self.feature_names)
+        draw = {"bar": self._bars, "circle": self._circle, "heatmap": self._heatmap}[kind]
+        self.ax_ = draw(ax, chosen, top, names, shown, kwargs)
+        self.figure_ = self.ax_.figure
         return self
 
-    def _draw_bars(self, ax: Any, chosen: np.ndarray, top: np.ndarray, shown: list[int]) -> Axes:
+    def _bars(
+        self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
+    ) -> Axes:
         ax = tidy_axes(ax, grid="x")
+        from matplotlib.patches import Rectangle
+
         top = top[np.argsort(chosen[top, 0], kind="stable")]
-        views, names = self._views(), self._names()
-        place = np.arange(len(top))
+        views, place = view_numbers(self.loadings), np.arange(len(top))
+        self.bar_ = {}
         for number, name in enumerate(self.loadings):
             rows = views[top] == number
-            ax.barh(
-                place[rows],
-                chosen[top[rows], 0],
-                color=color(number),
-                height=0.7,
-                label=literal(name),
+            style = {"color": color(number), "height": 0.7, "label": literal(name)}
+            self.bar_[name] = ax.barh(
+                place[rows], chosen[top[rows], 0], **styled(style, given, Rectangle)
             )
         ax.axvline(0, color=GREY, linewidth=0.8)
         ax.set_yticks(place, [literal(names[i]) for i in top])
@@ -198,31 +233,26 @@ class LoadingsDisplay:
         ax.legend(frameon=False, loc="best")
         return ax
 
-    def _draw_circle(self, ax: Any, chosen: np.ndarray, top: np.ndarray, shown: list[int]) -> Axes:
+    def _circle(
+        self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
+    ) -> Axes:
         ax = tidy_axes(ax)
+        from matplotlib.collections import PathCollection
         from matplotlib.patches import Circle
+
+        from mvcca.plotting._labels import label_points
 
         for radius in (0.5, 1.0):
             ax.add_patch(Circle((0, 0), radius, fill=False, color=FAINT))
         ax.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
         ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
-        views, names = self._views(), self._names()
+        views = view_numbers(self.loadings)
+        self.scatter_ = {}
         for number, name in enumerate(self.loadings):
-            rows = views == number
-            ax.scatter(
-                *chosen[rows].T, color=color(number), s=30, linewidths=0, label=literal(name)
-            )
-        for i in top:
-            x, y = chosen[i]
-            ax.annotate(
-                literal(names[i]),
-                (x, y),
-                xytext=(6 if x >= 0 else -6, 0),
-                textcoords="offset points",
-                ha="left" if x >= 0 else "right",
-                va="center",
-                fontsize="small",
-            )
+            style = {"c": color(number), "s": 30, "linewidth": 0, "label": literal(name)}
+            points = chosen[views == number]
+            self.scatter_[name] = ax.scatter(*points.T, **styled(style, given, PathCollection))
+        self.text_ = label_points(ax, chosen[top], [names[i] for i in top])
         ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
         ax.set(xlabel=f"Component {shown[0] + 1}", ylabel=f"Component {shown[1] + 1}")
         ax.spines[:].set_visible(False)
@@ -231,36 +261,21 @@ class LoadingsDisplay:
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return ax
 
-    def _views(self) -> np.ndarray:
-        """Number of the view of each variable."""
-        return np.repeat(
-            np.arange(len(self.loadings)), [len(values) for values in self.loadings.values()]
-        )
-
-    def _names(self) -> list[str]:
-        given = self.feature_names or {}
-        for name, names in given.items():
-            if name not in self.loadings:
-                raise ValueError(
-                    f"Unknown view {name!r} in feature_names; the views are {list(self.loadings)}."
-                )
-            if len(names) != len(self.loadings[name]):
-                raise ValueError(
-                    f"feature_names must name all {len(self.loadings[name])} features of view "
-                    f"{name!r}, got {len(names)} names."
-                )
-        return [
-            str(given[name][j]) if name in given else f"{name} {j}"
-            for name, values in self.loadings.items()
-            for j in range(len(values))
+    def _heatmap(
+        self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
+    ) -> Axes:
+        top = np.sort(top)  # in the order of the views
+        views = view_numbers(self.loadings)[top]
+        of_views = list(self.loadings)
+        given_names = self.feature_names or {}
+        rows = [
+            f"{of_views[v]}: {names[i]}" if of_views[v] in given_names else names[i]
+            for i, v in zip(top, views, strict=True)
         ]
-
-
-def _columns(X: Any, values: Mapping[str, np.ndarray]) -> dict[str, list[str]]:
-    """Column names of the views that are DataFrames."""
-    blocks = X if isinstance(X, list | tuple) else [X[name] for name in values]
-    return {
-        name: [str(column) for column in block.columns]
-        for name, block in zip(values, blocks, strict=True)
-        if hasattr(block, "columns")
-    }
+        sides = rows, [str(component + 1) for component in shown]
+        style = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}
+        ax, self.im_, self.text_ = draw_heatmap(ax, chosen[top], sides, "Loading", style, given)
+        for end in np.flatnonzero(np.diff(views)):
+            ax.axhline(end + 0.5, color="black", linewidth=1)
+        ax.set_xlabel("Component")
+        return ax

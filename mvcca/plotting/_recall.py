@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.measures import Ties
-from mvcca.plotting._style import GREY, color, literal, tidy_axes
+from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
@@ -20,6 +20,7 @@ from mvcca.views import holds_views
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # for the two directions between two views
 
@@ -38,6 +39,8 @@ class RecallCurveDisplay:
 
     Attributes
     ----------
+    line_ : dict of str to list of matplotlib Line2D
+        For each method, a line per direction, or their mean.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -51,6 +54,7 @@ class RecallCurveDisplay:
     >>> display = RecallCurveDisplay.from_estimator(models, views[1000:])
     """
 
+    line_: dict[str, list[Line2D]]
     ax_: Axes
     figure_: Figure
 
@@ -71,6 +75,7 @@ class RecallCurveDisplay:
         exclude_self: bool = True,
         ties: Ties = "average",
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the recall of fitted estimators.
 
@@ -87,6 +92,8 @@ class RecallCurveDisplay:
             similarity that it declares.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the lines, see `plot`.
 
         Returns
         -------
@@ -105,7 +112,9 @@ class RecallCurveDisplay:
             exclude_self=exclude_self,
             ties=ties,
         )
-        return cls({name: compute(estimator=one) for name, one in estimator.items()}).plot(ax)
+        return cls({name: compute(estimator=one) for name, one in estimator.items()}).plot(
+            ax, **kwargs
+        )
 
     @classmethod
     def from_scores(
@@ -120,6 +129,7 @@ class RecallCurveDisplay:
         exclude_self: bool = True,
         ties: Ties = "average",
         ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the recall of projected rows.
 
@@ -133,6 +143,8 @@ class RecallCurveDisplay:
             See `mvcca.retrieval.recall_curve`.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the lines, see `plot`.
 
         Returns
         -------
@@ -149,25 +161,29 @@ class RecallCurveDisplay:
             exclude_self=exclude_self,
             ties=ties,
         )
-        return cls({name: compute(scores) for name, scores in methods.items()}).plot(ax)
+        return cls({name: compute(scores) for name, scores in methods.items()}).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
 
         Returns
         -------
         self
         """
         ax = tidy_axes(ax, grid="both")
+        from matplotlib.lines import Line2D
         from matplotlib.ticker import NullFormatter, PercentFormatter, ScalarFormatter
 
         longest = 1
-        for number, directions in enumerate(self.curves.values()):
+        self.line_ = {}
+        for number, (name, directions) in enumerate(self.curves.items()):
             values = np.stack(list(directions.values()))
             longest = max(longest, values.shape[1])
             place = np.arange(1, values.shape[1] + 1)
@@ -175,8 +191,11 @@ class RecallCurveDisplay:
                 band = values.min(axis=0), values.max(axis=0)
                 ax.fill_between(place, *band, color=color(number), alpha=0.15, linewidth=0)
                 values = values.mean(axis=0, keepdims=True)
-            for curve, dash in zip(values, _DASHES, strict=False):
-                ax.plot(place, curve, dash, color=color(number), linewidth=1.6)
+            style = {"color": color(number), "linewidth": 1.6}
+            self.line_[name] = [
+                ax.plot(place, curve, **styled({"linestyle": dash, **style}, kwargs, Line2D))[0]
+                for curve, dash in zip(values, _DASHES, strict=False)
+            ]
         ax.set(xscale="log", xlim=(1, longest), xlabel="Length of the list k", ylabel="Recall@k")
         ax.set_ylim(bottom=0)
         ax.set_xticks([k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= longest])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +20,7 @@ COLORS = (
 MARKERS = "o^sDvPX*<>"
 GREY = "#777777"
 FAINT = "#dddddd"
+RIGHT, WRONG = "#1a7f5a", "#b83a08"  # frames and marks of relevant and irrelevant items
 
 
 def tidy_axes(ax: Any = None, *, grid: str | None = None) -> Axes:
@@ -47,3 +51,27 @@ def color(number: int) -> str:
 def marker(number: int) -> str:
     """The marker of a view, in a cycle of ten."""
     return MARKERS[number % len(MARKERS)]
+
+
+def styled(defaults: Mapping[str, Any], given: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    """Matplotlib keywords over defaults; `kind` is the artist that defines their aliases."""
+    from matplotlib import cbook
+
+    given = cbook.normalize_kwargs(given, kind)
+    colors = {"c", "color", "facecolor"}  # one of these replaces any other
+    kept = {k: v for k, v in defaults.items() if not (k in colors and colors & given.keys())}
+    return {**kept, **given}
+
+
+def group_tones(groups: Sequence[str]) -> dict[str, str]:
+    """Colours of the ten most frequent groups, in alphabetical order; others are faint."""
+    names, counts = np.unique(groups, return_counts=True)
+    frequent = set(names[np.argsort(-counts, kind="stable")][: len(COLORS)])
+    numbers = iter(range(len(COLORS)))
+    return {str(n): color(next(numbers)) if n in frequent else FAINT for n in names}
+
+
+def check_component(component: int, n_components: int) -> None:
+    """Raise if there is no such component."""
+    if not 0 <= component < n_components:
+        raise ValueError(f"Components are numbered from 0 to {n_components - 1}, got {component}.")

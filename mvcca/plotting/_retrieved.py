@@ -1,0 +1,322 @@
+"""Queries with the items that they retrieve, as images or as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from mvcca.plotting._style import RIGHT, WRONG, literal, styled, tidy_axes
+from mvcca.retrieval import evaluate_retrieval
+from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.weighting import Weighting
+from mvcca.typing import LabelsLike, ViewsLike
+from mvcca.views import Views, as_views
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.patches import Rectangle
+    from matplotlib.text import Text
+
+_GAP = 0.3  # between the query and its items, in widths of an image
+_CHARACTERS = 40  # of a text
+_WIDTH = 4.0  # of a column of texts, in widths of an image
+
+
+class RetrievedDisplay:
+    """Queries in the first column, each followed by the items it retrieves, best first.
+
+    Images have a frame: solid green around relevant items, dashed orange around others. Texts
+    begin with a tick or a cross.
+
+    Parameters
+    ----------
+    queries : sequence of images or of str
+        Images are arrays of shape (height, width), or (height, width, 3) with colours.
+    items : sequence of sequences of images or of str
+        For each query, what it retrieves.
+    relevant : array of bool, shape (n_queries, k)
+        Whether each item is relevant.
+
+    Attributes
+    ----------
+    im_ : list of matplotlib AxesImage
+        Images in reading order.
+    frame_ : list of matplotlib Rectangle
+        Frames of retrieved images.
+    text_ : list of matplotlib Text
+        Texts in reading order.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there are no queries, or not as many lists of items.
+
+    Examples
+    --------
+    >>> from mvcca import MLCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.plotting import RetrievedDisplay
+    >>> data = load_digits_views()
+    >>> model = MLCCA(9, reg=0.1).fit(data.views[:1200], data.labels[:1200])
+    >>> display = RetrievedDisplay.from_estimator(
+    ...     model, data.views[1200:], data.labels[1200:], show=(8, 4), queries=3
+    ... )
+    """
+
+    im_: list[AxesImage]
+    frame_: list[Rectangle]
+    text_: list[Text]
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(self, queries: Sequence[Any], items: Sequence[Any], relevant: np.ndarray) -> None:
+        shape = np.shape(relevant)
+        if not len(queries) or shape != (len(queries), len(items[0]) if len(items) else 0):
+            raise ValueError(
+                f"Expected a list of items for each query and the relevance of each item, got "
+                f"{len(queries)} queries, {len(items)} lists and relevance of shape {shape}."
+            )
+        self.queries, self.items, self.relevant = queries, items, np.asarray(relevant, dtype=bool)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ViewsLike,
+        y: LabelsLike | None = None,
+        *,
+        query: str | None = None,
+        target: str | None = None,
+        queries: int | Sequence[int] = 5,
+        k: int = 8,
+        show: Any = None,
+        similarity: Similarity | None = None,
+        weighting: Weighting | None = "auto",
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Search with a fitted estimator, ranked as it declares.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Any model whose ``transform`` keeps the container of X.
+        X : Views, mapping or list of matrices
+            Held-out rows: queries and gallery.
+        y : labels, optional
+            Items that share a label with the query are relevant; by default those of its object.
+        query, target : str, optional
+            The two views; by default the first two.
+        queries : int or sequence of int, default=5
+            The first so many objects that can be queries, or positions among these.
+        k : int, default=8
+            Number of items for each query.
+        show : tuple of int, or mapping of str to array, sequence of str or tuple, optional
+            What a row looks like, by view or for all views: its image (an array of images, with a
+            row for each of the view's rows, or a shape to bring the features into) or a text. By
+            default the row labels of a DataFrame, or the row number.
+        similarity, weighting
+            See `mvcca.evaluate_retrieval`.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the images or texts, see `plot`.
+
+        Returns
+        -------
+        RetrievedDisplay
+
+        Raises
+        ------
+        ValueError
+            If a view is unknown, there are fewer queries, or `show` does not have a row for each
+            row of its view.
+        """
+        views = as_views(X, getattr(estimator, "view_names_", None)).in_memory()
+        options = {"estimator": estimator, "similarity": similarity, "weighting": weighting}
+        return cls._of(views, views, y, query, target, queries, k, show, options).plot(ax, **kwargs)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: ViewsLike,
+        y: LabelsLike | None = None,
+        *,
+        X: ViewsLike | None = None,
+        query: str | None = None,
+        target: str | None = None,
+        queries: int | Sequence[int] = 5,
+        k: int = 8,
+        show: Any = None,
+        similarity: Similarity | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Search with projected rows.
+
+        Parameters
+        ----------
+        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+            Projected rows: queries and gallery.
+        y : labels, optional
+            Items that share a label with the query are relevant; by default those of its object.
+        X : Views, mapping or list of matrices, optional
+            The same rows before projection, which `show` may bring into the shape of an image.
+        query, target, queries, k, show, similarity, ax, **kwargs
+            See `from_estimator`.
+
+        Returns
+        -------
+        RetrievedDisplay
+        """
+        scores = as_views(scores).in_memory()
+        rows = scores if X is None else as_views(X, scores.names).in_memory()
+        options = {"similarity": similarity}
+        return cls._of(scores, rows, y, query, target, queries, k, show, options).plot(ax, **kwargs)
+
+    @classmethod
+    def _of(
+        cls,
+        searched: Views,
+        rows: Views,
+        y: Any,
+        query: str | None,
+        target: str | None,
+        queries: int | Sequence[int],
+        k: int,
+        show: Any,
+        options: Mapping[str, Any],
+    ) -> Self:
+        first, second = _direction(searched, query, target)
+        relevance: Any = "pairs" if y is None else "labels"
+        table = evaluate_retrieval(
+            searched,
+            y,
+            measures="r@1",
+            relevance=relevance,
+            directions=[(first, second)],
+            keep_run=k,
+            **options,
+        )
+        run = table.rows[0].runs[relevance]
+        chosen = np.arange(queries) if isinstance(queries, int) else np.asarray(queries, dtype=int)
+        if not len(chosen) or chosen.min() < 0 or chosen.max() >= len(run.queries):
+            raise ValueError(f"There are {len(run.queries)} queries, got queries={queries!r}.")
+        gains = [run.relevance.gains_of_items(slice(i, i + 1), run.items[[i]])[0] for i in chosen]
+        looks = {name: _looks(rows, name, show) for name in {first, second}}
+        return cls(
+            [looks[first][i] for i in run.queries[chosen]],
+            [[looks[second][j] for j in run.items[i]] for i in chosen],
+            np.array(gains) > 0,
+        )
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`, or of `matplotlib.axes.Axes.text` if there
+            are only texts.
+
+        Returns
+        -------
+        self
+        """
+        n_queries, k = self.relevant.shape
+        of_texts = isinstance(self.items[0][0], str)
+        start = 0.5 + _GAP if not isinstance(self.queries[0], str) else _WIDTH / 2
+        width = start + (_WIDTH if of_texts else k)
+        if ax is None:
+            ax = tidy_axes()
+            height = n_queries * max(0.85, 0.2 * k if of_texts else 0)
+            ax.figure.set_size_inches(min(0.9 * (width + 0.5), 12), height)
+        tidy_axes(ax).set_axis_off()
+        self.im_, self.frame_, self.text_ = [], [], []
+        for line, (query, items, relevant) in enumerate(
+            zip(self.queries, self.items, self.relevant, strict=True)
+        ):
+            self._draw(ax, query, 0.0 if isinstance(query, str) else 0.5, line, 1.0, kwargs)
+            for place, (item, right) in enumerate(zip(items, relevant, strict=True)):
+                if of_texts:
+                    middle = line - 0.5 + (place + 0.5) / k
+                    mark = "✓" if right else "✗"
+                    text = self._draw(ax, f"{mark} {item}", start + 0.5, middle, 1 / k, kwargs)
+                    text.set_color(RIGHT if right else WRONG)
+                else:
+                    middle = start + place + 0.5
+                    image = self._draw(ax, item, middle, line, 1.0, kwargs)
+                    self.frame_.append(_framed(ax, image.get_extent(), right))
+        ax.set(xlim=(-0.1, width + 0.6), ylim=(n_queries - 0.5, -0.5))
+        ax.set_aspect("auto" if of_texts and isinstance(self.queries[0], str) else "equal")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Axes, what: Any, x: float, y: float, height: float, given: Any) -> Any:
+        """Draw an image around a point, or a text to its right."""
+        from matplotlib.image import AxesImage
+        from matplotlib.text import Text
+
+        only_texts = isinstance(self.queries[0], str) and isinstance(self.items[0][0], str)
+        if isinstance(what, str):
+            style = {"va": "center", "fontsize": "small"}
+            text = literal(shorten(what, _CHARACTERS, placeholder="…"))
+            self.text_.append(
+                ax.text(x, y, text, **styled(style, given if only_texts else {}, Text))
+            )
+            return self.text_[-1]
+        half = 0.42 * height
+        wide = min(1.0, what.shape[1] / what.shape[0]), min(1.0, what.shape[0] / what.shape[1])
+        box = (x - half * wide[0], x + half * wide[0], y + half * wide[1], y - half * wide[1])
+        image = ax.imshow(what, **styled({"cmap": "gray_r", "extent": box}, given, AxesImage))
+        self.im_.append(image)
+        return image
+
+
+def _direction(views: Views, query: str | None, target: str | None) -> tuple[str, str]:
+    """Names of the two views, each by default the first one that is not the other."""
+    for name in (query, target):
+        if name is not None and name not in views:
+            raise ValueError(f"Unknown view {name!r}; the views are {list(views.names)}.")
+    if query is None:
+        query = next(name for name in views.names if name != target or len(views.names) == 1)
+    if target is None:
+        target = next((name for name in views.names if name != query), query)
+    return query, target
+
+
+def _looks(views: Views, name: str, show: Any) -> Any:
+    """An image or a text for each row of a view."""
+    n_rows = views[name].shape[0]
+    own = show.get(name) if isinstance(show, Mapping) else show
+    if own is None:
+        ids = views.ids_of(name)
+        return [str(i) for i in (range(n_rows) if ids is None else ids)]
+    if isinstance(own, tuple):
+        block = views[name]
+        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+        if np.prod(own) != block.shape[1]:
+            raise ValueError(f"View {name!r} has {block.shape[1]} features, got the shape {own}.")
+        return block.reshape(-1, *own)
+    if len(own) != n_rows:
+        raise ValueError(f"show must have {n_rows} rows for view {name!r}, got {len(own)}.")
+    return [str(text) for text in own] if isinstance(own[0], str) else np.asarray(own)
+
+
+def _framed(ax: Axes, box: Any, right: bool) -> Rectangle:
+    from matplotlib.patches import Rectangle
+
+    x0, x1, y0, y1 = box
+    style = {"edgecolor": RIGHT if right else WRONG, "linestyle": "-" if right else (0, (2, 2))}
+    frame = Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, linewidth=2, **style)
+    ax.add_patch(frame)
+    return frame

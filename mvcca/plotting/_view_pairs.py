@@ -1,0 +1,207 @@
+"""A value for every pair of views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from mvcca.inspection import component_correlations, pairwise_correlations
+from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting._style import check_component
+from mvcca.retrieval import RetrievalTable
+from mvcca.typing import MatrixLike, ViewsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+
+class ViewPairsDisplay:
+    """Matrix of a value for every pair of views: correlations, or a retrieval measure.
+
+    Parameters
+    ----------
+    values : mapping of (str, str) to float
+        By pair of views: row and column, or query and target.
+    label : str
+        What is shown, at the colour bar.
+    symmetric : bool, default=False
+        Whether the value of a pair is that of both directions.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (n_views, n_views)
+        The values, NaN where there is none.
+    im_ : matplotlib AxesImage
+    text_ : ndarray of matplotlib Text, or None
+        The values in the cells, if there is space.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there are no values.
+
+    Examples
+    --------
+    >>> from mvcca import MVCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.plotting import ViewPairsDisplay
+    >>> views = load_digits_views("quadrants").views
+    >>> model = MVCCA(8, reg=0.1).fit(views[:1200])
+    >>> display = ViewPairsDisplay.from_estimator(model, views[1200:])
+    >>> display.matrix.shape
+    (4, 4)
+    """
+
+    im_: AxesImage
+    text_: np.ndarray | None
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(
+        self, values: Mapping[tuple[str, str], float], label: str, *, symmetric: bool = False
+    ) -> None:
+        if not values:
+            raise ValueError("Expected a value for at least one pair of views, got none.")
+        if symmetric:
+            values = {**values, **{(q, p): value for (p, q), value in values.items()}}
+        self.values, self.label, self.symmetric = values, label, symmetric
+        self.rows = list(dict.fromkeys(p for p, _ in values))
+        self.columns = list(dict.fromkeys(q for _, q in values))
+        if set(self.rows) == set(self.columns):
+            self.columns = self.rows
+        self.matrix = np.array(
+            [[values.get((p, q), np.nan) for q in self.columns] for p in self.rows]
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: MatrixLike | None = None,
+        *,
+        component: int | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the correlation of each pair of views, as projected by a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
+        X : Views, mapping, list of matrices, or matrix
+            Rows to project; held-out ones, since correlations of training rows are optimistic.
+        y : matrix, optional
+            The second view, if X is a single matrix.
+        component : int, optional
+            One component, from 0; by default the mean over components.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the image, see `plot`.
+
+        Returns
+        -------
+        ViewPairsDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is no such component, or no two views have two common objects.
+        """
+        return cls._of(component_correlations(estimator, X, y), component).plot(ax, **kwargs)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: ViewsLike,
+        *,
+        component: int | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the correlation of each pair of projected views.
+
+        Parameters
+        ----------
+        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+            Projected rows.
+        component, ax, **kwargs
+            See `from_estimator`.
+
+        Returns
+        -------
+        ViewPairsDisplay
+        """
+        return cls._of(pairwise_correlations(scores), component).plot(ax, **kwargs)
+
+    @classmethod
+    def from_table(
+        cls, table: RetrievalTable, measure: str, *, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw a measure of an evaluation, from the query in the row to the target in the column.
+
+        Parameters
+        ----------
+        table : RetrievalTable
+            Result of `mvcca.evaluate_retrieval`.
+        measure : str
+            One of its measures, such as "r@10".
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of the image, see `plot`.
+
+        Returns
+        -------
+        ViewPairsDisplay
+
+        Raises
+        ------
+        ValueError
+            If the table does not have the measure.
+        """
+        measured = list(table.rows[0].values)
+        if measure not in measured:
+            raise ValueError(f"The table has the measures {measured}, got {measure!r}.")
+        values = {(row.query, row.target): row.values[measure] for row in table}
+        return cls(values, measure).plot(ax, **kwargs)
+
+    @classmethod
+    def _of(cls, pairs: Mapping[tuple[str, str], np.ndarray], component: int | None) -> Self:
+        """A value per pair of views from the correlations of all components."""
+        if component is None:
+            means = {pair: float(values.mean()) for pair, values in pairs.items()}
+            return cls(means, "Mean correlation of components", symmetric=True)
+        check_component(component, min(map(len, pairs.values())))
+        chosen = {pair: float(values[component]) for pair, values in pairs.items()}
+        return cls(chosen, f"Correlation of component {component + 1}", symmetric=True)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        self
+        """
+        sides = self.rows, self.columns
+        style = {"cmap": "viridis", "aspect": "equal"}
+        ax, self.im_, self.text_ = draw_heatmap(ax, self.matrix, sides, self.label, style, kwargs)
+        if not self.symmetric:
+            ax.set(xlabel="Target", ylabel="Query")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,615 @@
+"""What all displays have in common, checked over a table of them; and what the newer ones draw."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_linnerud
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+import mvcca.plotting
+from mvcca import CCA, MLCCA, MVCCA, Views, evaluate_retrieval, retrieval_scorer
+from mvcca.datasets import load_digits_views, make_gaussian_views
+from mvcca.inspection import component_correlations, loadings, permutation_test
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.artist import Artist  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+from matplotlib.container import BarContainer  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
+
+from mvcca.plotting import (  # noqa: E402
+    BiplotDisplay,
+    CategoryMarginsDisplay,
+    CorrelationDisplay,
+    EmbeddingDisplay,
+    GridSearchDisplay,
+    LearningCurveDisplay,
+    LoadingsDisplay,
+    RecallCurveDisplay,
+    RetrievedDisplay,
+    ScalesDisplay,
+    ScreeDisplay,
+    VariatesDisplay,
+    ViewPairsDisplay,
+)
+
+RED = "#ff0000"
+
+
+class Case(NamedTuple):
+    """How a display is drawn, and which artist takes the keywords."""
+
+    display: Any
+    artist: str
+    options: dict[str, Any] = {}  # noqa: RUF012
+    keywords: dict[str, Any] = {"color": RED}  # noqa: RUF012
+    takes_matrices: bool = True  # y is the second matrix; else labels
+    n_components: int = 2  # the least number
+    scores_need_rows: bool = False
+
+
+HEAT = {"alpha": 0.5}
+OF_ROWS = [
+    Case(BiplotDisplay, "scatter_", scores_need_rows=True),
+    Case(CorrelationDisplay, "line_", n_components=1),
+    Case(EmbeddingDisplay, "scatter_", takes_matrices=False),
+    Case(LoadingsDisplay, "bar_", n_components=1, scores_need_rows=True),
+    Case(LoadingsDisplay, "scatter_", {"kind": "circle"}, scores_need_rows=True),
+    Case(LoadingsDisplay, "im_", {"kind": "heatmap"}, HEAT, n_components=1, scores_need_rows=True),
+    Case(RecallCurveDisplay, "line_", takes_matrices=False, n_components=1),
+    Case(RetrievedDisplay, "text_", {"k": 3}, HEAT, takes_matrices=False, n_components=1),
+    Case(ScreeDisplay, "line_", {"n_permutations": 5, "random_state": 0}, n_components=1),
+    Case(VariatesDisplay, "scatter_", n_components=1),
+    Case(ViewPairsDisplay, "im_", keywords=HEAT, n_components=1),
+]
+OF_MODELS = [CategoryMarginsDisplay, GridSearchDisplay, LearningCurveDisplay, ScalesDisplay]
+NAMES = [f"{case.display.__name__}-{case.artist}" for case in OF_ROWS]
+every_display = pytest.mark.parametrize("case", OF_ROWS, ids=NAMES)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def frames():
+    data = load_linnerud(as_frame=True)
+    return {"exercise": data.data, "body": data.target}
+
+
+@pytest.fixture(scope="module")
+def three():
+    return make_gaussian_views(60, n_features=(4, 3, 3), random_state=0).views
+
+
+def artists(kept: Any) -> list[Artist]:
+    """All artists in lists, arrays and dicts."""
+    if isinstance(kept, BarContainer):
+        return list(kept.patches)
+    if isinstance(kept, Artist):
+        return [kept]
+    parts: Iterable[Any] = kept.values() if isinstance(kept, dict) else np.ravel(kept)
+    return [artist for part in parts for artist in artists(part)]
+
+
+def has(artist: Artist, keywords: dict[str, Any]) -> bool:
+    """Whether an artist has the colour or the transparency that was asked for."""
+    if "alpha" in keywords:
+        return artist.get_alpha() == keywords["alpha"]
+    get: Callable[[], Any] = getattr(artist, "get_color", None) or artist.get_facecolor
+    return to_hex(np.ravel(get())[:4] if not isinstance(get(), str) else get()) == RED
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+
+def test_the_table_has_every_display():
+    public = {name for name in mvcca.plotting.__all__ if name.endswith("Display")}
+    assert {case.display.__name__ for case in OF_ROWS} | {d.__name__ for d in OF_MODELS} == public
+
+
+@pytest.mark.parametrize("name", [n for n in mvcca.plotting.__all__ if n.endswith("Display")])
+def test_every_display_has_a_function_and_the_signature_of_scikit_learn(name):
+    display = getattr(mvcca.plotting, name)
+    of_plot = list(inspect.signature(display.plot).parameters.values())
+    assert (of_plot[1].name, of_plot[1].default) == ("ax", None)
+    for method in (display.plot, display.from_estimator):
+        *_, last = inspect.signature(method).parameters.values()
+        assert last.kind is inspect.Parameter.VAR_KEYWORD
+    assert inspect.signature(display.from_estimator).parameters["ax"].default is None
+    functions = [getattr(mvcca.plotting, f) for f in mvcca.plotting.__all__ if f[:5] == "plot_"]
+    assert [f for f in functions if f.__wrapped__.__self__ is display]
+
+
+@every_display
+def test_it_draws_on_given_axes_and_keeps_what_it_drew(case, frames):
+    model = CCA(2).fit(frames)
+    figure, ax = plt.subplots()
+    drawn = case.display.from_estimator(model, frames, ax=ax, **case.options)
+    assert (drawn.ax_, drawn.figure_) == (ax, figure)
+    kept = artists(getattr(drawn, case.artist))
+    assert kept
+    assert all(artist.axes is ax for artist in kept)
+    again = drawn.plot(**{k: v for k, v in case.options.items() if k == "kind"})
+    assert again is drawn
+    assert drawn.ax_ is not ax
+    figure.canvas.draw()
+
+
+@every_display
+def test_keywords_of_matplotlib_reach_the_artists(case, frames):
+    model = CCA(2).fit(frames)
+    plain = case.display.from_estimator(model, frames, **case.options)
+    assert not any(has(artist, case.keywords) for artist in artists(getattr(plain, case.artist)))
+    styled = case.display.from_estimator(model, frames, **case.options, **case.keywords)
+    assert all(has(artist, case.keywords) for artist in artists(getattr(styled, case.artist)))
+
+
+@every_display
+def test_an_unknown_keyword_raises(case, frames):
+    with pytest.raises((AttributeError, TypeError), match="colour"):
+        case.display.from_estimator(CCA(2).fit(frames), frames, **case.options, colour="red")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in OF_ROWS if hasattr(c.display, "from_scores")],
+    ids=lambda c: f"{c.display.__name__}-{c.artist}",
+)
+def test_projected_rows_draw_the_same(case, frames):
+    model = CCA(2).fit(frames)
+    options = dict(case.options)
+    if case.display in (RecallCurveDisplay, RetrievedDisplay):
+        options["similarity"] = "cosine"
+    rows = {"X": frames} if case.scores_need_rows else {}
+    one = case.display.from_estimator(model, frames, **options)
+    other = case.display.from_scores(model.transform(frames), **rows, **options)
+    pairs = zip(*(artists(getattr(display, case.artist)) for display in (one, other)), strict=True)
+    for first, second in pairs:
+        for read in ("get_xydata", "get_offsets", "get_width", "get_array"):
+            if hasattr(first, read) and getattr(first, read)() is not None:
+                np.testing.assert_allclose(getattr(first, read)(), getattr(second, read)())
+        if hasattr(first, "get_text") and case.display is not RetrievedDisplay:
+            assert first.get_text() == second.get_text()
+
+
+@every_display
+def test_arrays_many_views_and_few_components(case, three):
+    X, Y = three["view0"], three["view1"]
+    two = (X, Y) if case.takes_matrices else ([X, Y],)
+    few, many = CCA(case.n_components).fit(X, Y), MVCCA(3).fit(three)
+    for arguments in ((few, *two), (many, three), (many, dict(three.items()))):
+        drawn = case.display.from_estimator(*arguments, **case.options)
+        drawn.figure_.canvas.draw()
+        assert artists(getattr(drawn, case.artist))
+
+
+@every_display
+def test_an_estimator_that_is_not_fitted_is_refused(case, frames):
+    with pytest.raises(NotFittedError):
+        case.display.from_estimator(CCA(2), frames, **case.options)
+
+
+@every_display
+def test_figures_can_be_pickled(case, frames):
+    drawn = case.display.from_estimator(CCA(2).fit(frames), frames, **case.options)
+    pickle.loads(pickle.dumps(drawn)).figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("display", [BiplotDisplay, LoadingsDisplay])
+def test_columns_of_data_frames_name_the_variables(display, frames):
+    drawn = display.from_estimator(
+        CCA(2).fit(frames), frames, **({"kind": "circle"} if display is LoadingsDisplay else {})
+    )
+    expected = {name for frame in frames.values() for name in frame.columns}
+    assert {text.get_text() for text in drawn.text_} == expected
+
+
+@pytest.mark.parametrize(
+    ("display", "options", "message"),
+    [
+        (VariatesDisplay, {"component": 2}, "numbered from 0 to 1, got 2"),
+        (VariatesDisplay, {"component": -1}, "numbered from 0 to 1, got -1"),
+        (VariatesDisplay, {"views": ("exercise", "mind")}, r"views of \['exercise', 'body'\]"),
+        (VariatesDisplay, {"groups": [0, 1]}, "Expected 20 groups, one per object, got 2"),
+        (ViewPairsDisplay, {"component": 9}, "numbered from 0 to 1, got 9"),
+        (BiplotDisplay, {"components": (0, 2)}, "numbered from 0 to 1, got 2"),
+        (BiplotDisplay, {"groups": [0, 1]}, "Expected 20 groups, one per object, got 2"),
+        (BiplotDisplay, {"components": (0,)}, "shows two components"),
+        (BiplotDisplay, {"feature_names": {"mind": []}}, "Unknown view 'mind'"),
+        (LoadingsDisplay, {"kind": "heatmap", "components": [5]}, "from 0 to 1, got 5"),
+        (RetrievedDisplay, {"query": "mind"}, "Unknown view 'mind'; the views are"),
+        (RetrievedDisplay, {"queries": [20]}, "There are 20 queries"),
+        (RetrievedDisplay, {"show": (2, 2)}, r"has 3 features, got the shape \(2, 2\)"),
+        (RetrievedDisplay, {"show": ["a"]}, "must have 20 rows for view '(body|exercise)', got 1"),
+    ],
+)
+def test_bad_input_says_what_is_wrong(display, options, message, frames):
+    with pytest.raises(ValueError, match=message):
+        display.from_estimator(CCA(2).fit(frames), frames, **options)
+
+
+# ---- variates -----------------------------------------------------------------------------------
+
+
+def test_variates_are_the_scores_of_the_objects_that_both_views_have():
+    views = make_gaussian_views(40, n_features=(4, 3, 3), random_state=0).views
+    model = MVCCA(2).fit(views)
+    index = np.tile(np.arange(40)[:, None], 3)
+    index[:5, 0] = index[5:9, 2] = -1
+    some = Views(
+        {name: block[index[:, v] >= 0] for v, (name, block) in enumerate(views.items())},
+        np.where(index < 0, -1, np.cumsum(index >= 0, axis=0) - 1),
+    )
+    drawn = VariatesDisplay.from_estimator(model, some, views=("view2", "view0"), component=1)
+    whole = model.transform(views)
+    expected = np.stack([whole["view2"][9:, 1], whole["view0"][9:, 1]], axis=1)
+    np.testing.assert_allclose(drawn.scatter_[""].get_offsets(), expected)
+    assert drawn.correlation == pytest.approx(np.corrcoef(expected.T)[0, 1])
+
+
+def test_groups_have_colours_and_the_others_are_counted():
+    scores = {name: np.random.default_rng(0).normal(size=(40, 1)) for name in "ab"}
+    groups = np.repeat(np.arange(12), [9, *[3] * 9, 2, 2])
+    drawn = VariatesDisplay.from_scores(scores, groups=groups)
+    tones = {name: to_hex(part.get_facecolor()[0]) for name, part in drawn.scatter_.items()}
+    assert len(set(tones.values())) == 11
+    texts = [text.get_text() for text in drawn.ax_.get_legend().get_texts()]
+    assert texts == [*sorted(map(str, range(10))), "2 others"]
+    assert sum(len(part.get_offsets()) for part in drawn.scatter_.values()) == 40
+
+
+# ---- scree --------------------------------------------------------------------------------------
+
+
+def test_the_band_is_that_of_the_permutation_test():
+    views = make_gaussian_views(100, correlations=(0.8,), random_state=0).views
+    drawn = ScreeDisplay.from_rows(views, n_permutations=49, random_state=0)
+    test = permutation_test(views, n_permutations=49, random_state=0)
+    np.testing.assert_array_equal(drawn.line_.get_ydata(), test.correlations)
+    low, high = np.percentile(test.permuted, [5, 95], axis=0)
+    corners = drawn.band_.get_paths()[0].vertices
+    assert {*map(tuple, np.c_[np.arange(1, len(low) + 1), low])} <= {*map(tuple, corners)}
+    assert {*map(tuple, np.c_[np.arange(1, len(high) + 1), high])} <= {*map(tuple, corners)}
+    assert drawn.significant.tolist() == (test.p_values < 0.05).tolist()
+    assert drawn.significant.tolist() == [True, False, False, False, False]
+
+
+def test_permuted_correlations_give_the_p_values():
+    views = make_gaussian_views(60, correlations=(0.6, 0.3), random_state=0).views
+    test = permutation_test(views, n_permutations=39, random_state=0)
+    as_large = (test.permuted >= test.correlations).sum(axis=0)
+    np.testing.assert_allclose(test.p_values, np.maximum.accumulate((1 + as_large) / 40))
+
+
+def test_clones_on_permuted_rows_make_the_band_of_an_estimator(three):
+    model = MVCCA(2).fit(three)
+    drawn = ScreeDisplay.from_estimator(model, three, n_permutations=4, random_state=0)
+    observed = component_correlations(model, three).values()
+    np.testing.assert_allclose(drawn.line_.get_ydata(), np.mean(list(observed), axis=0))
+    rng = np.random.RandomState(0)
+    for found in drawn.permuted:
+        second, third = rng.permutation(60), rng.permutation(60)
+        shuffled = {
+            "view0": three["view0"],
+            "view1": three["view1"][second],
+            "view2": three["view2"][third],
+        }
+        refitted = component_correlations(MVCCA(2).fit(shuffled), shuffled).values()
+        np.testing.assert_allclose(found, np.mean(list(refitted), axis=0))
+    partly = Views(
+        {"a": three["view0"], "b": three["view1"][:50]},
+        np.c_[np.arange(60), np.r_[np.arange(50), [-1] * 10]],
+    )
+    with pytest.raises(ValueError, match="objects that are seen in all views"):
+        ScreeDisplay.from_estimator(CCA(1).fit(partly), partly)
+
+
+# ---- loadings, biplot and labels ----------------------------------------------------------------
+
+
+def test_the_heat_map_has_the_largest_loadings_in_the_order_of_the_views():
+    views = load_digits_views().views
+    model = CCA(3, reg=0.1).fit(views)
+    drawn = LoadingsDisplay.from_estimator(model, views, kind="heatmap", components=[2, 0], n_top=9)
+    values = np.concatenate([of_view[:, [2, 0]] for of_view in loadings(model, views).values()])
+    top = np.sort(np.argsort(-np.linalg.norm(values, axis=1))[:9])
+    np.testing.assert_allclose(drawn.im_.get_array(), values[top])
+    shown = [[float(text.get_text()) for text in line] for line in drawn.text_]
+    np.testing.assert_allclose(shown, values[top], atol=0.0051)
+    names = [*(f"left {i}" for i in range(32)), *(f"right {i}" for i in range(32))]
+    found = [text.get_text() for text in drawn.ax_.get_yticklabels()]
+    assert found == [names[i] for i in top]
+
+
+def test_text_in_a_heat_map_is_readable_on_its_cell(three):
+    drawn = ViewPairsDisplay.from_table(
+        evaluate_retrieval(three, measures="r@10", estimator=MVCCA(2).fit(three)), "r@10"
+    )
+
+    def luminance(tone):
+        encoded = np.array(matplotlib.colors.to_rgb(tone))
+        linear = np.where(encoded > 0.04045, ((encoded + 0.055) / 1.055) ** 2.4, encoded / 12.92)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    for (i, j), text in np.ndenumerate(drawn.text_):
+        if i != j:
+            ground = drawn.im_.cmap(drawn.im_.norm(drawn.matrix[i, j]))
+            low, high = sorted((luminance(ground[:3]), luminance(text.get_color())))
+            assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def test_the_biplot_has_mean_standardized_variates_and_arrows_of_loadings(frames):
+    model = CCA(2).fit(frames)
+    drawn = BiplotDisplay.from_estimator(model, frames, components=(1, 0))
+    scores = [np.asarray(Z)[:, [1, 0]] for Z in model.transform(frames).values()]
+    expected = np.mean([(Z - Z.mean(axis=0)) / Z.std(axis=0) for Z in scores], axis=0)
+    np.testing.assert_allclose(drawn.scatter_.get_offsets(), expected)
+    arrows = {n: np.c_[q.U, q.V] for n, q in drawn.arrow_.items()}
+    of_view = loadings(model, frames)
+    factors = [
+        np.linalg.norm(np.sort(arrows[name], axis=0)) / np.linalg.norm(of_view[name])
+        for name in frames
+    ]
+    assert factors[0] == pytest.approx(factors[1])
+    for name, values in of_view.items():
+        want = factors[0] * values[:, [1, 0]]
+        assert {*map(tuple, want.round(9))} == {*map(tuple, arrows[name].round(9))}
+
+
+@pytest.mark.parametrize("size", [(6.4, 4.8), (3.5, 3), (10, 8)])
+@pytest.mark.parametrize("kind", ["circle", "biplot"])
+def test_labels_do_not_overlap_at_any_size(kind, size):
+    rng = np.random.default_rng(0)
+    values = {"a": np.full((20, 2), 0.6) + 0.02 * rng.normal(size=(20, 2))}
+    names = {"a": [f"a rather long name {i}" for i in range(20)]}
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
+    if kind == "circle":
+        drawn = LoadingsDisplay(values, names).plot(ax, kind="circle", n_top=20)
+    else:
+        drawn = BiplotDisplay(rng.normal(size=(30, 2)), values, names).plot(ax, n_top=20)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    boxes = []
+    for text in drawn.text_:
+        text.update_positions(renderer)
+        boxes.append(Text.get_window_extent(text, renderer))  # without the line to the point
+    assert len(boxes) == 20
+    overlapping = [(i, j) for i in range(20) for j in range(i) if boxes[i].overlaps(boxes[j])]
+    assert overlapping == []
+
+
+# ---- retrieved items ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_digits_views()
+    model = MLCCA(9, reg=0.1).fit(data.views[:900], data.labels[:900])
+    return model, data.views[900:1100], data.labels[900:1100]
+
+
+def test_images_are_the_queries_and_the_items_that_an_index_finds(digits):
+    model, views, labels = digits
+    drawn = RetrievedDisplay.from_estimator(
+        model, views, labels, query="right", queries=[3, 8], k=4, show=(8, 4)
+    )
+    index = mvcca.RetrievalIndex(model).add(views)
+    _, found = index.search({"right": views["right"][[3, 8]]}, target="left", k=4)
+    shown = [np.asarray(image.get_array()) for image in drawn.im_]
+    expected = [
+        image
+        for query, items in zip([3, 8], found, strict=True)
+        for image in (views["right"][query], *views["left"][items])
+    ]
+    np.testing.assert_allclose(shown, np.reshape(expected, (10, 8, 4)))
+    relevant = labels[found] == labels[[3, 8]][:, None]
+    np.testing.assert_array_equal(drawn.relevant, relevant)
+    dashed = [frame.get_linestyle() not in ("-", "solid") for frame in drawn.frame_]
+    assert dashed == (~relevant).ravel().tolist()
+
+
+def test_texts_are_ticked_and_only_the_pair_is_relevant_without_labels(digits):
+    model, views, _ = digits
+    drawn = RetrievedDisplay.from_estimator(
+        model, views, queries=3, k=200, show=[f"row {i}" for i in range(200)]
+    )
+    texts = [text.get_text() for text in drawn.text_]
+    assert texts[::201] == ["row 0", "row 1", "row 2"]
+    ticked = [text for text in texts if text.startswith("✓")]
+    assert ticked == ["✓ row 0", "✓ row 1", "✓ row 2"]
+    assert len(texts) == 3 * 201
+
+
+def test_a_view_of_images_may_retrieve_texts(digits):
+    model, views, labels = digits
+    show = {"left": (8, 4), "right": [f"digit {label}" for label in labels]}
+    drawn = RetrievedDisplay.from_estimator(model, views, labels, show=show, k=3, queries=2)
+    assert (len(drawn.im_), len(drawn.text_)) == (2, 6)
+
+
+def test_row_labels_of_data_frames_name_items(frames):
+    named = {
+        name: frame.set_axis([f"man {i}" for i in frame.index]) for name, frame in frames.items()
+    }
+    drawn = RetrievedDisplay.from_estimator(CCA(2).fit(named), named, queries=1, k=2)
+    assert drawn.text_[0].get_text() == "man 0"
+
+
+# ---- pairs of views -----------------------------------------------------------------------------
+
+
+def test_the_matrix_of_pairs_is_symmetric_for_correlations(three):
+    model = MVCCA(2).fit(three)
+    drawn = ViewPairsDisplay.from_estimator(model, three, component=1)
+    for (p, q), values in component_correlations(model, three).items():
+        i, j = three.names.index(p), three.names.index(q)
+        assert drawn.matrix[i, j] == drawn.matrix[j, i] == values[1]
+    assert np.isnan(np.diag(drawn.matrix)).all()
+
+
+def test_the_matrix_of_an_evaluation_has_queries_in_rows(three):
+    model = MVCCA(2).fit(three)
+    table = evaluate_retrieval(three, measures=["r@5"], estimator=model)
+    drawn = ViewPairsDisplay.from_table(table, "r@5")
+    for row in table:
+        i, j = three.names.index(row.query), three.names.index(row.target)
+        assert drawn.matrix[i, j] == row.values["r@5"]
+    one = evaluate_retrieval(
+        three, measures="r@5", estimator=model, directions=[("view2", "view0")]
+    )
+    assert ViewPairsDisplay.from_table(one, "r@5").matrix.shape == (1, 1)
+    with pytest.raises(ValueError, match=r"has the measures \['r@5'\], got 'map'"):
+        ViewPairsDisplay.from_table(table, "map")
+
+
+def test_methods_are_compared_on_one_set_of_rows(frames):
+    models = {"loose": CCA(2).fit(frames), "tight": CCA(2, reg=1.0).fit(frames)}
+    drawn = CorrelationDisplay.from_estimator(models, frames)
+    for name, model in models.items():
+        expected = component_correlations(model, frames)["exercise", "body"]
+        np.testing.assert_allclose(drawn.line_[name].get_ydata(), expected)
+    tones = [line.get_color() for line in drawn.line_.values()]
+    assert tones == list(mvcca.plotting._style.COLORS[:2])
+    with pytest.raises(ValueError, match="Pass the held-out rows as X"):
+        CorrelationDisplay.from_estimator(models, frames, X_test=frames)
+
+
+# ---- searches and deep models -------------------------------------------------------------------
+
+
+def test_the_grid_has_the_mean_scores_and_marks_the_best():
+    views = load_digits_views().views[:300]
+    grid = {"reg": [1.0, 0.01], "n_components": [2, 8, 4]}
+    search = GridSearchCV(CCA(), grid, scoring=retrieval_scorer("r@10"), cv=2).fit(views)
+    drawn = GridSearchDisplay.from_estimator(search, parameters=("reg", "n_components"), alpha=0.5)
+    for params, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        i, j = [0.01, 1.0].index(params["reg"]), [2, 4, 8].index(params["n_components"])
+        assert drawn.scores[i, j] == score
+    i, j = (
+        [0.01, 1.0].index(search.best_params_["reg"]),
+        [2, 4, 8].index(search.best_params_["n_components"]),
+    )
+    assert drawn.best_.get_xy() == (j - 0.5, i - 0.5)
+    assert drawn.im_.get_alpha() == 0.5
+    for options, message in (
+        ({"parameters": ("reg", "power")}, r"Expected two of the parameters"),
+        ({"measure": "map"}, r"Unknown measure 'map'; the search has \['score'\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GridSearchDisplay.from_estimator(search, **options)
+    with pytest.raises(TypeError, match="CCA is no search"):
+        GridSearchDisplay.from_estimator(search.best_estimator_)
+
+
+def test_further_parameters_of_a_grid_are_at_their_best():
+    views = load_digits_views().views[:200]
+    grid = {"reg": [0.1, 1.0], "n_components": [2, 4], "power": [0, 2]}
+    search = GridSearchCV(MVCCA(), grid, scoring=retrieval_scorer("r@10"), cv=2).fit(views)
+    with pytest.raises(ValueError, match=r"Pass parameters=\(rows, columns\)"):
+        GridSearchDisplay.from_estimator(search)
+    drawn = GridSearchDisplay.from_estimator(search, parameters=("reg", "power"))
+    assert drawn.scores.max() == search.best_score_
+    assert drawn.scores.shape == (2, 2)
+
+
+@pytest.fixture(scope="module")
+def sam():
+    pytest.importorskip("torch", reason="needs torch: pip install mvcca[deep]")
+    from mvcca.deep import SAM
+
+    data = load_digits_views()
+    model = SAM(4, hidden_layer_sizes=(8,), max_epochs=3, device="cpu", random_state=0)
+    return model.fit(data.views[:300], data.labels[:300])
+
+
+def test_margins_of_categories_are_those_of_the_model(sam):
+    drawn = CategoryMarginsDisplay.from_estimator(sam, cmap="magma")
+    np.testing.assert_array_equal(drawn.im_.get_array(), sam.category_margins_)
+    assert [text.get_text() for text in drawn.ax_.get_yticklabels()] == list("0123456789")
+    assert drawn.im_.get_cmap().name == "magma"
+    with pytest.raises(ValueError, match="of 2 categories, got shape"):
+        CategoryMarginsDisplay.from_estimator(sam, categories=["a", "b"])
+    with pytest.raises(NotFittedError):
+        CategoryMarginsDisplay.from_estimator(clone(sam))
+
+
+def test_the_development_of_margins_is_a_learning_curve(sam):
+    drawn = LearningCurveDisplay.from_estimator(sam, panels=["margin", "adaptation"], color=RED)
+    assert list(drawn.axes_) == ["margin", "adaptation"]
+    for line, column in zip(drawn.line_["SAM"], ["margin", "adaptation"], strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), sam.history_[column])
+        assert line.get_color() == RED
+    with pytest.raises(ValueError, match=r"No history has the column 'speed'; the columns are"):
+        LearningCurveDisplay.from_estimator(sam, panels=["speed"])
+
+
+def test_scales_of_a_row_and_their_deviation():
+    pytest.importorskip("torch", reason="needs torch: pip install mvcca[deep]")
+    from mvcca.deep import DSDCCA
+
+    views = load_digits_views().views[:120]
+    model = DSDCCA(
+        3,
+        hidden_layer_sizes=(8,),
+        scaling_layer_sizes=(4,),
+        batch_size=60,
+        max_epochs=2,
+        warm_up=0,
+        device="cpu",
+        random_state=0,
+    ).fit(views)
+    scales = model.scales(views[:10])
+    row = ScalesDisplay.from_estimator(model, views[:10], view="right", row=4, alpha=0.5)
+    np.testing.assert_allclose(row.im_.get_array(), scales["right"][4])
+    assert row.im_.get_alpha() == 0.5
+    spread = ScalesDisplay.from_estimator(model, views[:10])
+    np.testing.assert_allclose(spread.im_.get_array(), scales["left"].std(axis=0))
+    for options, message in (
+        ({"row": 10}, "View 'left' has 10 rows, got row 10"),
+        ({"view": "top"}, "Unknown view 'top'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ScalesDisplay.from_estimator(model, views[:10], **options)
+
+
+@pytest.mark.parametrize("display", [CategoryMarginsDisplay, ScalesDisplay])
+def test_a_model_without_what_is_drawn_says_so(display, frames):
+    rows = () if display is CategoryMarginsDisplay else (frames,)
+    with pytest.raises(TypeError, match=r"CCA has no (margins|scales).* pipeline\[-1\]"):
+        display.from_estimator(CCA(2).fit(frames), *rows)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ScreeDisplay(np.ones(3), np.ones((5, 2))), r"\(n_permutations, 3\), got \(5, 2\)"),
+        (lambda: VariatesDisplay({"a": np.ones(3)}), "variates of two views"),
+        (lambda: VariatesDisplay({"a": np.arange(3), "b": np.arange(3)}, ["x"]), "group for each"),
+        (lambda: BiplotDisplay(np.ones((5, 3)), {"a": np.ones((2, 2))}), "two components"),
+        (lambda: ViewPairsDisplay({}, "r@1"), "at least one pair of views, got none"),
+        (lambda: RetrievedDisplay(["a"], [["b", "c"]], [[True]]), "list of items for each query"),
+        (lambda: ScalesDisplay(np.ones(3)), r"shape \(3,\)"),
+        (lambda: GridSearchDisplay(np.ones((2, 2)), ([1], [2]), ("a", "b")), r"shape \(1, 1\)"),
+        (lambda: GridSearchDisplay([[np.nan]], ([1], [2]), ("a", "b")), "not all of them NaN"),
+        (lambda: CategoryMarginsDisplay(np.ones((2, 3))), "square matrix"),
+    ],
+)
+def test_a_constructor_refuses_what_cannot_be_drawn(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
