@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import inspect
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import mvcca
+from mvcca.base import MultiViewEstimator
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,3 +94,21 @@ def test_every_public_name_is_in_the_api_reference(name):
     module = value.__name__ if isinstance(value, ModuleType) else value.__module__
     listed = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").split()
     assert any(module == entry or module.startswith(f"{entry}.") for entry in listed)
+
+
+def public_estimators() -> list[type]:
+    modules = [mvcca, mvcca.linear]
+    if importlib.util.find_spec("torch"):
+        modules.append(mvcca.deep)
+    found = {getattr(module, name) for module in modules for name in module.__all__}
+    classes = [c for c in found if isinstance(c, type) and issubclass(c, MultiViewEstimator)]
+    return sorted(classes, key=lambda c: c.__name__)
+
+
+@pytest.mark.parametrize("estimator", public_estimators())
+def test_every_method_states_its_problem_its_source_and_an_example(estimator):
+    doc = inspect.getdoc(estimator)
+    assert ".. math::" in doc
+    assert "\n>>> " in doc.partition("\nExamples\n--------\n")[2]
+    if estimator.__name__ not in {"CovarianceCCA", "EncoderCCA"}:  # they solve the user's problem
+        assert "\nReferences\n----------\n.. [1] " in doc

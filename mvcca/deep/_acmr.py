@@ -21,14 +21,17 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class ACMR(LabelledEstimator):
-    """Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
+    r"""Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
 
-        min over networks  α L_triplet + β L_label - γ L_view,   min over the adversary  L_view,
+    .. math::
+
+        \min_{\text{networks}} \; α L_{triplet} + β L_{label} - γ L_{view}, \qquad
+        \min_{\text{adversary}} \; L_{view},
 
     with the cross entropies L_label of labels that one linear classifier predicts from the scores
-    of any view, and L_view of the view that an adversary predicts. L_triplet is
+    of any view, and L_view of the view that an adversary predicts. L_triplet is the mean of
 
-        max(0, m + ‖f - g‖² - ‖f - g⁻‖²)
+    .. math:: \max\big(0, \; m + \lVert f - g \rVert^2 - \lVert f - g^- \rVert^2\big)
 
     for the paired row g, and the row g⁻ of another label in the batch whose features are most
     similar to those of g. The gradient of L_view is reversed in front of the adversary, and
@@ -51,6 +54,18 @@ class ACMR(LabelledEstimator):
     References
     ----------
     .. [1] Wang, Yang, Xu, Hanjalic and Shen, "Adversarial Cross-Modal Retrieval", ACM MM 2017.
+
+    Examples
+    --------
+    >>> from mvcca import evaluate_retrieval
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import ACMR
+    >>> data = load_digits_views()
+    >>> model = ACMR(16, hidden_layer_sizes=(64,), max_epochs=5, random_state=0)
+    >>> model = model.fit(data.views[:1500], data.labels[:1500])
+    >>> test, labels = data.views[1500:], data.labels[1500:]
+    >>> evaluate_retrieval(test, labels, estimator=model, measures="map").mean()["map"] > 0.3
+    True
     """
 
     triplet_weight: float = 1.0

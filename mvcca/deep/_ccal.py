@@ -30,9 +30,12 @@ from mvcca.views import Views
 
 @estimator
 class CCAL(RankingEstimator):
-    """Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
+    r"""Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
 
-        min Σ_i Σ_{j≠i} max(0, m - s(x*_i, y*_i) + s(x*_i, y*_j)),   s = cosine,
+    .. math::
+
+        \min \; \sum_i \sum_{j≠i} \max\big(0, \;
+            m - \cos(x^*_i, y^*_i) + \cos(x^*_i, y^*_j)\big),
 
     plus the same with the views exchanged if `symmetric`, where x* and y* are the canonical
     variates of the networks' outputs in the batch (see `mvcca.deep.layers.CCALayer`), so that
@@ -68,6 +71,16 @@ class CCAL(RankingEstimator):
     .. [1] Dorfer, Schlüter, Vall, Korzeniowski and Widmer, "End-to-End Cross-Modality Retrieval
        with CCA Projections and Pairwise Ranking Loss", 2018.
     .. [2] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CCAL
+    >>> views = load_digits_views().views
+    >>> model = CCAL(8, hidden_layer_sizes=(32,), batch_size=300, max_epochs=3, random_state=0)
+    >>> model = model.fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     reg: float | Mapping[str, float] = 1e-3
@@ -103,10 +116,14 @@ class CCAL(RankingEstimator):
 
 @estimator
 class DSRankingCCA(CCAL):
-    """Dynamically scaled ranking CCA: `CCAL` whose networks are rescaled for each row [1]_.
+    r"""Dynamically scaled ranking CCA: `CCAL` whose networks are rescaled for each row [1]_.
 
-    The last linear layer of each network has the parameters S_W(c) ⊙ W and S_b(c) ⊙ b, where the
-    scaling network S sees the input z of that layer, the row x, or both.
+    With z the input of the last linear layer of a network, and W, b the parameters of that layer,
+
+    .. math:: f(x) = (S_W(c) ⊙ W) \, z + S_b(c) ⊙ b,
+
+    where the context c that the scaling network S sees is z, the row x, or both. The loss is that
+    of `CCAL`.
 
     Parameters
     ----------
@@ -129,6 +146,23 @@ class DSRankingCCA(CCAL):
     ----------
     .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022,
        section 4.2.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DSRankingCCA
+    >>> views = load_digits_views().views
+    >>> model = DSRankingCCA(
+    ...     8,
+    ...     hidden_layer_sizes=(32,),
+    ...     scaling_layer_sizes=(16,),
+    ...     batch_size=300,
+    ...     max_epochs=4,
+    ...     warm_up=2,
+    ...     random_state=0,
+    ... ).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     sees: str = "zx"

@@ -20,12 +20,16 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class CCL(LabelledEstimator):
-    """Cross-modal correlation learning, simplified to its second stage on given features.
+    r"""Cross-modal correlation learning, simplified to its second stage on given features.
 
-        min α Σ_{p<q} mean_ij c(‖f_p,i - f_q,j‖²) + β Σ_p L_p,
+    .. math::
 
-    where c(d) is d for rows that share a label and max(0, m - d) for others, and L_p is the cross
-    entropy of the labels that a linear classifier predicts from the scores of view p.
+        \min \; α \sum_{p<q} \frac{1}{b^2} \sum_{i,j} c\big(\lVert f_{pi} - f_{qj} \rVert^2\big)
+            + β \sum_p L_p,
+
+    where b is the batch size, c(d) is d for rows that share a label and max(0, m - d) for others,
+    and L_p is the cross entropy of the labels that a linear classifier predicts from the scores of
+    view p.
 
     [1]_ learns features in a first stage, which is left out: belief networks of whole images and
     texts and of their patches and segments, fused by a restricted Boltzmann machine. Pass features
@@ -48,6 +52,16 @@ class CCL(LabelledEstimator):
     ----------
     .. [1] Peng, Qi, Huang and Yuan, "CCL: Cross-modal Correlation Learning with Multigrained Fusion
        by Hierarchical Network", IEEE TMM 2018.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CCL
+    >>> data = load_digits_views()
+    >>> model = CCL(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0)
+    >>> model = model.fit(data.views, data.labels)
+    >>> {name: scores.shape for name, scores in model.transform(data.views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     inter_weight: float = 1.0

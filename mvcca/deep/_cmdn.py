@@ -20,9 +20,12 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class CMDN(LabelledEstimator):
-    """Cross-media multiple deep networks, simplified: autoencoders with shared codes and labels.
+    r"""Cross-media multiple deep networks, simplified: autoencoders with shared codes and labels.
 
-        min α Σ_p R_pp + β Σ_{p≠q} R_pq + γ Σ_{p<q} mean_i ‖f_p,i - f_q,i‖² / 2k + δ L_label,
+    .. math::
+
+        \min \; α \sum_p R_{pp} + β \sum_{p≠q} R_{pq}
+            + γ \sum_{p<q} \frac{1}{2kn} \sum_i \lVert f_{pi} - f_{qi} \rVert^2 + δ L_{label},
 
     where R_pq is the mean squared error of the rows of view q reconstructed from the scores of view
     p, in units of the mean variance of the features of view q, and L_label the cross entropy of
@@ -49,6 +52,16 @@ class CMDN(LabelledEstimator):
     ----------
     .. [1] Peng, Huang and Qi, "Cross-Media Shared Representation by Hierarchical Learning with
        Multiple Deep Networks", IJCAI 2016.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CMDN
+    >>> data = load_digits_views()
+    >>> model = CMDN(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0)
+    >>> model = model.fit(data.views, data.labels)
+    >>> {name: scores.shape for name, scores in model.transform(data.views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     own_weight: float = 1.0

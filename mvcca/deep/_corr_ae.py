@@ -66,6 +66,15 @@ class CorrAE(NetworkEstimator):
     References
     ----------
     .. [1] Feng, Wang and Li, "Cross-modal Retrieval with Correspondence Autoencoder", MM 2014.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CorrAE
+    >>> views = load_digits_views().views
+    >>> model = CorrAE(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     correspondence: float = 0.8
@@ -141,6 +150,15 @@ class CrossCorrAE(CorrAE):
     References
     ----------
     .. [1] Feng, Wang and Li, "Cross-modal Retrieval with Correspondence Autoencoder", MM 2014.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CrossCorrAE
+    >>> views = load_digits_views().views
+    >>> model = CrossCorrAE(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     full: bool = False

@@ -21,13 +21,20 @@ from mvcca.views import Views
 
 @estimator
 class CorrNet(CCAScores):
-    """Correlational neural network: an autoencoder of two views with one shared hidden layer [1]_.
+    r"""Correlational neural network: an autoencoder of two views with one shared hidden layer [1]_.
 
-        min Σ_h (mean_i ‖x - x̂(h)‖² + ‖y - ŷ(h)‖²) - λ Σ_j corr(h_j(x,0), h_j(0,y)),
+    .. math::
 
-    where the first sum is over h(x,0), h(0,y) and h(x,y), with
+        \min \; \sum_h \frac{1}{n} \sum_i \Big(\lVert x_i - \hat x(h_i) \rVert^2
+            + \lVert y_i - \hat y(h_i) \rVert^2\Big)
+            - λ \sum_j \mathrm{corr}\big(h_j(x, 0), h_j(0, y)\big),
 
-        h(x, y) = σ(W_x x + W_y y + b),   x̂(h) = a(W_xᵀ h + b_x),   ŷ(h) = a(W_yᵀ h + b_y).
+    where the first sum is over h(x, 0), h(0, y) and h(x, y), with
+
+    .. math::
+
+        h(x, y) = σ(W_x x + W_y y + b), \qquad \hat x(h) = a(W_x^⊤ h + b_x), \qquad
+        \hat y(h) = a(W_y^⊤ h + b_y).
 
     Each hidden unit correlates with its counterpart in the other view, but hidden units may
     correlate with each other. `encode` returns them as they are; the final linear CCA finds
@@ -54,6 +61,17 @@ class CorrNet(CCAScores):
     ----------
     .. [1] Chandar, Khapra, Larochelle and Ravindran, "Correlational Neural Networks", Neural
        Computation 2016.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from mvcca import PerView
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CorrNet
+    >>> views = PerView(MinMaxScaler()).fit_transform(load_digits_views().views)
+    >>> model = CorrNet(8, output_activation="sigmoid", max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     correlation: float = 2.0

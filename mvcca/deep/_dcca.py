@@ -23,12 +23,15 @@ from mvcca.views import Views
 
 @estimator
 class DCCA(CCAScores, NetworkEstimator):
-    """Deep canonical correlation analysis of two or more views.
+    r"""Deep canonical correlation analysis of two or more views.
 
     Trains one network f_p per view to maximize the sum of canonical correlations of the networks'
     outputs on each batch [1]_,
 
-        max Σ_{p<q} Σ_i s_i(T_pq),   T_pq = S_p^(-1/2) Σ_pq S_q^(-1/2),   S_p = Σ_pp + r_p v_p I,
+    .. math::
+
+        \max \; \sum_{p<q} \sum_i s_i(T_{pq}), \qquad
+        T_{pq} = S_p^{-1/2} Σ_{pq} S_q^{-1/2}, \qquad S_p = Σ_{pp} + r_p v_p I,
 
     where Σ are covariances of the outputs, s_i singular values, and v_p = tr(Σ_pp) / k the mean
     variance of view p. (Some implementations maximize Σ s_i², or use the smallest s_i.) After

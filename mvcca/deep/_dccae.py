@@ -18,9 +18,12 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class DCCAE(DCCA):
-    """Deep canonically correlated autoencoders: deep CCA with a reconstruction penalty [1]_.
+    r"""Deep canonically correlated autoencoders: deep CCA with a reconstruction penalty [1]_.
 
-        max Σ_{p<q} Σ_i s_i(T_pq) - λ Σ_p mean_i ‖x_p,i - d_p(f_p(x_p,i))‖²
+    .. math::
+
+        \max \; \sum_{p<q} \sum_i s_i(T_{pq})
+            - λ \sum_p \frac{1}{n} \sum_i \lVert x_{pi} - d_p(f_p(x_{pi})) \rVert^2
 
     with the correlations s_i(T_pq) of `DCCA`, and decoders d_p that mirror the networks f_p.
 
@@ -37,6 +40,15 @@ class DCCAE(DCCA):
     References
     ----------
     .. [1] Wang, Arora, Livescu and Bilmes, "On Deep Multi-View Representation Learning", ICML 2015.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DCCAE
+    >>> views = load_digits_views().views
+    >>> model = DCCAE(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     reconstruction: float = 0.01

@@ -18,11 +18,16 @@ from mvcca.views import Views
 
 @estimator
 class DeepSM(LabelledEstimator):
-    """Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
+    r"""Deep semantic matching: a classifier per view, whose posteriors are compared [1]_.
+
+    Trains one classifier f_p per view to predict the labels,
+
+    .. math:: \min \; -\sum_p \frac{1}{n} \sum_i \log f_p(x_{pi})_{y_i}.
 
     The scores of a row are the probabilities of the labels given its features: softmax for classes,
-    sigmoids for label sets. Networks of different views are trained independently. Rows are ranked
-    by the cosine of their posteriors. There is a component for each label.
+    sigmoids, with the sum of binary cross entropies, for label sets. Networks of different views
+    are trained independently. Rows are ranked by the cosine of their posteriors. There is a
+    component for each label.
 
     Parameters
     ----------
@@ -40,6 +45,16 @@ class DeepSM(LabelledEstimator):
     ----------
     .. [1] Wei et al., "Cross-Modal Retrieval with CNN Visual Features: A New Baseline", IEEE
        Transactions on Cybernetics 2017.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DeepSM
+    >>> data = load_digits_views()
+    >>> model = DeepSM(hidden_layer_sizes=(32,), max_epochs=3, random_state=0)
+    >>> scores = model.fit(data.views, data.labels).transform(data.views)
+    >>> scores["left"].shape, bool((scores["left"].sum(axis=1).round(4) == 1).all())
+    ((1797, 10), True)
     """
 
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # one per label

@@ -19,9 +19,13 @@ from mvcca.views import Views
 
 @estimator
 class DeViSE(DeepEstimator):
-    """DeViSE: a linear map of one view into the space of another, such as word vectors [1]_.
+    r"""DeViSE: a linear map of one view into the space of another, such as word vectors [1]_.
 
-        min mean_{i, j≠i} max(0, m - t_iᵀ (M x_i + b) + t_jᵀ (M x_i + b)),   t = y / ‖y‖.
+    .. math::
+
+        \min \; \frac{1}{n(n-1)} \sum_i \sum_{j≠i}
+            \max\big(0, \; m - t_i^⊤ (M x_i + b) + t_j^⊤ (M x_i + b)\big), \qquad
+        t = y / \lVert y \rVert.
 
     Rows y of the target view keep their features, and there are as many components. Rows are ranked
     by their cosine. In [1]_ the targets are vectors of labels, which several rows share, and the
@@ -39,6 +43,15 @@ class DeViSE(DeepEstimator):
     References
     ----------
     .. [1] Frome et al., "DeViSE: A Deep Visual-Semantic Embedding Model", NIPS 2013.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DeViSE
+    >>> views = load_digits_views().views
+    >>> model = DeViSE(target="right", max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 32), 'right': (1797, 32)}
     """
 
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # those of the target

@@ -23,11 +23,11 @@ from mvcca.deep.trainer import Objective, Trainer, encoded
 
 @estimator
 class DSDCCA(DCCA):
-    """Dynamically scaled deep CCA: `DCCA` whose last layer is rescaled for each row [1]_.
+    r"""Dynamically scaled deep CCA: `DCCA` whose last layer is rescaled for each row [1]_.
 
     With z the input of the last linear layer of a view, and W, b the parameters of that layer,
 
-        f(x) = (h_W(z) ⊙ W) z + h_b(z) ⊙ b,
+    .. math:: f(x) = (h_W(z) ⊙ W) \, z + h_b(z) ⊙ b,
 
     where h is an additional scaling network per view. During the first `warm_up` epochs h ≡ 1, as
     in `DCCA`; afterwards all parameters are trained.
@@ -57,6 +57,15 @@ class DSDCCA(DCCA):
     References
     ----------
     .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DSDCCA
+    >>> views = load_digits_views().views
+    >>> model = DSDCCA(8, hidden_layer_sizes=(32,), max_epochs=4, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     scaling_layer_sizes: Sequence[int] = (128,)

@@ -17,7 +17,11 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class EncoderCCA(CCAScores, NetworkEstimator):
-    """Networks trained with a custom objective, followed by linear CCA of their outputs.
+    r"""Networks trained with a custom objective, followed by linear CCA of their outputs.
+
+    Trains one network f_p per view, with weights θ_p, to minimize a loss L,
+
+    .. math:: \min_θ \; L\big(f_1(x_1; θ_1), …, f_V(x_V; θ_V)\big).
 
     `DCCA`, `SoftCCA` and the others are this estimator with a built-in objective.
 

@@ -23,9 +23,13 @@ from mvcca.views import Views
 
 @estimator
 class L0CCA(DCCA):
-    """ℓ0-CCA: deep CCA that selects features with stochastic gates [1]_.
+    r"""ℓ0-CCA: deep CCA that selects features with stochastic gates [1]_.
 
-        max E_ε Σ_{p<q} Σ_i s_i(T_pq) - Σ_p λ_p mean_j P(z_pj > 0),   z = min(1, max(0, μ + σ ε)),
+    .. math::
+
+        \max \; E_ε \sum_{p<q} \sum_i s_i(T_{pq})
+            - \sum_p \frac{λ_p}{d_p} \sum_{j=1}^{d_p} P(z_{pj} > 0), \qquad
+        z = \min(1, \max(0, μ + σ ε)),
 
     with one gate z_pj per feature in front of the networks, ε ~ N(0, 1) drawn once per batch, and
     the correlations of f_p(z_p ⊙ x_p) as in `DCCA`. (The original objective sums s_i²; later
@@ -56,6 +60,15 @@ class L0CCA(DCCA):
     ----------
     .. [1] Lindenbaum, Salhov, Averbuch and Kluger, "ℓ0-Sparse Canonical Correlation Analysis",
        ICLR 2022.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import L0CCA
+    >>> views = load_digits_views().views
+    >>> model = L0CCA(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: gates.shape for name, gates in model.gates_.items()}
+    {'left': (32,), 'right': (32,)}
     """
 
     gate_penalty: float | Mapping[str, float] = 0.1

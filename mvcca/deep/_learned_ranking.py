@@ -49,9 +49,12 @@ class RankingEstimator(NetworkEstimator):
 
 @estimator
 class LearnedRanking(RankingEstimator):
-    """Networks whose scores rank the other view's row of the same object first [1]_.
+    r"""Networks whose scores rank the other view's row of the same object first [1]_.
 
-        min Σ_{p<q} Σ_i Σ_{j≠i} max(0, m - s(f_p,i, f_q,i) + s(f_p,i, f_q,j)),   s = cosine,
+    .. math::
+
+        \min \; \sum_{p<q} \sum_i \sum_{j≠i} \max\big(0, \;
+            m - \cos(f_{pi}, f_{qi}) + \cos(f_{pi}, f_{qj})\big),
 
     plus the same with the views exchanged. Each network ends in a linear layer of the normalized
     outputs, where `CCAL` has the CCA layer instead. Scores are used as trained and ranked by their

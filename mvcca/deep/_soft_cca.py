@@ -21,11 +21,15 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class SoftCCA(CCAScores, NetworkEstimator):
-    """Soft-CCA: deep CCA with stochastic decorrelation instead of whitening [1]_.
+    r"""Soft-CCA: deep CCA with stochastic decorrelation instead of whitening [1]_.
 
-        min Σ_{p<q} ½ mean_i ‖f_p,i - f_q,i‖² + λ Σ_p Σ_{i≠j} abs(C̃_p,ij)
+    .. math::
 
-    with running covariances Ĉ_t = α Ĉ_{t-1} + C_t of the outputs, C̃_t = Ĉ_t / Σ_s α^s. Batch norm
+        \min \; \sum_{p<q} \frac{1}{2n} \sum_i \lVert f_{pi} - f_{qi} \rVert^2
+            + λ \sum_p \sum_{i≠j} \lvert \tilde C_{p,ij} \rvert, \qquad
+        \hat C_t = α \hat C_{t-1} + C_t, \qquad \tilde C_t = \hat C_t \Big/ \sum_{s<t} α^s,
+
+    where C_t are the covariances of the outputs for batch t, whose running mean is C̃. Batch norm
     keeps the variances at 1. A step needs no matrix decomposition, but training needs many steps,
     and the result depends on λ: if it is too small, outputs are copies of each other.
 
@@ -43,6 +47,15 @@ class SoftCCA(CCAScores, NetworkEstimator):
     ----------
     .. [1] Chang, Xiang and Hospedales, "Scalable and Effective Deep CCA via Soft Decorrelation",
        CVPR 2018.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import SoftCCA
+    >>> views = load_digits_views().views
+    >>> model = SoftCCA(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     decorrelation: float | str = "auto"

@@ -15,17 +15,29 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class SoftHGR(CCAScores, NetworkEstimator):
-    """Soft-HGR: deep maximal correlation without whitening [1]_.
+    r"""Soft-HGR: deep maximal correlation without whitening [1]_.
 
-        max Σ_{p<q} E f̄_pᵀ f̄_q - ½ tr(cov(f_p) cov(f_q))
+    .. math::
 
-    over networks f_p. Training inverts no matrix, so that batches may be small and outputs wide; it
-    takes more epochs than `DCCA` to reach the same correlation.
+        \max \; \sum_{p<q} E \, \bar f_p^⊤ \bar f_q
+            - \tfrac12 \mathrm{tr}\big(\mathrm{cov}(f_p) \, \mathrm{cov}(f_q)\big)
+
+    over networks f_p, whose centred outputs are f̄_p. Training inverts no matrix, so that batches
+    may be small and outputs wide; it takes more epochs than `DCCA` to reach the same correlation.
 
     References
     ----------
     .. [1] Wang et al., "An Efficient Approach to Informative Feature Extraction from Multimodal
        Data", AAAI 2019.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import SoftHGR
+    >>> views = load_digits_views().views
+    >>> model = SoftHGR(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:

@@ -19,10 +19,13 @@ from mvcca.deep.trainer import Objective
 
 @estimator
 class TwoBranch(NetworkEstimator):
-    """Two-branch networks that rank both ways and keep neighbourhoods together [1]_.
+    r"""Two-branch networks that rank both ways and keep neighbourhoods together [1]_.
 
-        min H(d(f, g)) + λ₁ H(d(g, f)) + λ₂ H(d(f, f)) + λ₃ H(d(g, g)),
-        H(D) = mean over j ∈ N(i), k ∉ N(i) of max(0, m + D_ij - D_ik),
+    .. math::
+
+        \min \; & H(d(f, g)) + λ_1 H(d(g, f)) + λ_2 H(d(f, f)) + λ_3 H(d(g, g)), \\
+        & H(D) = \operatorname*{mean}_{i, \; j ∈ N(i), \; k ∉ N(i)}
+            \max(0, \; m + D_{ij} - D_{ik}),
 
     with Euclidean distances d of outputs scaled to length 1. Neighbours N(i) are rows with the same
     label if `fit` is given labels; otherwise the row of the same object only, and the last two
@@ -49,6 +52,15 @@ class TwoBranch(NetworkEstimator):
     ----------
     .. [1] Wang, Li and Lazebnik, "Learning Deep Structure-Preserving Image-Text Embeddings", CVPR
        2016.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import TwoBranch
+    >>> views = load_digits_views().views
+    >>> model = TwoBranch(8, hidden_layer_sizes=(64,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
     """
 
     margin: float = 0.1
