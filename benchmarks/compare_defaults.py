@@ -21,7 +21,7 @@ import mvcca
 from mvcca import Views, datasets
 from mvcca.comparison import Labels
 from mvcca.comparison.registry import GROUPS, METHODS
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.ranking import Ranking
 
 _SPLITS = 5
 _QUERIES = 500  # per direction and split

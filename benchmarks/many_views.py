@@ -56,40 +56,40 @@ class Case:
     weighting: str = "auto"  # of methods with correlations
 
 
-def captions() -> Case:
+def captions(seed: int) -> Case:
     data = fetch_coco_captions()
-    words = PerView(make_pipeline(TfidfTransformer(), TruncatedSVD(200, random_state=0)))
+    words = PerView(make_pipeline(TfidfTransformer(), TruncatedSVD(200, random_state=seed)))
     train, test = words.fit_transform(data.train.views), words.transform(data.test.views)
     return Case(train, data.train.labels, test, data.test.labels, 50, 1e-2, "map@50:cutoff")
 
 
-def multi30k() -> Case:
+def multi30k(seed: int) -> Case:
     data = fetch_multi30k()
-    words = PerView(make_pipeline(TfidfTransformer(), TruncatedSVD(300, random_state=0)))
+    words = PerView(make_pipeline(TfidfTransformer(), TruncatedSVD(300, random_state=seed)))
     train, test = words.fit_transform(data.train.views), words.transform(data.test.views)
     return Case(train, None, test, None, 200, 1e-3, "r@1")
 
 
-def mfeat() -> Case:
+def mfeat(seed: int) -> Case:
     data = fetch_mfeat()
-    return _halved(data.views, data.labels)
+    return _halved(data.views, data.labels, seed)
 
 
-def digits() -> Case:
+def digits(seed: int) -> Case:
     data = load_digits_views("quadrants")
-    return _halved(data.views, data.labels)
+    return _halved(data.views, data.labels, seed)
 
 
-def _halved(views: Views, labels: np.ndarray) -> Case:
+def _halved(views: Views, labels: np.ndarray, seed: int) -> Case:
     train, test = train_test_split(
-        np.arange(len(views)), test_size=0.25, random_state=0, stratify=labels
+        np.arange(len(views)), test_size=0.25, random_state=seed, stratify=labels
     )
     scale = PerView(StandardScaler()).fit(views[train])
     parts = (scale.transform(views[rows]) for rows in (train, test))
     return Case(next(parts), labels[train], next(parts), labels[test], 9, 1e-1, "map@50:cutoff")
 
 
-CASES: dict[str, Callable[[], Case]] = {
+CASES: dict[str, Callable[[int], Case]] = {
     "captions": captions,
     "multi30k": multi30k,
     "mfeat": mfeat,
@@ -207,10 +207,11 @@ def main() -> None:
     parser.add_argument(
         "--weighting", default="auto", help="of CCA and MVCCA, as in evaluate_retrieval"
     )
+    parser.add_argument("--seed", type=int, default=0, help="of the SVD, or the split")
     options = parser.parse_args()
     print(machine(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count()))))
     for name in options.cases or CASES:
-        report(name, replace(CASES[name](), weighting=options.weighting))
+        report(name, replace(CASES[name](options.seed), weighting=options.weighting))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     ``_min_views`` how many views they need and with ``_supervised`` whether ``y`` is labels.
     """
 
-    # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.declared`.
+    # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
     retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
     _min_views = 2
     _max_views: int | None = None

@@ -827,12 +827,16 @@ def test_hubness_and_a_bank_are_used_together(capsys):
     assert "needs bank rows of view 'image'" in err
 
 
-@pytest.mark.usefixtures("model")
-def test_queries_in_several_views_are_added(capsys, weighted):
-    projected, images = weighted
+@pytest.mark.usefixtures("queries")
+def test_queries_in_several_views_are_added(capsys, model):
+    rho = model.expected_correlations_
+    texts, images = (model.transform(arrays())[name] for name in ("text", "image"))
+    w, v = rho / (1 - rho**2), rho**2 / (1 - rho**2)
     np.save("images.npy", np.load("image.npy")[:9])
     succeed(capsys, *SEARCH, "--query", "image=images.npy", "-k", 3, "-o", "hits.npy")
-    items, _ = best(products(projected + images[:9], images), 3)
+    queries = texts[:9] + images[:9]
+    ratios = (queries * w) @ images.T / np.sqrt(images**2 @ v)
+    items, _ = best(ratios, 3)
     assert (np.load("hits.npy") == items).all()
     err = fail(capsys, *SEARCH, "--query", "image=image.npy")
     assert "same number of rows, got text 9, image 60" in err

@@ -67,7 +67,7 @@ from mvcca import (
     config_context,
 )
 from mvcca.plotting import CorrelationDisplay
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.ranking import Ranking
 
 # Estimators whose maps are linear, so that scaling, moving and repeating columns change no score.
 LINEAR = [CCA(), MVCCA(), MLCCA(), MVMLCCA()]

@@ -15,7 +15,7 @@ from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.problem._expected import expected_correlation
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.ranking import Ranking
 
 
 def gaussian_views(n, rho, width, seed):
@@ -135,7 +135,8 @@ def log_ratio(a, b, rho):
 def planted(rho, n_features, views=("x", "y")):
     """An estimator that knows the correlations of the leading features."""
     rng = np.random.default_rng(0)
-    model = MVCCA(len(rho)).fit({name: rng.normal(size=(100, n_features)) for name in views})
+    n_rows = 100 + 5 * n_features  # enough for as many components as features
+    model = MVCCA(len(rho)).fit({name: rng.normal(size=(n_rows, n_features)) for name in views})
     model.weights_ = {name: np.eye(n_features, len(rho)) for name in views}
     model.means_ = {name: np.zeros(n_features) for name in views}
     model.expected_correlations_ = np.asarray(rho)
@@ -230,6 +231,61 @@ def test_vectors_are_those_of_the_profile_likelihood():
         np.testing.assert_allclose(
             best, np.maximum(products, 0) ** 2 * size / 2, rtol=1e-6, atol=1e-6
         )
+
+
+def profile_of_sums(queries, items, rho):
+    """Profile likelihood of the sums over views, by loops over all pairs."""
+    w, v = rho / (1 - rho**2), rho**2 / (1 - rho**2)
+    return np.array(
+        [
+            [(w * a * b).sum() / np.sqrt((v * a**2).sum() * (v * b**2).sum()) for b in sum(items)]
+            for a in sum(queries)
+        ]
+    )
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss:Flat"])
+@pytest.mark.parametrize(
+    ("query", "target"), [("a", "b"), ("ab", "c"), ("a", "cd"), ("ab", "cd"), ("bad", "cab")]
+)
+def test_the_profile_likelihood_adds_the_views_before_it_profiles_their_scale(
+    query, target, backend
+):
+    if backend != "exact":
+        pytest.importorskip("faiss", reason="pip install 'mvcca[index]'")
+    rng = np.random.default_rng(0)
+    rho = np.array([0.95, 0.7, 0.4, 0.1])
+    model = planted(rho, 4, tuple("abcd"))
+    rows = {name: rng.normal(size=(30, 4)) * rng.exponential(size=(30, 1)) for name in "abcd"}
+    by_hand = profile_of_sums([rows[p] for p in query], [rows[q] for q in target], rho)
+
+    index = RetrievalIndex(model, backend=backend).add({name: rows[name] for name in target})
+    scores, ids = index.search({name: rows[name] for name in query}, tuple(target), k=30)
+    np.testing.assert_array_equal(ids, np.argsort(-by_hand, axis=1))
+    np.testing.assert_allclose(scores, -np.sort(-by_hand, axis=1), rtol=1e-9, atol=1e-12)
+
+    table = evaluate_retrieval(
+        rows, measures="mrr", directions=[(tuple(query), tuple(target))], estimator=model
+    )
+    mrr = (1 / (1 + (by_hand > by_hand.diagonal()[:, None]).sum(axis=1))).mean()
+    np.testing.assert_allclose(table.mean()["mrr"], mrr, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_joint_queries_find_more_than_sums_of_vectors_and_than_any_cosine(seed):
+    rng = np.random.default_rng(seed)
+    names, rho = tuple("abcd"), 0.7 * np.exp(-np.arange(200) / 40)
+    model, shared = planted(rho, 200, names), rng.normal(size=(2000, 200)) * np.sqrt(rho)
+    rows = {name: shared + rng.normal(size=(2000, 200)) * np.sqrt(1 - rho) for name in names}
+    options = {"measures": "r@1", "directions": [(("a", "b"), ("c", "d"))]}
+
+    def recall(views, **ranking):
+        return evaluate_retrieval(views, **options, **ranking).mean()["r@1"]
+
+    default = recall(rows, estimator=model)
+    assert default > recall(model.retrieval_scores(rows), similarity="inner") + 0.01
+    for weighting in (None, "correlation", "correlation^4", "likelihood-cosine"):
+        assert default > recall(rows, estimator=model, weighting=weighting) + 0.01
 
 
 @pytest.mark.parametrize("backend", ["exact", "faiss:Flat", "torch", "dask"])

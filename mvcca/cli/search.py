@@ -28,9 +28,10 @@ from mvcca.cli.output import (
 from mvcca.cli.projection import Projection
 from mvcca.cli.running import running
 from mvcca.passes import row_blocks, watched
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.bank_of_views import BankOfViews
+from mvcca.retrieval.corrected_gallery import corrected
 from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.hubs import Hubs
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.runs import strictly_descending
 from mvcca.retrieval.search import search
 from mvcca.views import Views
@@ -133,10 +134,10 @@ class _Search:
             return galleries
         rows = {bank.name: bank.in_memory() for bank in self.banks}
         is_paired = len({len(part) for part in rows.values()}) == 1
-        hubs = Hubs.of(self.hubness, rows if is_paired else Views.unpaired(rows))
+        bank = BankOfViews.of(self.hubness, rows if is_paired else Views.unpaired(rows))
         names = tuple(query.name for query in self.queries)
         return [
-            hubs.bank_of(names, (opened.name,), self.ranking).corrected(gallery)
+            corrected(gallery, bank.between(names, (opened.name,), self.ranking))
             for opened, gallery in zip(self.galleries, galleries, strict=True)
         ]
 

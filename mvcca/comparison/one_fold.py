@@ -25,8 +25,8 @@ from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import Method
 from mvcca.inspection import pairwise_correlations
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
-from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.evaluate import Directions
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.views import Views, as_views
 

@@ -17,7 +17,7 @@ import numpy as np
 from mvcca.deep.endings import AsTrained, Ending, LinearCCA
 from mvcca.measures import total_correlation
 from mvcca.retrieval import evaluate_retrieval
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.ranking import Ranking
 
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.problem._expected import component_weights
-from mvcca.retrieval.declared import Ranking, fitted_steps
+from mvcca.retrieval.ranking import Ranking, fitted_steps
 from mvcca.views import as_views
 
 _BLOCK_ROWS = 1024  # unit vectors projected at once

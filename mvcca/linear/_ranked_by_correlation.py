@@ -38,7 +38,9 @@ class RankedByCorrelation:
 
             Σ_i w_i a_i b_i / √(Σ_i v_i a_i² Σ_i v_i b_i²),
 
-        the profile likelihood: the inner product of the vectors √w_i a_i / √(Σ_j v_j a_j²). Plain
+        the profile likelihood: the inner product of the vectors √w_i a_i / √(Σ_j v_j a_j²). For a
+        joint query or target, a and b are sums of the scores of its views; sums of these vectors
+        would fix a scale per view and rank worse. Plain
         scores give a component with correlation .1 the weight of one with .9. ρ is
         ``expected_correlations_``. If `power` is set, it weights the components instead; then, and
         for models saved by versions without expected correlations, these are the scores of

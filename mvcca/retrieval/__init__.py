@@ -4,13 +4,13 @@ Functions take projected rows from any source and work on blocks that fit in cac
 matrix of all scores is ever held. The formulas of the measures are in `mvcca.measures`.
 """
 
-from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
 from mvcca.retrieval.hubness import CSLS, InvertedSoftmax, MutualProximity, QBNorm
 from mvcca.retrieval.index import RetrievalIndex
+from mvcca.retrieval.joint import joint_scores
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
 from mvcca.retrieval.measure_names import Measure
-from mvcca.retrieval.ranking import average_precision, ranks, score_blocks, top_k
+from mvcca.retrieval.projected_rows import average_precision, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
 from mvcca.retrieval.table import Direction, RetrievalTable
 from mvcca.retrieval.vectors import retrieval_vectors

@@ -14,10 +14,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._containers import check_same_rows, row_labels
-from mvcca.measures import unit_rows
 from mvcca.retrieval.similarity import checked_rows
 from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
-from mvcca.typing import ViewsLike
 from mvcca.views import Views, as_views, holds_views
 
 
@@ -63,7 +61,7 @@ class Collection:
         tables = [own.table for own in self.labels.values()]
         return self.labels_by_view and any(table.vocabulary is None for table in tables)
 
-    def joint(self, names: Sequence[str]) -> Joint:
+    def joint(self, names: Sequence[str]) -> JointRows:
         """Rows of the objects that are seen in all of the views."""
         for name in names:
             if name not in self.rows:
@@ -72,7 +70,7 @@ class Collection:
             raise ValueError("Expected the name of at least one view to join, got none.")
         first, *others = names
         if not others:
-            return Joint({first: self.rows[first]}, self.objects[first], self.labels.get(first))
+            return JointRows({first: self.rows[first]}, self.objects[first], self.labels.get(first))
         if len(set(names)) < len(names):
             raise ValueError(f"Expected different views to join, got {list(names)}.")
         shared = self.objects[first]
@@ -85,11 +83,11 @@ class Collection:
         places = {name: np.flatnonzero(np.isin(self.objects[name], shared)) for name in names}
         rows = {name: self.rows[name][own] for name, own in places.items()}
         labels = self.labels[first][places[first]] if self.labels else None
-        return Joint(rows, shared, labels)
+        return JointRows(rows, shared, labels)
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointRows:
     """Projected rows of the same objects in one or several views."""
 
     rows: dict[str, np.ndarray]  # (n_objects, n_components) each
@@ -107,37 +105,6 @@ def check_container(X: Any) -> None:
             "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
             f"as in {{'text': X}}. Got {type(X).__name__}."
         )
-
-
-def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:
-    """Sum the projections of each object from several views, for joint queries.
-
-    Parameters
-    ----------
-    scores : Views, mapping or list
-        Projected rows of each view. Objects that are not seen in all `names` are left out.
-    names : sequence of str
-        The views to join.
-    normalize : bool, default=False
-        Scale each view's rows to length 1 first, so that all views have the same weight.
-
-    Returns
-    -------
-    ndarray, shape (n_objects, n_components)
-        One row per object seen in all the views, in their order.
-
-    Raises
-    ------
-    ValueError
-        If no view is named, one is unknown, or a value is not finite.
-    """
-    if isinstance(names, str) or not names or len(set(names)) < len(names):
-        raise ValueError(f"Expected names of one or more different views, got {names!r}.")
-    collection = Collection.of(scores)
-    if normalize:
-        unit = {name: unit_rows(rows) for name, rows in collection.rows.items()}
-        collection = Collection(unit, collection.objects, {})
-    return np.asarray(sum(collection.joint(names).rows.values()))
 
 
 def _check_rows_of_labels(labels: Any, views: Views) -> None:

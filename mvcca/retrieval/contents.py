@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.measures import unit_rows
 from mvcca.retrieval._growing_arrays import CHUNK_ROWS, ChunkedRows, SortedKeys
 from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.joint import summed
 from mvcca.retrieval.similarity import Similarity, checked_rows
 from mvcca.retrieval.stored_ids import restored_ids, stored_ids
 
@@ -22,7 +22,7 @@ _REMOVED_SHARE = 4  # a view is compacted once a quarter of its rows are removed
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointTarget:
     """Several views that are searched as one: the sum of an object's projections."""
 
     names: tuple[str, ...]
@@ -30,7 +30,7 @@ class Joint:
 
 
 Target = str | Sequence[str] | None  # None searches every view
-Searched = str | Joint
+Searched = str | JointTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Contents:
 
     similarity: Similarity
     views: Mapping[str, IndexedView] = field(default_factory=dict)
-    joints: Mapping[Joint, IndexedView] = field(default_factory=dict)  # those searched so far
+    joints: Mapping[JointTarget, IndexedView] = field(default_factory=dict)  # those searched so far
     n_objects: int = 0  # different ids
     n_numbered: int = 0  # different ids, with those that were removed
     n_added: int = 0  # objects as they were passed
@@ -199,7 +199,7 @@ class Contents:
         if len({self.views[name].ids.dtype.kind for name in names}) > 1:
             raise ValueError("To search several views their ids must be of one type.")
         joint = target is not None and len(names) > 1
-        return [Joint(tuple(names), normalize)] if joint else list(names)
+        return [JointTarget(tuple(names), normalize)] if joint else list(names)
 
     def __getitem__(self, searched: Searched) -> IndexedView:
         """A view, or several as one."""
@@ -219,7 +219,7 @@ class Contents:
             np.result_type(*(view.ids.dtype for view in views)),
         )
 
-    def with_joint(self, joint: Joint) -> Contents:
+    def with_joint(self, joint: JointTarget) -> Contents:
         """Contents in which several views can be searched as one."""
         views = [self.views[name] for name in joint.names]
         objects = np.concatenate([view.objects.take(view.rows) for view in views])
@@ -235,7 +235,7 @@ class Contents:
             contents = contents._with_joined(joint, view.without(ids), ids)
         return contents
 
-    def _with_joined(self, joint: Joint, view: IndexedView, ids: np.ndarray) -> Contents:
+    def _with_joined(self, joint: JointTarget, view: IndexedView, ids: np.ndarray) -> Contents:
         """Contents with the sums of these objects added to a joint view."""
         for start in range(0, len(ids), CHUNK_ROWS):
             some = ids[start : start + CHUNK_ROWS]
@@ -244,18 +244,17 @@ class Contents:
             view = view.plus(sums[is_seen], some, self._objects_of(some)) if len(some) else view
         return replace(self, joints={**self.joints, joint: view})
 
-    def _sums(self, joint: Joint, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _sums(self, joint: JointTarget, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums of the projections of objects over their views, and who is seen in any."""
-        held = [self.views[name] for name in joint.names if name in self.views]
-        views = [view for view in held if view.ids.dtype.kind == ids.dtype.kind]
-        dtype = np.result_type(*(view.gallery.dtype for view in views))
-        sums = np.zeros((len(ids), views[0].gallery.n_components), dtype=dtype)
-        is_seen = np.zeros(len(ids), dtype=bool)
-        for view in views:
-            rows = view.rows_by_id.positions(ids)
-            own = view.gallery.added_rows(rows[rows >= 0])
-            sums[rows >= 0] += unit_rows(own) if joint.normalize else own
-            is_seen |= rows >= 0
+        rows, places = {}, {}
+        for name in joint.names:
+            view = self.views.get(name)
+            if view is not None and view.ids.dtype.kind == ids.dtype.kind:
+                positions = view.rows_by_id.positions(ids)
+                places[name] = np.flatnonzero(positions >= 0)
+                rows[name] = view.gallery.added_rows(positions[places[name]])
+        sums = summed(rows, places, len(ids), joint.normalize)
+        is_seen = np.isin(np.arange(len(ids)), np.concatenate([*places.values()]))
         return checked_rows(sums, f"the sum of views {list(joint.names)}"), is_seen
 
     # ---- in a file or a pickle ------------------------------------------------------------------

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from mvcca.measures import NoRelevant
+from mvcca.retrieval.bank_of_views import BankOfViews
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.corrected_gallery import corrected
 from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.hubs import Hubs
 from mvcca.retrieval.judgements import Judged, Judgements
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.ranked_lists import RankedLists
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.runs import Run
 from mvcca.retrieval.table import Direction
@@ -32,7 +33,7 @@ class RankedDirection:
         target: tuple[str, ...],
         ranking: Ranking,
         exclude_self: bool,
-        hubs: Hubs | None = None,
+        bank: BankOfViews | None = None,
     ) -> None:
         self.query, self.target = "+".join(query), "+".join(target)
         self.title = f"{self.query} -> {self.target}"
@@ -42,8 +43,8 @@ class RankedDirection:
         self._judgements = Judgements(self.title, queries, items, is_within, collection.gains)
         self._rows, item_rows = ranking.pair(queries.rows, items.rows)
         self._gallery = Gallery.of(item_rows, ranking.similarity)
-        if hubs is not None:
-            self._gallery = hubs.bank_of(query, target, ranking).corrected(self._gallery)
+        if bank is not None:
+            self._gallery = corrected(self._gallery, bank.between(query, target, ranking))
         self._lists: dict[JudgedBy, tuple[Judged, RankedLists]] = {}
         self._measured: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # values, objects of queries
         self._values: dict[str, float] = {}

@@ -10,12 +10,12 @@ import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
 from mvcca.measures._checks import positive
+from mvcca.retrieval.bank_of_views import BankOfViews
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.declared import Ranking
 from mvcca.retrieval.direction import RankedDirection
 from mvcca.retrieval.hubness import HubCorrection, check_bank
-from mvcca.retrieval.hubs import Hubs
 from mvcca.retrieval.measure_names import JudgedBy, Measure
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
@@ -111,7 +111,8 @@ def evaluate_retrieval(
     directions : {"cross", "within", "all"} or iterable of (query, target), default="cross"
         Between different views, within each view, or both; or the directions themselves. Several
         view names, as in ``(("image", "text"), "sound")``, are a joint query or a joint target:
-        their projections are added [1]_, for the objects seen in all of them.
+        their projections are added [1]_, for the objects seen in all of them. Weights apply before
+        the sum, and lengths and the profile likelihood's scale are those of the sum.
     exclude_self : bool, default=True
         Within a view, or the same views joined, leave the query itself out of its ranked list.
         False gives it rank 1, as in some published figures.
@@ -247,7 +248,7 @@ def ranked_rows(
     weighting: Weighting | None,
     hubness: str | HubCorrection | None,
     bank: Any,
-) -> tuple[Any, Ranking, Hubs | None]:
+) -> tuple[Any, Ranking, BankOfViews | None]:
     """Projected rows, how they are ranked, and the correction for hubs."""
     check_bank(hubness, bank)
     if bank is not None and bank is scores:
@@ -264,10 +265,10 @@ def ranked_rows(
             f"weighting={weighting!r} needs the correlations of an estimator: pass estimator= and "
             "the views to project."
         )
-    return scores, ranking, None if hubness is None else Hubs.of(hubness, bank)
+    return scores, ranking, None if hubness is None else BankOfViews.of(hubness, bank)
 
 
-def _name(ranking: Ranking, hubs: Hubs | None) -> str:
+def _name(ranking: Ranking, hubs: BankOfViews | None) -> str:
     return str(ranking) if hubs is None else f"{ranking}, {hubs.correction}"
 
 

@@ -14,6 +14,8 @@ from mvcca.retrieval.similarity import (
     Similarity,
     checked_rows,
     checked_similarity,
+    is_cosine,
+    lengths_of_rows,
     origin_near,
     prepared_gallery,
     prepared_queries,
@@ -40,7 +42,7 @@ class Gallery:
     largest_norm: float = 0.0  # of the prepared rows
     removed: RemovedRows = field(default_factory=RemovedRows)  # rows that are not ranked
     lineage: object = field(default_factory=object)  # another one if rows have moved
-    norms: ChunkedRows | None = None  # for cosine: lengths of the added rows, if they are known
+    norms: ChunkedRows | None = None  # of a cosine: lengths of the added rows, if they are known
     device: Any = None  # array without rows on the device that the rows came from, or None
 
     @classmethod
@@ -112,8 +114,8 @@ class Gallery:
         gallery, norms = self, None
         if self.similarity == "euclidean" and self.origin is None:
             gallery = replace(self, origin=origin_near(rows), n_at_origin=len(rows))
-        if self.similarity == "cosine" and (self.norms is not None or not len(self)):
-            norms = norms_of_rows(rows)
+        if is_cosine(self.similarity) and (self.norms is not None or not len(self)):
+            norms = lengths_of_rows(rows, self.similarity)
         prepared = prepared_gallery(rows, self.similarity, gallery.origin)
         gallery = gallery.plus_prepared(prepared, norms)
         if gallery.origin is not None and len(gallery) >= 2 * gallery.n_at_origin:
@@ -147,7 +149,7 @@ class Gallery:
         rows = self.rows.take(positions)
         if self.origin is not None:
             return rows[:, :-1] + self.origin.astype(rows.dtype)
-        if self.similarity != "cosine":
+        if not is_cosine(self.similarity):
             return rows
         if self.norms is None:
             raise ValueError(
@@ -199,7 +201,7 @@ class Gallery:
                 f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
             )
         rows = prepared_queries(rows, self.similarity, self.origin)
-        if self.similarity != "cosine" and (
+        if not is_cosine(self.similarity) and (
             _largest_norm(rows) * self.largest_norm > np.finfo(rows.dtype).max
         ):
             raise ValueError(
@@ -212,6 +214,15 @@ class Gallery:
         block, n_queries = padded(queries), len(queries)
         tiles = [(block @ rows.T)[:n_queries, :n] for _, rows, n in self.tiles(len(self))]
         return tiles[0] if len(tiles) == 1 else np.hstack(tiles)
+
+    def offsets(self, queries: np.ndarray) -> np.ndarray:
+        """Column to add to products with prepared queries so that they are similarities.
+
+        The similarity of distances is -‖q - g‖² / 2.
+        """
+        if self.similarity != "euclidean":
+            return np.zeros((len(queries), 1), queries.dtype)
+        return -np.einsum("ij,ij->i", queries[:, :-1], queries[:, :-1])[:, None] / 2
 
     def scored(
         self, queries: np.ndarray, products: np.ndarray, items: np.ndarray
@@ -242,13 +253,6 @@ def padded(rows: np.ndarray) -> np.ndarray:
 
 def _padded_height(n_rows: int) -> int:
     return -(-n_rows // _PAD) * _PAD
-
-
-def norms_of_rows(rows: np.ndarray) -> np.ndarray:
-    """Lengths of rows of any magnitude, in float64."""
-    largest = np.abs(rows).max(axis=1, initial=0).astype(np.float64)
-    scaled = np.divide(rows, largest[:, None], out=np.zeros(rows.shape), where=largest[:, None] > 0)
-    return largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
 
 
 def _largest_norm(rows: np.ndarray) -> float:

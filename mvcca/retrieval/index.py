@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.config import block_slices
-from mvcca.measures import unit_rows
 from mvcca.retrieval._growing_arrays import CHUNK_ROWS
+from mvcca.retrieval.bank_of_views import BankOfViews
 from mvcca.retrieval.collection import check_container
-from mvcca.retrieval.contents import Contents, Joint, Searched, Target
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.contents import Contents, JointTarget, Searched, Target
+from mvcca.retrieval.corrected_gallery import corrected
 from mvcca.retrieval.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.gallery import Gallery
 from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
-from mvcca.retrieval.hubs import Hubs
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.search import checked_k, search
 from mvcca.retrieval.similarity import Similarity, checked_rows
 from mvcca.retrieval.weighting import Weighting
@@ -111,7 +111,7 @@ class RetrievalIndex:
         check_bank(hubness, bank)
         if kind == "faiss" and hubness is not None and checked_correction(hubness).name == "mutual":
             raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
-        self._hubs = None if hubness is None else Hubs.of(hubness, ranking.project(bank))
+        self._bank = None if hubness is None else BankOfViews.of(hubness, ranking.project(bank))
         self._corrected: dict[tuple[tuple[str, ...], bool, Searched], Gallery] = {}
         self._contents = Contents(ranking.similarity)
         self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it
@@ -265,12 +265,12 @@ class RetrievalIndex:
         contents = self._contents
         searched = contents.searched(target, normalize)
         joint = searched[0]
-        if self._ranking.is_by_target and (normalize or isinstance(joint, Joint)):
+        if self._ranking.is_by_target and (normalize or isinstance(joint, JointTarget)):
             raise ValueError(
                 "With weighting='likelihood' each pair of views has its own correlations: search "
                 "one view, or all of them with target=None, and leave normalize at False."
             )
-        if isinstance(joint, Joint) and joint not in contents.joints:
+        if isinstance(joint, JointTarget) and joint not in contents.joints:
             with self._changing:
                 self._contents.searched(target, normalize)  # still there?
                 self._contents = contents = self._contents.with_joint(joint)
@@ -282,19 +282,21 @@ class RetrievalIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids of the k best objects for projected queries."""
         ranking = self._ranking
-        total = None if ranking.is_by_target else _summed(scores, normalize)
+        total = None if ranking.is_by_target else _queries(ranking, scores, "", normalize)
 
         def search_view(
             searched: Searched, gallery: Gallery, k: int
         ) -> tuple[np.ndarray, np.ndarray]:
-            rows = _queries(ranking, scores, str(searched)) if total is None else total
+            rows = total
+            if rows is None:
+                rows = _queries(ranking, scores, str(searched), normalize)
             key = scores.names, normalize, searched
-            if self._hubs is not None:
-                gallery = self._corrected_gallery(key, gallery, self._hubs)
+            if self._bank is not None:
+                gallery = self._corrected_gallery(key, gallery, self._bank)
             if self.backend == "exact":
                 return search(gallery, gallery.queries(rows), k)
             return self._search_with_faiss(
-                searched if self._hubs is None else key, gallery, rows, k
+                searched if self._bank is None else key, gallery, rows, k
             )
 
         if self.backend == "exact":
@@ -303,17 +305,17 @@ class RetrievalIndex:
             return _best(*self._searched(target, k, normalize), k, search_view)
 
     def _corrected_gallery(
-        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, hubs: Hubs
+        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, bank: BankOfViews
     ) -> Gallery:
         """The gallery corrected for hubs, from that of an earlier search."""
         before: Any = self._corrected.get(key)
         if before is not None and before.base is gallery:
             return before
         query, normalize, searched = key
-        joint = searched if isinstance(searched, Joint) else Joint((searched,), False)
-        bank = hubs.bank_of(query, joint.names, self._ranking, normalize, joint.normalize)
-        self._corrected[key] = corrected = bank.corrected(gallery, before)
-        return corrected
+        joint = searched if isinstance(searched, JointTarget) else JointTarget((searched,), False)
+        rows = bank.between(query, joint.names, self._ranking, normalize, joint.normalize)
+        self._corrected[key] = found = corrected(gallery, rows, before)
+        return found
 
     def _search_lazily(
         self, scores: Views, target: Target, k: int, normalize: bool
@@ -402,8 +404,8 @@ class RetrievalIndex:
     def __getstate__(self) -> dict[str, Any]:  # without locks and faiss indexes
         names = ("estimator", "similarity", "backend", "weighting")
         parameters = {name: getattr(self, name) for name in names}
-        hubs = {} if self._hubs is None else {"hubs": self._hubs.state()}
-        return parameters | hubs | self._contents.state()
+        bank = {} if self._bank is None else {"hubs": self._bank.state()}
+        return parameters | bank | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         similarity = state["metric"] if "metric" in state else state["similarity"]  # early files
@@ -412,8 +414,8 @@ class RetrievalIndex:
             state["estimator"], similarity, state["backend"], weighting=weighting
         )
         if "hubs" in state:
-            self._hubs = Hubs.of_state(state["hubs"])
-            self.hubness = self._hubs.correction
+            self._bank = BankOfViews.of_state(state["hubs"])
+            self.hubness = self._bank.correction
         self._contents = Contents.of_state(self._contents.similarity, state)
 
 
@@ -442,32 +444,13 @@ def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
     return ids
 
 
-def _summed(scores: Views, normalize: bool) -> np.ndarray:
-    """Sum of each query's projections over the views in which it is seen."""
+def _queries(ranking: Ranking, scores: Views, target: str, normalize: bool) -> np.ndarray:
+    """Rows to query a target with: sums over the views in which each query is seen."""
     if len(nowhere := np.flatnonzero(~scores.seen.any(axis=1))):
         raise ValueError(f"Query {nowhere[0]} is seen in no view; at least one is needed.")
-    blocks = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
-    if normalize:
-        blocks = {name: unit_rows(rows) for name, rows in blocks.items()}
-    if len(blocks) == 1:
-        return next(iter(blocks.values()))
-    widths = {name: rows.shape[1] for name, rows in blocks.items()}
-    if len(set(widths.values())) > 1:
-        raise ValueError(f"Views must be projected into one space, got widths {widths}.")
-    dtype = np.result_type(*blocks.values())
-    total = np.zeros((len(scores), min(widths.values())), dtype=dtype)
-    for name, rows in blocks.items():
-        total[scores.objects(name)] += rows
-    return total
-
-
-def _queries(ranking: Ranking, scores: Views, target: str) -> np.ndarray:
-    """Sum of each query's vectors for one target over the views in which it is seen."""
-    blocks = {
-        name: ranking.queries({name: checked_rows(block, f"view {name!r}")}, (target,))
-        for name, block in scores.items()
-    }
-    return _summed(scores.replace(blocks), normalize=False)
+    rows = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
+    places = {name: scores.objects(name) for name in rows}
+    return ranking.queries(rows, (target,), places, len(scores), normalize)
 
 
 def _best(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mvcca import measures
-from mvcca.retrieval.collection import Joint
+from mvcca.retrieval.collection import JointRows
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, SharedLabel
 from mvcca.retrieval.similar_labels import SimilarLabels
@@ -33,8 +33,8 @@ class Judgements:
     """Relevance of the items of one direction to its queries, in every way the data allow."""
 
     title: str
-    queries: Joint
-    items: Joint
+    queries: JointRows
+    items: JointRows
     is_within: bool
     gains: Any  # as in `GivenGains`, or None
 

@@ -1,219 +1,181 @@
-"""Rank a gallery of projected rows: the k best, ranks of relevant rows, average precision."""
+"""The ranking that an estimator declares in `retrieval_ranking`: a similarity or a weighting.
+
+Evaluation, index, scorers, plots and the command line all read the declaration here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval._corrected_gallery import HubBank
-from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
-from mvcca.retrieval.ranked_lists import RankedLists
-from mvcca.retrieval.relevance import Relevance
-from mvcca.retrieval.search import row_blocks, search
-from mvcca.retrieval.similarity import Similarity
-from mvcca.typing import MatrixLike
+from mvcca.problem._expected import LARGEST_CORRELATION, component_weights
+from mvcca.retrieval.joint import summed
+from mvcca.retrieval.similarity import (
+    SIMILARITIES,
+    ProfileCosine,
+    Similarity,
+    checked_similarity,
+)
+from mvcca.retrieval.weighting import ComponentFactors, LikelihoodRatio, Weighting, power_of
+from mvcca.views import Views
 
-
-def top_k(
-    queries: MatrixLike,
-    gallery: MatrixLike,
-    k: int,
-    similarity: Similarity = "cosine",
-    exclude_self: bool = False,
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the k best gallery rows of every query, exactly.
-
-    Parameters
-    ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to search; scores have their precision. A gallery on a device (a torch
-        tensor, a CuPy array) is searched there.
-    k : int
-        Number of rows to find per query.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity used for ranking. The cosine with a zero row is 0.
-    exclude_self : bool, default=False
-        Queries are the gallery's rows; exclude each query from its results.
-    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
-        Correction for gallery rows that are near to many queries: a name, or an instance of
-        `CSLS`, `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters.
-    bank : (queries, items), or queries, optional
-        Projected rows that the correction compares with, such as training rows: of the queries'
-        view, and of the gallery's view ("csls" and "mutual" need both).
-
-    Returns
-    -------
-    scores : ndarray, shape (n_queries, k)
-        NumPy arrays, wherever the rows are. Descending; "euclidean" gives negative distances, so
-        that larger is better. With `hubness` those of its formula, in which the similarity of
-        "euclidean" is -‖q - g‖² / 2.
-    indices : ndarray of int, shape (n_queries, k)
-        Rows of the gallery; of equal scores the lowest index comes first.
-
-    Raises
-    ------
-    ValueError
-        If k is larger than the number of gallery rows, the gallery is empty, shapes do not fit, or
-        a value is not finite.
-    """
-    prepared = _gallery(gallery, similarity, hubness, bank)
-    return search(prepared, prepared.queries(queries, exclude_self), k, exclude_self)
+_DEFAULT = ("transform", "cosine")
 
 
-def ranks(
-    queries: MatrixLike,
-    gallery: MatrixLike,
-    relevance: Relevance | MatrixLike | None = None,
-    *,
-    similarity: Similarity = "cosine",
-    ties: Ties = "average",
-    exclude_self: bool = False,
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
-) -> np.ndarray:
-    """Compute the rank of each query's best relevant row; see `mvcca.measures.relevant_ranks`.
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How a gallery is ranked: by the similarity that an estimator declares, or a given one."""
 
-    Parameters
-    ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to rank.
-    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
-        gallery row is relevant to each query.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity used for ranking.
-    ties : {"average", "optimistic", "pessimistic"}, default="average"
-        How equal scores count in ranks.
-    exclude_self : bool, default=False
-        Queries are the gallery's rows; exclude each query from its results.
-    hubness, bank : optional
-        Correction for hubs, as in `top_k`.
+    estimator: Any  # an estimator, a pipeline, a finished search; None if rows are projected
+    method: str  # of the last step, whose rows are compared
+    similarity: Similarity
+    weights: ComponentFactors | LikelihoodRatio | None = None  # applied to canonical variates
+    name: str = ""  # of the weighting
 
-    Returns
-    -------
-    ndarray of float, shape (n_queries,)
-        From 1; infinite for a query without a relevant row.
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        similarity: Similarity | None = None,
+        weighting: Weighting | None = "auto",
+    ) -> Ranking:
+        """Read ``retrieval_ranking`` of the estimator, or of the last step of a pipeline.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, the gallery is empty or a value is not finite.
-    """
-    prepared = _gallery(gallery, similarity, hubness, bank)
-    lists = RankedLists(queries, prepared, relevance, exclude_self)
-    return lists.ranks(ties)
+        Without a declaration it is the cosine of the rows of ``transform``. A `similarity`, or the
+        cosine for ``weighting=None``, compares these rows, whatever is declared.
 
+        Raises
+        ------
+        ValueError
+            If similarity or weighting is unknown, both are given, or the estimator has no
+            correlations to weight by.
+        """
+        if similarity is not None:
+            if weighting not in ("auto", None):
+                raise ValueError(
+                    "similarity compares the scores of transform, and weighting the weighted "
+                    f"ones; give one of them, got {similarity!r} and {weighting!r}."
+                )
+            return cls(estimator, "transform", checked_similarity(similarity))
+        model: Any = fitted_steps(estimator)[-1]
+        declared: Any
+        method, declared = getattr(model, "retrieval_ranking", _DEFAULT)
+        if weighting is None:
+            return cls(estimator, "variates", "cosine")
+        if weighting == "auto":
+            if declared in SIMILARITIES:
+                return cls(estimator, method, checked_similarity(declared))
+            if not hasattr(model, "expected_correlations_") or getattr(model, "power", False):
+                return cls(estimator, "transform", "cosine")  # an early file, or weighted by power
+            weighting = declared
+        return cls._weighted(estimator, model, weighting)
 
-def average_precision(
-    queries: MatrixLike,
-    gallery: MatrixLike,
-    relevance: Relevance | MatrixLike | None = None,
-    *,
-    k: int | None = None,
-    normalizer: Normalizer = "relevant",
-    no_relevant: NoRelevant = "zero",
-    similarity: Similarity = "cosine",
-    exclude_self: bool = False,
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
-) -> np.ndarray:
-    """Compute the average precision of every query; see `mvcca.measures.average_precision`.
+    @classmethod
+    def _weighted(cls, estimator: Any, model: Any, weighting: str) -> Ranking:
+        exponent = power_of(weighting)
+        needed = "expected_deviations_" if weighting == "likelihood" else "expected_correlations_"
+        if not hasattr(model, needed):
+            raise ValueError(
+                f"weighting={weighting!r} needs an estimator with correlations; "
+                f"{type(model).__name__} has no {needed}. Leave weighting at 'auto', or fit CCA, "
+                "MVCCA, KCCA or a deep estimator that ends in CCA."
+            )
+        if weighting == "likelihood":
+            ratio = LikelihoodRatio.of(model)
+            return cls(estimator, "variates", "inner", ratio, weighting)
+        rho, similarity = model.expected_correlations_, cast(Similarity, "cosine")
+        if weighting == "profile-likelihood":
+            similarity = ProfileCosine(np.minimum(rho, LARGEST_CORRELATION))
+        factors = component_weights(rho) if exponent is None else rho**exponent
+        return cls(estimator, "variates", similarity, ComponentFactors(factors), weighting)
 
-    Parameters
-    ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to rank.
-    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
-        gallery row is relevant to each query.
-    k : int or None, default=None
-        Cut-off; None takes the whole gallery.
-    normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
-        Divisor of the sum of precisions.
-    no_relevant : {"zero", "skip", "nan"}, default="zero"
-        Value of a query without a relevant row.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity used for ranking.
-    exclude_self : bool, default=False
-        Queries are the gallery's rows; exclude each query from its results.
-    hubness, bank : optional
-        Correction for hubs, as in `top_k`.
+    def project(self, *rows: Any) -> Any:
+        """Rows to compare, in the container that `transform` returns.
 
-    Returns
-    -------
-    ndarray, shape (n_queries,)
-        Between 0 and 1; shorter if queries were skipped.
+        They are the items of a gallery; `queries` turns them into rows to query with.
+        """
+        if self.method == "transform":
+            return self.estimator.transform(*rows)
+        X, *second = rows
+        *before, last = fitted_steps(self.estimator)
+        for step in before:
+            X = step.transform(X)
+        if self.method != "variates":
+            return getattr(last, self.method)(X, *second)
+        if getattr(last, "power", 0):
+            last = copy(last)
+            last.power = 0.0
+        scores = last.transform(X, *second)
+        return scores if self.weights is None else _of_each(scores, last, self.weights.rows)
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
-        no relevant rows by pairs.
-    """
-    prepared = _gallery(gallery, similarity, hubness, bank)
-    lists = RankedLists(queries, prepared, relevance, exclude_self)
-    return lists.average_precision(k, normalizer, no_relevant)
+    def pair(
+        self, queries: Mapping[str, np.ndarray], items: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows to query with and rows to rank by `similarity`, from projected rows by view.
 
+        Rows of several views, which show the same objects in the same order, are added.
+        """
+        return self.queries(queries, tuple(items)), self.items(items)
 
-def score_blocks(
-    queries: MatrixLike,
-    gallery: MatrixLike,
-    similarity: Similarity = "cosine",
-    hubness: str | HubCorrection | None = None,
-    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Iterate over blocks of queries and their scores of the whole gallery.
+    def queries(
+        self,
+        rows: Mapping[str, np.ndarray],
+        targets: tuple[str, ...],
+        places: Mapping[str, np.ndarray] | None = None,
+        n_queries: int | None = None,
+        normalize: bool = False,
+    ) -> np.ndarray:
+        """Rows to query the given views with, from projected rows by view, as in `summed`."""
+        if isinstance(self.weights, LikelihoodRatio):
+            ratio = self.weights
+            rows = {name: ratio.queries(name, block, targets) for name, block in rows.items()}
+        return summed(rows, places, n_queries, normalize)
 
-    Use it for measures that `ranks`, `average_precision` and `top_k` do not cover.
+    def items(self, rows: Mapping[str, np.ndarray], normalize: bool = False) -> np.ndarray:
+        """Rows to rank, from projected rows by view."""
+        if isinstance(self.weights, LikelihoodRatio):
+            return np.hstack(list(rows.values()))
+        return summed(rows, normalize=normalize)
 
-    Parameters
-    ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to rank.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity used for ranking.
-    hubness, bank : optional
-        Correction for hubs, as in `top_k`.
+    @property
+    def is_by_target(self) -> bool:
+        """Whether queries depend on the views that they search."""
+        return isinstance(self.weights, LikelihoodRatio)
 
-    Returns
-    -------
-    iterator of (slice, ndarray)
-        Queries of a block, and their scores (n_rows, n_gallery): larger is better. For "euclidean"
-        scores are qᵀg - ‖g‖²/2 up to a shift of the origin, which order the gallery of each query
-        as -‖q - g‖ does.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, the gallery is empty or a value is not finite.
-    """
-    prepared = _gallery(gallery, similarity, hubness, bank)
-    rows = prepared.queries(queries)
-    blocks = row_blocks(prepared, rows, 4)
-    return ((block, prepared.products(rows[block])) for block in blocks)
+    def __str__(self) -> str:
+        if self.name:
+            return self.name
+        plain = self.method in ("transform", "variates")
+        return str(self.similarity) if plain else f"{self.similarity} ({self.method})"
 
 
-def _gallery(
-    rows: MatrixLike, similarity: Similarity, hubness: str | HubCorrection | None, bank: Any
-) -> Gallery:
-    """Prepared gallery, corrected for hubs."""
-    check_bank(hubness, bank)
-    gallery = Gallery.of(rows, similarity)
-    if hubness is None:
-        return gallery
-    queries, items = bank if isinstance(bank, tuple) else (bank, None)
-    return HubBank(checked_correction(hubness), queries, items).corrected(gallery)
+def _of_each(scores: Any, model: Any, function: Callable[[str, Any], Any]) -> Any:
+    """`function` of the name and the scores of each view, in a container of the same type."""
+    if isinstance(scores, Views):
+        return scores.replace({name: function(name, block) for name, block in scores.items()})
+    if isinstance(scores, Mapping):
+        return {name: function(name, _array(block)) for name, block in scores.items()}
+    if isinstance(scores, list | tuple):
+        pairs = zip(model.view_names_, scores, strict=True)
+        return type(scores)(function(name, _array(block)) for name, block in pairs)
+    return function(model.view_names_[0], _array(scores))
+
+
+def _array(block: Any) -> Any:
+    """The numbers of a DataFrame; other blocks unchanged."""
+    return block.to_numpy() if hasattr(block, "to_numpy") else block
+
+
+def fitted_steps(estimator: Any) -> list[Any]:
+    """Fitted steps of nested pipelines and searches, in order."""
+    if hasattr(estimator, "best_estimator_"):
+        return fitted_steps(estimator.best_estimator_)
+    if not isinstance(estimator, Pipeline):
+        return [estimator]
+    parts = [part for _, part in estimator.steps if part not in (None, "passthrough")]
+    return [step for part in parts for step in fitted_steps(part)]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.retrieval.collection import check_container
-from mvcca.retrieval.declared import Ranking
+from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.similarity import (
     Similarity,
     checked_rows,

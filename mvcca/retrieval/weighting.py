@@ -1,8 +1,4 @@
-"""Weighting of components by their correlations: what is compared, for each name of a weighting.
-
-Rankings by "profile-likelihood" and "likelihood-cosine" compare the vectors of an estimator's
-`retrieval_scores`. Here are the weightings that transform canonical variates in other ways.
-"""
+"""Weighting of components by their correlations: names, and vectors made of canonical variates."""
 
 from __future__ import annotations
 
@@ -44,15 +40,14 @@ def power_of(weighting: str) -> float | None:
 
 
 @dataclass(frozen=True, eq=False)
-class CorrelationPower:
-    """Scores times ρ^power."""
+class ComponentFactors:
+    """Scores times a factor for each component."""
 
-    correlations: np.ndarray  # (k,), averaged over pairs of views
-    power: float
+    factors: np.ndarray  # (k,)
 
     def rows(self, _: str, scores: Any) -> Any:
-        """Vectors to compare by the cosine."""
-        return scores * placed(self.correlations**self.power, scores)
+        """Vectors to compare."""
+        return scores * placed(self.factors, scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +86,15 @@ class LikelihoodRatio:
         terms = (scores * scores) @ placed((rho**2 / (1 - rho**2)).T / -2, scores)
         return xp.concat([scores, terms, xp.ones_like(terms[:, :1])], axis=1)
 
-    def queries(self, items: Mapping[str, np.ndarray], targets: tuple[str, ...]) -> np.ndarray:
-        """Query vectors from the item vectors of the query's views."""
-        return np.hstack([self._queries_for(items, target) for target in targets])
-
-    def _queries_for(self, items: Mapping[str, np.ndarray], target: str) -> np.ndarray:
-        q, n = self.views.index(target), len(self.views)
-        total = np.zeros_like(next(iter(items.values())))
-        for name, rows in items.items():
-            p = self.views.index(name)
+    def queries(self, name: str, rows: np.ndarray, targets: tuple[str, ...]) -> np.ndarray:
+        """Query vectors from the item vectors of a view."""
+        p, n = self.views.index(name), len(self.views)
+        parts = []
+        for q in map(self.views.index, targets):
             rho = self.correlations[p, q]
             queries = np.zeros_like(rows)
             queries[:, : -n - 1] = rows[:, : -n - 1] * (rho / (1 - rho**2))
             queries[:, p - n - 1] = 1
             queries[:, -1] = rows[:, q - n - 1] - np.log1p(-(rho**2)).sum() / 2
-            total += queries
-        return total
-
-    def items(self, items: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Vectors of several target views, side by side."""
-        return np.hstack(list(items.values()))
+            parts.append(queries)
+        return np.hstack(parts)

@@ -1,0 +1,220 @@
+"""Rank a gallery of projected rows: the k best, ranks of relevant rows, average precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mvcca.measures import NoRelevant, Normalizer, Ties
+from mvcca.retrieval.bank import Bank
+from mvcca.retrieval.corrected_gallery import corrected
+from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
+from mvcca.retrieval.ranked_lists import RankedLists
+from mvcca.retrieval.relevance import Relevance
+from mvcca.retrieval.search import row_blocks, search
+from mvcca.retrieval.similarity import Similarity
+from mvcca.typing import MatrixLike
+
+
+def top_k(
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    k: int,
+    similarity: Similarity = "cosine",
+    exclude_self: bool = False,
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the k best gallery rows of every query, exactly.
+
+    Parameters
+    ----------
+    queries : array-like, shape (n_queries, n_components)
+        Projected rows.
+    gallery : array-like, shape (n_gallery, n_components)
+        Projected rows to search; scores have their precision. A gallery on a device (a torch
+        tensor, a CuPy array) is searched there.
+    k : int
+        Number of rows to find per query.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking. The cosine with a zero row is 0.
+    exclude_self : bool, default=False
+        Queries are the gallery's rows; exclude each query from its results.
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for gallery rows that are near to many queries: a name, or an instance of
+        `CSLS`, `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters.
+    bank : (queries, items), or queries, optional
+        Projected rows that the correction compares with, such as training rows: of the queries'
+        view, and of the gallery's view ("csls" and "mutual" need both).
+
+    Returns
+    -------
+    scores : ndarray, shape (n_queries, k)
+        NumPy arrays, wherever the rows are. Descending; "euclidean" gives negative distances, so
+        that larger is better. With `hubness` those of its formula, in which the similarity of
+        "euclidean" is -‖q - g‖² / 2.
+    indices : ndarray of int, shape (n_queries, k)
+        Rows of the gallery; of equal scores the lowest index comes first.
+
+    Raises
+    ------
+    ValueError
+        If k is larger than the number of gallery rows, the gallery is empty, shapes do not fit, or
+        a value is not finite.
+    """
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    return search(prepared, prepared.queries(queries, exclude_self), k, exclude_self)
+
+
+def ranks(
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    relevance: Relevance | MatrixLike | None = None,
+    *,
+    similarity: Similarity = "cosine",
+    ties: Ties = "average",
+    exclude_self: bool = False,
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+) -> np.ndarray:
+    """Compute the rank of each query's best relevant row; see `mvcca.measures.relevant_ranks`.
+
+    Parameters
+    ----------
+    queries : array-like, shape (n_queries, n_components)
+        Projected rows.
+    gallery : array-like, shape (n_gallery, n_components)
+        Projected rows to rank.
+    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
+        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
+        gallery row is relevant to each query.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking.
+    ties : {"average", "optimistic", "pessimistic"}, default="average"
+        How equal scores count in ranks.
+    exclude_self : bool, default=False
+        Queries are the gallery's rows; exclude each query from its results.
+    hubness, bank : optional
+        Correction for hubs, as in `top_k`.
+
+    Returns
+    -------
+    ndarray of float, shape (n_queries,)
+        From 1; infinite for a query without a relevant row.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, the gallery is empty or a value is not finite.
+    """
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    lists = RankedLists(queries, prepared, relevance, exclude_self)
+    return lists.ranks(ties)
+
+
+def average_precision(
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    relevance: Relevance | MatrixLike | None = None,
+    *,
+    k: int | None = None,
+    normalizer: Normalizer = "relevant",
+    no_relevant: NoRelevant = "zero",
+    similarity: Similarity = "cosine",
+    exclude_self: bool = False,
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+) -> np.ndarray:
+    """Compute the average precision of every query; see `mvcca.measures.average_precision`.
+
+    Parameters
+    ----------
+    queries : array-like, shape (n_queries, n_components)
+        Projected rows.
+    gallery : array-like, shape (n_gallery, n_components)
+        Projected rows to rank.
+    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
+        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
+        gallery row is relevant to each query.
+    k : int or None, default=None
+        Cut-off; None takes the whole gallery.
+    normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
+        Divisor of the sum of precisions.
+    no_relevant : {"zero", "skip", "nan"}, default="zero"
+        Value of a query without a relevant row.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking.
+    exclude_self : bool, default=False
+        Queries are the gallery's rows; exclude each query from its results.
+    hubness, bank : optional
+        Correction for hubs, as in `top_k`.
+
+    Returns
+    -------
+    ndarray, shape (n_queries,)
+        Between 0 and 1; shorter if queries were skipped.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
+        no relevant rows by pairs.
+    """
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    lists = RankedLists(queries, prepared, relevance, exclude_self)
+    return lists.average_precision(k, normalizer, no_relevant)
+
+
+def score_blocks(
+    queries: MatrixLike,
+    gallery: MatrixLike,
+    similarity: Similarity = "cosine",
+    hubness: str | HubCorrection | None = None,
+    bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Iterate over blocks of queries and their scores of the whole gallery.
+
+    Use it for measures that `ranks`, `average_precision` and `top_k` do not cover.
+
+    Parameters
+    ----------
+    queries : array-like, shape (n_queries, n_components)
+        Projected rows.
+    gallery : array-like, shape (n_gallery, n_components)
+        Projected rows to rank.
+    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
+        Similarity used for ranking.
+    hubness, bank : optional
+        Correction for hubs, as in `top_k`.
+
+    Returns
+    -------
+    iterator of (slice, ndarray)
+        Queries of a block, and their scores (n_rows, n_gallery): larger is better. For "euclidean"
+        scores are qᵀg - ‖g‖²/2 up to a shift of the origin, which order the gallery of each query
+        as -‖q - g‖ does.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, the gallery is empty or a value is not finite.
+    """
+    prepared = _gallery(gallery, similarity, hubness, bank)
+    rows = prepared.queries(queries)
+    blocks = row_blocks(prepared, rows, 4)
+    return ((block, prepared.products(rows[block])) for block in blocks)
+
+
+def _gallery(
+    rows: MatrixLike, similarity: Similarity, hubness: str | HubCorrection | None, bank: Any
+) -> Gallery:
+    """Prepared gallery, corrected for hubs."""
+    check_bank(hubness, bank)
+    gallery = Gallery.of(rows, similarity)
+    if hubness is None:
+        return gallery
+    queries, items = bank if isinstance(bank, tuple) else (bank, None)
+    return corrected(gallery, Bank(checked_correction(hubness), queries, items))
