@@ -65,6 +65,11 @@ def intervals(result: Measurements, measure: str, ax: Any) -> Any:
 
 def correlations(result: Measurements) -> Picture:
     """Correlation of each component on training and held-out rows, one subplot per method."""
+    return _picture(draw_correlations(result))
+
+
+def draw_correlations(result: Measurements) -> Figure:
+    """Draw subplots with common axes, which hold all components of all methods."""
     names = result.successes
     n_columns = min(4, len(names))
     n_rows = -(-len(names) // n_columns)
@@ -79,7 +84,7 @@ def correlations(result: Measurements) -> Picture:
         ax.label_outer()
     for ax in axes[len(names) :]:
         ax.set_visible(False)
-    return _picture(figure)
+    return figure
 
 
 def recall(result: Measurements) -> Picture:
