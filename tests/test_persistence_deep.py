@@ -399,23 +399,12 @@ def deep_of(layer: nn.Module) -> DCCA:
 
 IMAGE = r"DCCA.encoders\['image'\].layers\['1'\]"
 REFUSED = {
-    "a layer of one's own": (
-        deep_of(Mine(6, 2)),
-        rf"{IMAGE} is a test_persistence_deep.Mine, .*layers of torch.nn.*state_dict\(\)",
-    ),
-    "a trained layer of one's own": (
-        DCCA(encoders=[Mine(6, 2), nn.Linear(5, 2)], **SMALL)
-        .fit(blocks(), LABELS)
-        .set_params(encoders=None),
-        r"DCCA.encoders_\['image'\] is a test_persistence_deep.Mine",
-    ),
-    "a layer of torch not in the table": (
-        deep_of(nn.Bilinear(1, 1, 1)),
-        rf"{IMAGE} is a torch.*Bilinear, and files hold no code",
+    "a layer of one's own in an objective": (
+        EncoderCCA(objective=Mine(6, 2)),
+        r"EncoderCCA.objective is a test_persistence_deep.Mine, and files hold no code.*register_l",
     ),
     "a hook": (deep_of(hooked()), rf"{IMAGE} cannot be stored: \['_forward_hooks'\] was add"),
     "another forward": (deep_of(noted()), rf"{IMAGE} cannot be stored: \['forward'\] was"),
-    "weight norm": (deep_of(nn.utils.parametrizations.weight_norm(nn.Linear(6, 2))), "Parametriz"),
     "a tensor beside layers": (deep_of(with_tensor()), rf"{IMAGE} .*holds tensors directly"),
     "bfloat16": (deep_of(nn.Linear(2, 2).bfloat16()), rf"{IMAGE}.state\['weight'\] .*BFloat16"),
     "a callback of one's own": (

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from mvcca.base import LinearEstimator
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import DeepEstimator
-from mvcca.deep.endings import LinearCCA
+from mvcca.deep.endings import Ending, LinearCCA
 from mvcca.linear import MVCCA
 from mvcca.problem import held_out_moments
 from mvcca.statistics import Moments
@@ -72,7 +72,7 @@ class CCAScores(DeepEstimator):
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
     }
 
-    def _ending(self) -> LinearCCA:
+    def _ending(self) -> Ending:
         return LinearCCA(self.n_components, self._final_reg())
 
     def _final_reg(self) -> float | dict[str, float]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
@@ -18,7 +17,7 @@ from mvcca.deep._learned_ranking import RankingEstimator
 from mvcca.deep._trace_norm import check_enough_rows
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
-from mvcca.deep.endings import LinearCCA
+from mvcca.deep.endings import Ending, LinearCCA, Projection, StoredCCA
 from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
 from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective, Trainer
@@ -110,8 +109,10 @@ class CCAL(RankingEstimator):
     def _final_reg(self) -> float | dict[str, float]:
         return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
 
-    def _ending(self) -> CCAProjection:
-        return CCAProjection(self.n_components, self._final_reg(), self.projection == "stored")
+    def _ending(self) -> Ending:
+        if self.projection == "stored":
+            return StoredCCA()
+        return _RefittedProjection(self.n_components, self._final_reg())
 
 
 @estimator
@@ -209,63 +210,26 @@ class DSRankingCCA(CCAL):
 
 
 @dataclass(frozen=True)
-class CCAProjection:
-    """Ending of `CCAL`: canonical variates ranked by cosine, refitted or as the layer stored them.
+class _RefittedProjection:
+    """Ending of `CCAL`: canonical variates of the training rows, ranked by cosine.
 
     Parameters
     ----------
     n_components : int
         Number of components.
     reg : float or mapping of str to float
-        Ridge of the refitted projection.
-    stored : bool
-        Whether to use the stored statistics of the layer.
+        Ridge.
     """
 
     n_components: int
     reg: float | Mapping[str, float]
-    stored: bool
 
-    def model(self, trainer: Trainer, representations: Views) -> _Projected:
-        """The projection fitted to representations, or stored."""
-        if self.stored:
-            return _Projected(*_stored(trainer, representations.names))
+    def model(self, trainer: Trainer, representations: Views) -> Projection:
+        """The projection fitted to representations."""
         model = MVCCA(self.n_components, reg=self.reg).fit(representations)
-        return _Projected(model.means_, model.weights_)
+        return Projection(model.means_, model.weights_)
 
     def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
         """``weights_`` and ``means_`` of the projection."""
-        if self.stored:
-            means, weights = _stored(trainer, views.names)
-            k = next(iter(weights.values())).shape[1]
-        else:
-            fitted = LinearCCA(self.n_components, self.reg).attributes(trainer, views, moments)
-            means, weights, k = (fitted[f"{n}_"] for n in ("means", "weights", "n_components"))
-        return {
-            "means_": means,
-            "weights_": weights,
-            "n_components_": k,
-            "view_names_": views.names,
-        }
-
-
-@dataclass(frozen=True)
-class _Projected:
-    means: dict[str, np.ndarray]
-    weights: dict[str, np.ndarray]
-
-    def transform(self, representations: Views) -> Views:
-        return representations.replace(
-            {n: (F - self.means[n]) @ self.weights[n] for n, F in representations.items()}
-        )
-
-
-def _stored(trainer: Trainer, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """Means and weights that the CCA layer stored, by view."""
-    layer = trainer.objective.layer  # type: ignore[attr-defined]
-    means, weights = ((layer.mean_f, layer.mean_g), (layer.weights_f, layer.weights_g))
-    in_double = [
-        {n: t.double().cpu().numpy() for n, t in zip(names, part, strict=True)}
-        for part in (means, weights)
-    ]
-    return in_double[0], in_double[1]
+        fitted = LinearCCA(self.n_components, self.reg).attributes(trainer, views, moments)
+        return {n: fitted[n] for n in ("means_", "weights_", "n_components_", "view_names_")}

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from torch import Tensor, nn
 
+from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
 from mvcca.problem import Rows, reg_of_names
 from mvcca.statistics import Moments
@@ -21,7 +23,7 @@ from mvcca.views import Views
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
 
-__all__ = ["AsTrained", "Ending", "LinearCCA"]
+__all__ = ["AsTrained", "Ending", "LinearCCA", "Projection", "StoredCCA"]
 
 
 class Ending(Protocol):
@@ -103,3 +105,57 @@ class AsTrained:
                 f"as they are; got {dict(moments.widths)}."
             )
         return {"n_components_": widths.pop(), "view_names_": views.names}
+
+
+@dataclass(frozen=True)
+class StoredCCA:
+    """Scores are the projection that a `CCALayer` in the objective stored, ranked by cosine."""
+
+    def model(self, trainer: Trainer, representations: Views) -> Projection:
+        """The projection, whatever the representations."""
+        layer = stored_layer(trainer.objective)
+        assert layer is not None
+        return Projection(
+            _by_name(representations.names, layer.mean_f, layer.mean_g),
+            _by_name(representations.names, layer.weights_f, layer.weights_g),
+        )
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """``weights_`` and ``means_`` of the projection."""
+        stored = self.model(trainer, views)
+        return {
+            "means_": stored.means,
+            "weights_": stored.weights,
+            "n_components_": stored.weights[views.names[0]].shape[1],
+            "view_names_": views.names,
+        }
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Affine map of representations, (representation - mean) @ weights.
+
+    Parameters
+    ----------
+    means : mapping of str to ndarray, shape (n_scores,)
+    weights : mapping of str to ndarray, shape (n_scores, n_components)
+    """
+
+    means: Mapping[str, np.ndarray]
+    weights: Mapping[str, np.ndarray]
+
+    def transform(self, representations: Views) -> Views:
+        """The projected rows."""
+        return representations.replace(
+            {n: (F - self.means[n]) @ self.weights[n] for n, F in representations.items()}
+        )
+
+
+def stored_layer(objective: Any) -> CCALayer | None:
+    """The first CCA layer in an objective, if there is one."""
+    layers = objective.modules() if isinstance(objective, nn.Module) else ()
+    return next((layer for layer in layers if isinstance(layer, CCALayer)), None)
+
+
+def _by_name(names: tuple[str, ...], *tensors: Tensor) -> dict[str, np.ndarray]:
+    return {n: t.double().cpu().numpy() for n, t in zip(names, tensors, strict=True)}

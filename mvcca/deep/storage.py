@@ -2,7 +2,7 @@
 
 A layer is stored as the arguments of its constructor and its tensors. Every argument is also an
 attribute, from which it is read. `mvcca.persistence` writes and reads the values. `register_layer`
-adds classes of the user.
+adds classes of the user; of networks with layers of any other class, files hold the tensors only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import chain
@@ -20,10 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mvcca._archive import ModelFileError
 from mvcca.deep import _trees, callbacks, objectives
 from mvcca.deep._training_state import TrainingState
 from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN, takes_integers
 from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates
+from mvcca.deep.trainer import encoded
 
 __all__ = ["register_layer"]
 
@@ -45,21 +48,20 @@ CALLBACKS = (
     callbacks.ProgressLines,
 )  # fmt: skip
 
+_MOST_FEATURES = 2**24  # of the rows that try a network: a file may declare any number
+
 # ---- arguments of constructors -------------------------------------------------------------------
 
 _NAMES: dict[tuple[type, ...], str] = {  # of the arguments that files hold, by their types
     (int,): "in_features out_features in_channels out_channels num_features num_groups "
     "num_channels groups num_embeddings embedding_dim num_parameters start_dim end_dim patience "
-    "later_patience times n_components n_filters embedding_size length hidden_size",
+    "later_patience times n_components",
     (int, float): "eps p negative_slope alpha beta threshold min_val max_val norm_type factor",
     (bool,): "bias affine track_running_stats elementwise_affine inplace return_indices ceil_mode "
     "count_include_pad scale_grad_by_freq sparse",
-    (
-        int,
-        tuple,
-    ): "widths kernel_size stride dilation output_padding normalized_shape unflattened_size",
+    (int, tuple): "kernel_size stride dilation output_padding normalized_shape unflattened_size",
     (str,): "padding_mode approximate",
-    (int, NoneType): "dim padding_idx divisor_override n_words",
+    (int, NoneType): "dim padding_idx divisor_override",
     (int, float, NoneType): "momentum max_norm",
     (int, str, tuple): "padding",
     (int, NoneType, tuple): "output_size",
@@ -123,8 +125,13 @@ def _make_layer(cls: type[nn.Module], parts: dict[str, Any]) -> nn.Module:
     return _with_attributes(layer.train(parts["training"]), state)
 
 
-def _outline(state: Mapping[str, Tensor]) -> dict[str, Any]:
-    return {n: (type(t).__name__, tuple(t.shape), t.is_floating_point()) for n, t in state.items()}
+def _outline(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        n: (type(t).__name__, tuple(t.shape), t.is_floating_point())
+        if isinstance(t, Tensor)
+        else type(t).__name__  # an extra state
+        for n, t in state.items()
+    }
 
 
 def _with_attributes(layer: Any, attributes: Mapping[str, Any]) -> Any:
@@ -152,21 +159,6 @@ def _make_sequential(parts: dict[str, Any]) -> nn.Sequential:
     network = nn.Sequential(OrderedDict(parts["layers"]))
     network.training = parts["training"]  # each layer stores its mode itself
     return network
-
-
-def _parts_of_network(network: nn.Module) -> dict[str, Any]:
-    """Parts of a network that arguments and tensors determine, like a layer of torch."""
-    _refuse_hooks(network)
-    return _parts_of_layer(network)
-
-
-def _make_network(cls: type[nn.Module], parts: dict[str, Any]) -> nn.Module:
-    network, state = _made_of(cls, parts["arguments"]), parts["state"]
-    wanted = _outline(network.state_dict(keep_vars=True))
-    if _outline(state) != wanted:
-        raise ValueError(f"{cls.__name__} takes tensors {wanted}, got {_outline(state)}")
-    network.load_state_dict(state, assign=True)
-    return network.train(parts["training"])
 
 
 def _refuse_hooks(network: nn.Module) -> None:
@@ -258,10 +250,15 @@ def output_width(network: nn.Module, n_features: int) -> int:
     RuntimeError, TypeError, ValueError
         If the network does not take as many features, or its output is not a matrix.
     """
-    tensors = chain(network.parameters(), network.buffers())
+    tensors = [*network.parameters(), *network.buffers()]
     if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
         raise TypeError(f"networks compute in float32, got tensors of {strange}")
-    out = _outputs_on_meta(network, n_features)
+    if _holds_other_classes(network):  # code of the user, which may look at values
+        if n_features > _MOST_FEATURES:
+            raise ValueError(f"at most {_MOST_FEATURES:,} features are tried, got {n_features:,}")
+        out = torch.from_numpy(encoded(network, "", np.zeros((2, n_features), np.float32)))
+    else:
+        out = _outputs_on_meta(network, n_features)
     if out.ndim != 2 or len(out) != 2:
         raise ValueError(f"{network} gives {tuple(out.shape)} for 2 rows")
     return out.shape[1]
@@ -269,7 +266,7 @@ def output_width(network: nn.Module, n_features: int) -> int:
 
 # ---- layers of other classes ---------------------------------------------------------------------
 
-_ARGUMENTS: dict[type, tuple[str, ...]] = {}  # of the constructors of registered layers
+_REGISTERED: dict[type, tuple[str, ...]] = {}  # arguments of the constructors of these classes
 
 
 def register_layer(cls: type[nn.Module]) -> type[nn.Module]:
@@ -320,45 +317,134 @@ def register_layer(cls: type[nn.Module]) -> type[nn.Module]:
     ):
         raise ValueError(f"Files know {known[0]} by the name {name!r}. Rename the class.")
     names = tuple(n for n in signature(cls).parameters if n != "generator")
-    _ARGUMENTS[cls] = names
+    _REGISTERED[cls] = names
     STORED[name] = (cls, _parts_of_registered, partial(_make_registered, cls))
     return cls
 
 
 def _parts_of_registered(layer: nn.Module) -> dict[str, Any]:
     _refuse_hooks(layer)
-    names = _ARGUMENTS[type(layer)]
+    names = _REGISTERED[type(layer)]
     if missing := [name for name in names if not hasattr(layer, name)]:
         raise TypeError(f"{type(layer).__name__} has no attributes for its arguments {missing}")
     arguments = {name: _plain(name, getattr(layer, name)) for name in names}
-    state = layer.state_dict(keep_vars=True)
+    tensors = _tensors_of(layer)
     plain = _made_registered(type(layer), arguments)
-    if _outline(state) != _outline(plain.state_dict(keep_vars=True)):
+    if _outline(tensors["state"]) != _outline(plain.state_dict(keep_vars=True)):
         raise TypeError(f"{type(layer).__name__} with its arguments has other tensors")
-    modes = {name: part.training for name, part in layer.named_modules()}
-    return {"arguments": arguments, "state": state, "modes": modes}
+    return {"arguments": arguments, **tensors}
 
 
 def _make_registered(cls: type[nn.Module], parts: dict[str, Any]) -> nn.Module:
-    if parts["arguments"].keys() != set(_ARGUMENTS[cls]):
+    if parts["arguments"].keys() != set(_REGISTERED[cls]):
         raise TypeError(f"{cls.__name__} is not made of {sorted(parts['arguments'])}")
-    layer, state = _made_registered(cls, parts["arguments"]), parts["state"]
-    wanted = _outline(layer.state_dict(keep_vars=True))
+    return _with_tensors(_made_registered(cls, parts["arguments"]), parts, cls.__name__)
+
+
+def _tensors_of(network: nn.Module) -> dict[str, Any]:
+    """Parameters, buffers and the mode of every layer."""
+    modes = {name: part.training for name, part in network.named_modules()}
+    return {"state": network.state_dict(keep_vars=True), "modes": modes}
+
+
+def _with_tensors(network: nn.Module, parts: dict[str, Any], what: str) -> nn.Module:
+    """The network with the tensors and modes of a file."""
+    state, wanted = parts["state"], _outline(network.state_dict(keep_vars=True))
     if _outline(state) != wanted:
-        raise ValueError(f"{cls.__name__} takes tensors {wanted}, got {_outline(state)}")
-    trained = {name: tensor.requires_grad for name, tensor in state.items()}
-    layer.load_state_dict(state, assign=True)
-    for name, parameter in layer.named_parameters():
+        raise ValueError(f"{what} takes tensors {wanted}, got {_outline(state)}")
+    trained = {n: t.requires_grad for n, t in state.items() if isinstance(t, nn.Parameter)}
+    network.load_state_dict(state, assign=True)  # which changes requires_grad
+    for name, parameter in network.named_parameters(remove_duplicate=False):
         parameter.requires_grad_(trained[name])
-    for name, part in layer.named_modules():
+    for name, part in network.named_modules():
         part.training = bool(parts["modes"][name])
-    return layer
+    return network
 
 
 def _made_registered(cls: type[nn.Module], arguments: dict[str, Any]) -> nn.Module:
     """What the constructor makes, without memory for tensors: a file may ask for any size."""
     with torch.device("meta"):
         return cls(**arguments)
+
+
+# ---- networks with layers of classes that files do not know --------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CustomNetwork:
+    """A network whose tensors are in a file, and whose layers are in the program that loads it.
+
+    Attributes
+    ----------
+    view : str or None
+        Name of its view, if known.
+    position : int
+        Position of the view.
+    network : Module
+    """
+
+    view: str | None
+    position: int
+    network: nn.Module
+
+    def parts(self) -> dict[str, Any]:
+        """What a file holds of it."""
+        cls = type(self.network)
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        return {
+            "view": self.view,
+            "position": self.position,
+            "class": name,
+            **_tensors_of(self.network),
+        }
+
+
+def make_custom(encoders: Any, parts: dict[str, Any]) -> nn.Module:
+    """A copy of the network that the user gave for a view, with the tensors of a file."""
+    view, position = parts["view"], parts["position"]
+    what = f"view {view!r}" if view is not None else f"view number {position}"
+    given = None
+    if isinstance(encoders, Mapping):
+        given = encoders.get(view) if view is not None else [*encoders.values()][position]
+    elif encoders is not None and position < len(encoders):
+        given = encoders[position]
+    if given is None:
+        raise ModelFileError(
+            f"the network of {what} is a {parts['class']}, and files hold no code. Pass a network "
+            f"of the same layers: load(path, encoders={{{view or 'name'!r}: network}})"
+        )
+    if not isinstance(given, nn.Module):
+        raise TypeError(f"the encoder of {what} must be a torch.nn.Module, got {given!r}")
+    return _with_tensors(deepcopy(given), parts, f"the network given for {what}")
+
+
+def with_custom_networks(parts: dict[str, Any]) -> dict[str, Any]:
+    """Parameters and attributes of an estimator, whose networks may be of any classes."""
+    parts, names = dict(parts), parts.get("view_names_", ())
+    for key in ("encoders", "encoders_"):
+        networks = parts.get(key)
+        if isinstance(networks, Mapping):
+            order = [*names, *(name for name in networks if name not in names)]
+            parts[key] = {n: _or_custom(N, n, order.index(n)) for n, N in networks.items()}
+        elif isinstance(networks, list | tuple):
+            known = dict(enumerate(names))
+            parts[key] = type(networks)(
+                _or_custom(network, known.get(i), i) for i, network in enumerate(networks)
+            )
+    return parts
+
+
+def _or_custom(network: Any, view: str | None, position: int) -> Any:
+    if isinstance(network, nn.Module) and _holds_other_classes(network):
+        return CustomNetwork(view, position, network)
+    return network
+
+
+def _holds_other_classes(network: nn.Module) -> bool:
+    """Whether files know the tensors of a network only."""
+    if isinstance(network, nn.Sequential | DynamicEncoder):
+        return any(map(_holds_other_classes, network.children()))
+    return type(network) not in {row[0] for row in STORED.values()}
 
 
 # ---- tensors, states of training, optimizers -----------------------------------------------------
@@ -408,10 +494,6 @@ STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and ma
     },
     **{cls.__name__: (cls, _arguments_of, partial(_made_of, cls)) for cls in CALLBACKS},
     "nn.Sequential": (nn.Sequential, _parts_of_sequential, _make_sequential),
-    **{
-        cls.__name__: (cls, _parts_of_network, partial(_make_network, cls))
-        for cls in (WCNN, WordCNN, WordCNNRNN)
-    },
     "DynamicEncoder": (DynamicEncoder, _parts_of_dynamic, _make_dynamic),
     "StochasticGates": (StochasticGates, _parts_of_gates, _make_gates),
     "DynamicallyScaledLinear": (DynamicallyScaledLinear, _parts_of_scaled, _make_scaled),
@@ -424,3 +506,6 @@ STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and ma
     "Optimizer": (type, _parts_of_optimizer, _make_optimizer),
     "TrainingState": (TrainingState, _parts_of_state, _make_state),
 }
+
+for _network in (WCNN, WordCNN, WordCNNRNN):
+    register_layer(_network)

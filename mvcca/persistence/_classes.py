@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from functools import partial
 from inspect import isclass
 from typing import Any
 
@@ -23,7 +24,12 @@ from mvcca.kernel import _kernels, _ncca
 from mvcca.labels import LabelTable
 from mvcca.linear import _label_weighted, _mlcca
 from mvcca.model_selection import ClassDisjointSplit
-from mvcca.persistence._estimators import ClassOf, stored_estimator
+from mvcca.persistence._estimators import (
+    ClassOf,
+    make_estimator,
+    parts_of_estimator,
+    stored_estimator,
+)
 from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
@@ -72,6 +78,7 @@ def _estimators_of(*modules: Any) -> list[type[BaseEstimator]]:
     return [thing for thing in public if isclass(thing) and issubclass(thing, BaseEstimator)]
 
 
+CUSTOM_NETWORK = "CustomNetwork"  # whose tensors are in the file, and whose layers are not
 _SCORER = _stored_fields(RetrievalScorer)
 
 CLASSES: Mapping[str, ClassOf] = {
@@ -98,13 +105,27 @@ CLASSES: Mapping[str, ClassOf] = {
 }  # fmt: skip
 
 
-def with_deep() -> dict[str, ClassOf]:
-    """The table with deep models, which need torch."""
+def with_deep(encoders: Any = None) -> dict[str, ClassOf]:
+    """The table with deep models, which need torch; `encoders` are networks of the user."""
     from mvcca import deep
-    from mvcca.deep.storage import STORED
+    from mvcca.deep import storage
 
-    estimators = {cls.__name__: stored_estimator(cls) for cls in _estimators_of(deep)}
-    return {**CLASSES, **estimators, **{name: ClassOf(*row) for name, row in STORED.items()}}
+    def parts_of_deep(estimator: BaseEstimator) -> dict[str, Any]:
+        return storage.with_custom_networks(parts_of_estimator(estimator))
+
+    return {
+        **CLASSES,
+        **{
+            cls.__name__: ClassOf(cls, parts_of_deep, partial(make_estimator, cls))
+            for cls in _estimators_of(deep)
+        },
+        **{name: ClassOf(*row) for name, row in storage.STORED.items()},
+        CUSTOM_NETWORK: ClassOf(
+            storage.CustomNetwork,
+            storage.CustomNetwork.parts,
+            partial(storage.make_custom, encoders),
+        ),
+    }
 
 
 def models_in(table: Mapping[str, ClassOf]) -> set[type]:

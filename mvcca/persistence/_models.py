@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mvcca._archive import ModelFileError, not_ours, read_archive, write_archive
-from mvcca.persistence._classes import CLASSES, models_in, with_deep
+from mvcca.persistence._classes import CLASSES, CUSTOM_NETWORK, models_in, with_deep
 from mvcca.persistence._estimators import NotStorable
 from mvcca.persistence._sklearn import Classes
 from mvcca.persistence._values import Reader, Writer
@@ -40,8 +40,9 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     Raises
     ------
     TypeError
-        If the model holds an object that a file cannot: a function or network layer of your own, a
-        tree, an object of another library. The message names its place in the model.
+        If the model holds an object that a file cannot: a function of your own, a tree, an object
+        of another library. The message names its place in the model. Of networks with layers of
+        your own, the tensors are stored: see `encoders` of `load`.
     OSError
         If the file cannot be written.
 
@@ -80,7 +81,9 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     write_archive(path, writer.arrays, content)
 
 
-def load(path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = True) -> Any:
+def load(
+    path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = True, encoders: Any = None
+) -> Any:
     """Load a model that `save` wrote.
 
     Every byte is compared with its checksum, and nothing in the file is executed: it names
@@ -98,6 +101,11 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = Tru
     verify : bool, default=True
         Compare arrays with their checksums. Together with `mmap`, this reads the whole file;
         without, damage to a gallery goes unnoticed.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Networks with layers of your own classes, by view or in the order of the views, as they were
+        passed to the estimator. The model gets copies with the tensors of the file. They are not
+        needed for networks whose layers a file names: those of mvcca, the usual ones of torch.nn,
+        and classes passed to `mvcca.deep.storage.register_layer`.
 
     Returns
     -------
@@ -107,7 +115,10 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = Tru
     Raises
     ------
     ModelFileError
-        If the file is damaged, holds no model, or was written by a later version of mvcca.
+        If the file is damaged, holds no model, or was written by a later version of mvcca; or if
+        `encoders` are needed and missing, or do not have the tensors of the file.
+    ValueError
+        If `encoders` are given and not needed.
     ImportError
         If it holds a deep model, and torch is not installed.
     OSError
@@ -125,11 +136,14 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = Tru
         not_ours(path, "does not say by which versions it was written")
     deep = bool(content.get("deep"))
     try:
-        table = with_deep() if deep else CLASSES
+        table = with_deep(encoders) if deep else CLASSES
     except ImportError as error:
         raise ImportError(f"{os.fspath(path)} holds a deep model, and {error}") from error
+    reader = Reader(Classes(table), arrays)
     try:
-        model = Reader(Classes(table), arrays).decode(content["model"])
+        model = reader.decode(content["model"])
+    except ModelFileError as error:  # of a network that `encoders` should hold
+        raise ModelFileError(f"{os.fspath(path)}: {error}.") from error
     except Exception as error:  # the parts of a forged model raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelFileError(
@@ -139,6 +153,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = Tru
         ) from error
     if type(model) not in models_in(table):
         not_ours(path, f"holds {type(model).__name__}, which is not a model")
+    if encoders is not None and CUSTOM_NETWORK not in reader.kinds:
+        raise ValueError(f"{os.fspath(path)} holds whole networks. Leave out encoders.")
     return model
 
 

@@ -135,10 +135,11 @@ class Writer:
 
 
 class Reader:
-    """Decode trees whose classes are in the table."""
+    """Decode trees whose classes are in the table. `kinds` collects the names of classes."""
 
     def __init__(self, classes: Classes, arrays: Mapping[str, np.ndarray]) -> None:
         self._classes = classes
+        self.kinds: set[str] = set()
         self._arrays = arrays
         self._made: list[Any] = []
         self._depth = 0
@@ -191,6 +192,7 @@ class Reader:
                 return sparse_of(parts, tuple(node["shape"]), _SPARSE[kind])
         known = self._classes[kind]
         made = known.make({name: self.decode(part) for name, part in node["parts"].items()})
+        self.kinds.add(kind)
         self._made.append(made)
         return made
 
@@ -233,9 +235,8 @@ def _number_type(name: Any) -> np.dtype:
 _ADVICE = {  # by the name of a base class: torch need not be installed
     "sklearn.base.BaseEstimator": "and files hold only estimators of mvcca, and the transformers, "
     "searches and linear models of scikit-learn. Save it on its own with its library's tools",
-    "torch.nn.modules.module.Module": "and files hold no code: networks are stored if they are "
-    "torch.nn.Sequential of the usual layers of torch.nn and of mvcca.deep. Build it from these, "
-    "or keep model.encoders_[name].state_dict() with torch.save",
+    "torch.nn.modules.module.Module": "and files hold no code. Build it from the usual layers of "
+    "torch.nn and of mvcca.deep, or pass its class to mvcca.deep.storage.register_layer",
     "mvcca.deep.callbacks.Callback": "and files hold no code. Save without it: "
     "model.set_params(callbacks=())",
 }

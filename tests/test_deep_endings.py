@@ -1,0 +1,102 @@
+"""The endings of `EncoderCCA`: how the outputs of networks become scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from mvcca import CCA, evaluate_retrieval  # noqa: E402
+from mvcca.datasets import make_gaussian_views  # noqa: E402
+from mvcca.deep import CCAL, EncoderCCA  # noqa: E402
+from mvcca.deep.layers import CCALayer  # noqa: E402
+from mvcca.deep.objectives import RankingLoss  # noqa: E402
+
+VIEWS = make_gaussian_views(600, n_features=(8, 7), random_state=0).views
+TRAIN, TEST = VIEWS[:400], VIEWS[400:]
+TRAINED = {
+    "hidden_layer_sizes": (12,),
+    "max_epochs": 3,
+    "batch_size": 100,
+    "device": "cpu",
+    "random_state": 0,
+    "reg": 1e-3,
+}
+
+
+def layered(**options):
+    return RankingLoss(0.5, symmetric=False, reduction="mean", layer=CCALayer(3, **options))
+
+
+def fitted(ending, objective=None, **parameters):
+    objective = layered() if objective is None else objective
+    model = EncoderCCA(3, objective=objective, ending=ending, **TRAINED | parameters)
+    return model.fit(TRAIN)
+
+
+def test_linear_cca_is_ours_on_the_training_representations():
+    model = fitted("linear_cca")
+    cca = CCA(3, reg=1e-3).fit([Z.astype(float) for _, Z in model.encode(TRAIN).items()])
+    np.testing.assert_allclose(
+        model.canonical_correlations_, cca.canonical_correlations_, atol=1e-6
+    )
+
+
+def test_scores_as_trained_are_the_networks_outputs():
+    model, linear = fitted("as_trained"), fitted("linear_cca")
+    for name, scores in model.transform(TEST).items():
+        np.testing.assert_array_equal(scores, model.encode(TEST)[name])
+        np.testing.assert_array_equal(scores, linear.encode(TEST)[name])  # of the same training
+    assert not hasattr(model, "weights_")
+    assert model.retrieval_ranking == ("transform", "cosine")
+
+
+def test_the_projection_of_the_layer_is_the_one_it_stored():
+    seen = []
+
+    class Kept(RankingLoss):
+        def __deepcopy__(self, memo):
+            seen.append(layered(memory=0.5))
+            return seen[-1]
+
+    objective = Kept(0.5, symmetric=False, reduction="mean", layer=CCALayer(3))
+    model = fitted("cca_layer", objective)
+    layer = seen[-1].layer.eval()
+    for view, (name, H) in enumerate(model.encode(TEST).items()):
+        expected = layer.project(torch.from_numpy(H), view).detach().numpy()
+        found = model.transform(TEST)[name]
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("ending", "projection"), [("cca_layer", "stored")])
+def test_ccal_is_the_ranking_loss_with_the_same_ending(ending, projection):
+    options = {"monitor": "valid_mrr", "optimizer": "adam", "weight_decay": 0.0}
+    ccal = CCAL(
+        3, margin=0.5, symmetric=False, reduction="mean", projection=projection, **TRAINED | options
+    ).fit(TRAIN)
+    model = fitted(ending, layered(reg=1e-3), **options)
+    for name, scores in ccal.transform(TEST).items():
+        np.testing.assert_allclose(model.transform(TEST)[name], scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["linear_cca", "as_trained", "cca_layer"])
+def test_every_ending_is_monitored_and_ranked_as_it_declares(ending):
+    model = fitted(ending, monitor="valid_mrr", validation_fraction=0.25, max_epochs=4)
+    assert model.best_epoch_ == 1 + np.argmax(model.history_["valid_mrr"])
+    mrr = evaluate_retrieval(TEST, estimator=model, measures="mrr").mean()["mrr"]
+    plain = evaluate_retrieval(model.transform(TEST), measures="mrr").mean()["mrr"]
+    assert (mrr == plain) == (ending != "linear_cca")
+    assert hasattr(model, "expected_correlations_") == (ending == "linear_cca")
+    assert np.isfinite(model.score(TEST))
+
+
+def test_objectives_without_a_layer_have_no_stored_projection():
+    def loss(scores, batch):  # noqa: ARG001, the signature of objectives
+        first, second = scores.values()
+        return (first - second).square().mean()
+
+    with pytest.raises(ValueError, match=r"not a module that holds one.*RankingLoss"):
+        fitted("cca_layer", loss)
+    with pytest.raises(ValueError, match="ending"):
+        fitted("stored", loss)
