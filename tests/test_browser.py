@@ -74,7 +74,11 @@ def report(tmp_path_factory):
     data = load_digits_views()
     views, digits = data.views[:300], data.labels[:300]
     path = tmp_path_factory.mktemp("report") / "report.html"
-    methods = {"CCA": CCA(5, reg=0.1), "MLCCA with a long name": MLCCA(5, reg=0.1)}
+    methods = {
+        "CCA": CCA(5, reg=0.1),
+        "MLCCA with a long name": MLCCA(5, reg=0.1),
+        "not fitted": CCA(5, reg=-1.0),
+    }
     mvcca.compare(methods, views, digits, cv=0.5).report(path)
     return path
 
@@ -87,5 +91,11 @@ def test_the_report_of_a_comparison_is_sound(browser, report, width, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("[...document.images].every(image => image.naturalWidth > 100)")
     assert page.locator(".verdict").is_visible()
+    reason = page.locator("td.reason span").first.bounding_box()
+    assert 100 < reason["width"]
+    assert reason["x"] + reason["width"] <= width  # it is read without scrolling
+    page.evaluate("document.querySelector('.scroll').scrollLeft = 10_000")
+    name = page.locator("tbody th").first.bounding_box()
+    assert 0 <= name["x"] < name["x"] + name["width"] <= width / 2  # rows keep their names
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(22, 25, 29)")

@@ -446,6 +446,21 @@ def test_the_table_marks_the_best_and_its_equals(result):
     assert "profile-likelihood" in text
 
 
+def test_notebooks_show_the_table_with_the_best_and_its_equals_in_bold(result):
+    table = result._repr_html_()
+    for name in result.methods:
+        (row,) = re.findall(rf'<tr><th scope="row">{name}</th>(.*?)</tr>', table)
+        cells = re.findall(r"<td>(.*?)</td>", row)
+        for cell, measure in zip(cells, MEASURES, strict=False):
+            is_bold = name in result.not_worse(measure)
+            assert cell.startswith("<b>") == is_bold
+            value = float(cell.removeprefix("<b>").partition("±")[0])
+            rounding = 0.051 if measure == "mr" else 5.1e-4
+            assert value == pytest.approx(result.mean(name, measure), abs=rounding)
+    assert "<caption>image and text: " in table
+    assert "<li>bold: best, or not significantly worse" in table
+
+
 def test_a_method_that_fails_is_a_row_with_its_reason():
     views = planted().add("third", np.random.default_rng(0).standard_normal((N, 3)))
     found = mvcca.compare({"CCA": CCA(2), "MVCCA": MVCCA(2)}, views, cv=2)

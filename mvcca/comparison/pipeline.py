@@ -70,7 +70,7 @@ def compare(
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
-        training part.
+        training part. A method that cannot be fitted with one of them is a row with the reason.
     measures : str or sequence of str, default=("map@50", "r@1", "r@10", "mrr")
         Names of measures, see `mvcca.evaluate_retrieval`. The first one determines the best method.
     relevance : {"pairs", "labels"}, optional

@@ -144,10 +144,7 @@ class Summary:
         for table in self._tables(width):
             parts += ["", *table]
         parts += ["", *(fill(text, width, subsequent_indent="  ") for text in self.notes)]
-        parts += [
-            fill(f"[{number}] {note}", width, subsequent_indent="    ")
-            for number, note in enumerate(self.warnings, start=1)
-        ]
+        parts += [fill(text, width, subsequent_indent="    ") for text in self._numbered_warnings]
         return "\n".join(parts)
 
     def as_markdown(self) -> str:
@@ -159,8 +156,8 @@ class Summary:
                 cells = [f"skipped: {line.reason}", *[""] * (len(self.columns) - 1)]
             rows.append([line.name, *cells])
         table = "\n".join(f"| {' | '.join(c.replace('|', '/') for c in row)} |" for row in rows)
-        notes = [*self.notes, *(f"[{n}] {text}" for n, text in enumerate(self.warnings, start=1))]
-        items = "\n".join(f"- {text}" for text in [*self.about, *notes])
+        notes = [*self.about, *self.notes, *self._numbered_warnings]
+        items = "\n".join(f"- {text}" for text in notes)
         return f"## {self.title}\n\n{table}\n\n{items}\n"
 
     def as_html(self) -> str:
@@ -177,12 +174,16 @@ class Summary:
                 reason = escape(f"skipped: {line.reason}")
                 cells = f'<td colspan="{len(self.columns)}" style="text-align:left">{reason}</td>'
             body.append(f"<tr>{name}{cells}</tr>")
-        notes = [*self.notes, *(f"[{n}] {text}" for n, text in enumerate(self.warnings, start=1))]
+        notes = [*self.notes, *self._numbered_warnings]
         small = "".join(f"<li>{escape(text.replace('* ', 'bold: ', 1))}</li>" for text in notes)
         return (
             f"<table><caption>{escape(f'{self.title}: {CAPTION}')}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><ul>{small}</ul>"
         )
+
+    @property
+    def _numbered_warnings(self) -> list[str]:
+        return [f"[{number}] {text}" for number, text in enumerate(self.warnings, start=1)]
 
     def _tables(self, width: int) -> Iterator[list[str]]:
         """Tables that are not wider than `width`: measures first, then what else is known."""
