@@ -1,7 +1,7 @@
 """Base classes of all estimators: input checks, projection, and how a linear method is fitted.
 
-Containers are checked view by view, and results are returned in the same kind of container. What a
-method adds up of the rows, and the problem that this poses, stand in `mvcca.linear`.
+Containers are checked view by view, and results are returned in the same kind of container. The
+statistic of each method and the problem it solves are defined in `mvcca.linear`.
 """
 
 from __future__ import annotations
@@ -405,7 +405,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
-        return views[weights > 0], weights[weights > 0]  # as if rows of weight 0 were not there
+        return views[weights > 0], weights[weights > 0]  # rows of weight 0 are dropped
 
     def _open_supervised_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
@@ -479,7 +479,7 @@ class LinearEstimator(MultiViewEstimator):
     }
 
     n_components: Any  # int; None in methods that can find as many as the data give
-    power: float = 0.0  # a parameter of the estimators whose eigenvalues are worth weighting by
+    power: float = 0.0  # a parameter of some estimators
 
     def _project(self, name: str, block: Any) -> Any:
         scores = super()._project(name, block)
@@ -530,10 +530,10 @@ class LinearEstimator(MultiViewEstimator):
 
 
 class StatisticEstimator(LinearEstimator):
-    """Base of the methods that need a statistic of the rows only: all of `fit` and `partial_fit`.
+    """Base of the methods that learn from a statistic of the rows, with `fit` and `partial_fit`.
 
-    A method declares two things: `_statistic_of`, which adds up rows to a value that can be added,
-    and `_problem`, the problem that the value poses.
+    A method defines two things: `_statistic_of`, which sums up rows in a value that adds, and
+    `_problem`, the problem to solve given that value.
     """
 
     reg: Reg = 0.0
@@ -542,11 +542,11 @@ class StatisticEstimator(LinearEstimator):
     _takes_any_basis = True  # else views are solved in the basis of their features
 
     def _statistic_of(self, rows: Rows) -> Any:
-        """What the method needs to know of the rows: a value with `+`, as `Moments` are."""
+        """The method's statistic of the rows: a value with `+`, such as `Moments`."""
         raise NotImplementedError
 
     def _problem(self, rows: Rows, statistic: Any) -> Problem:
-        """The problem to solve; `rows` are those of the statistic, or the last batch of them."""
+        """The problem to solve; `rows` are all rows of the statistic, or its last batch."""
         raise NotImplementedError
 
     def _learn_problem(self, rows: Rows, statistic: Any) -> None:
@@ -632,7 +632,7 @@ class StatisticEstimator(LinearEstimator):
         return rows
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        """Ridge of each view; a batch does not tell how much to shrink."""
+        """Ridge of each view; reg="auto" needs all rows, which a batch does not hold."""
         if batch:
             return reg_of_names(self.reg, views.names)
         return reg_of_rows(self.reg, views, weights)
@@ -647,11 +647,11 @@ class StatisticEstimator(LinearEstimator):
         )
 
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:
-        """Fit to the statistic of all batches, whose rows are gone but for the last."""
+        """Fit to the statistic of all batches; only the last one's rows are available."""
         self._learn_problem(rows, statistic)
 
     def _is_first_batch(self) -> bool:
-        """Whether `partial_fit` starts here; `fit` keeps no statistic of its rows to add to."""
+        """Whether this batch is the first; `fit` keeps no statistic to which batches could add."""
         if getattr(self, "_statistic", None) is not None:
             return False
         if hasattr(self, "weights_"):

@@ -1,7 +1,8 @@
 """The table of faults and bad inputs that the package survives: estimator by row by storage.
 
 A new estimator adds itself to `ESTIMATORS` of test_contract.py and is held to every row in every
-storage. Rows about processes, files, devices and formats have tests elsewhere, listed by name.
+storage, networks on dense rows. Rows about processes, files, devices and formats have tests
+elsewhere, listed by name.
 `make test` runs one estimator per family on dense rows, and one in every storage; the rest is slow.
 """
 
@@ -389,6 +390,15 @@ ROWS: dict[str, Callable[[Case], None]] = {
 }
 
 
+def is_told_apart(row: str, estimator: Any, storage: Storage) -> bool:
+    """Networks share one `fit`: those after the first are tried in every storage on one row."""
+    return (
+        estimator not in contract.DEEP[1:]
+        or storage.name == "dense"
+        or ROWS[row] is the_same_model_in_every_storage
+    )
+
+
 def is_quick(estimator: Any, storage: Storage) -> bool:
     """One estimator per family on dense rows, and one in every storage."""
     return estimator is FAMILIES[0] or (estimator in FAMILIES and storage.name == "dense")
@@ -407,6 +417,7 @@ def is_quick(estimator: Any, storage: Storage) -> bool:
         for row in ROWS
         for estimator in ESTIMATORS
         for storage in STORAGES
+        if is_told_apart(row, estimator, storage)
     ],
 )
 def test_what_must_survive(row, estimator, storage, tmp_path):

@@ -274,7 +274,7 @@ class _Rows:
         chosen = self.block[rows]
         chosen = chosen.toarray() if issparse(chosen) else chosen
         taken = np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
-        taken[:, self.variance == 0] = 0  # and not what rounding of the mean left
+        taken[:, self.variance == 0] = 0  # exactly, in place of the rounding of the mean
         return taken
 
     def radius(self) -> float:
@@ -305,7 +305,7 @@ class _Gallery:
         self._rows = csr_array(self._labels[codes].T)  # of each label
 
     def draw(self, codes: np.ndarray, n_each: int, rng: np.random.RandomState) -> _Triplets:
-        """Triplets of queries with these label vectors; none where there is nothing to draw."""
+        """Triplets of queries with these label vectors; queries with nothing to draw have none."""
         query = np.repeat(np.arange(len(codes)), n_each)
         labels, has_label = _draw_from(self._labels, codes[query], rng)
         query, labels = query[has_label], labels[has_label]
@@ -384,7 +384,7 @@ class _LowRank:
         return cls(columns, basis, np.full(k, _START))
 
     def within(self, features: np.ndarray) -> _LowRank:
-        """The same rank on some of the features: constant ones get no weight, and keep none."""
+        """The same rank on some of the features; the weights of all others stay 0."""
         if features.all():
             return self
         basis = np.zeros_like(self.basis)
@@ -415,7 +415,7 @@ class _LowRank:
 def _draw_from(
     sets: csr_array, chosen: np.ndarray, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A member of each of the chosen rows of a 0/1 matrix; and whether it has any."""
+    """A random member of each chosen row of a 0/1 matrix, and whether the row has any."""
     starts = sets.indptr[chosen]
     sizes = sets.indptr[chosen + 1] - starts
     places = starts + (rng.random_sample(len(chosen)) * sizes).astype(starts.dtype)

@@ -21,7 +21,7 @@ from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
 from mvcca.validation import used_lines
 from mvcca.views import Views, take_rows
 
-_SAMPLED_ROWS = 2000  # of each view, on which label features are held against the exact covariance
+_SAMPLED_ROWS = 2000  # of each view, to compare label features with the exact covariance
 _SEED_BOUND = 2**31 - 1
 
 
@@ -261,8 +261,8 @@ def _relative_error(near: np.ndarray, exact: np.ndarray, widths: dict[str, int])
     for columns in column_slices(widths).values():
         block = exact[columns, columns]
         largest = np.abs(block).max()
-        if largest:  # a view without variance is refused soon
-            size = largest * np.linalg.norm(block / largest)  # without squares beyond all floats
+        if largest:  # a view without variance is refused later
+            size = largest * np.linalg.norm(block / largest)  # squares may overflow
             scale[columns] = 1 / np.sqrt(size)
     near, exact = (matrix * scale[:, None] * scale for matrix in (near, exact))
     return float(np.linalg.norm(near - exact) / (np.linalg.norm(exact) or 1))

@@ -1,4 +1,4 @@
-"""Multi-label CCA, and Fast MLCCA, cluster-CCA and mean-CCA as choices of how labels weigh."""
+"""Multi-label CCA, with Fast MLCCA, cluster-CCA and mean-CCA as choices of label weighting."""
 
 from __future__ import annotations
 

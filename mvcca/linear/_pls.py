@@ -124,7 +124,7 @@ class PLS(StatisticEstimator):
     def _fit_rows(self, rows: Rows) -> None:
         # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
         rows = rows.in_row_space(equilibrate=self.scale)
-        # Deflation divides by the variance of scores; the SVD alone divides by nothing.
+        # Deflation divides by the variances of scores, which need float64; the SVD does not.
         if self.algorithm == "svd" and takes_float32_products(rows.views):
             rows = replace(rows, products=np.dtype(np.float32))
         all_wide = len(rows.bases) == len(rows.views.names)

@@ -38,10 +38,10 @@ class Basis(Protocol):
         """Pseudo-inverse of E, (r, d); None is the identity."""
 
     def lift(self, W: np.ndarray) -> np.ndarray:
-        """Weights on X, (d, k), that do what W of shape (r, k) does on Z."""
+        """Weights of X, (d, k), that give the scores of weights W of Z, (r, k)."""
 
     def back(self, Z: np.ndarray) -> np.ndarray:
-        """Rows X of coordinates Z."""
+        """Rows X with coordinates Z."""
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         """Share · B + ridge · EᵀE: a ridge on the features of a matrix B in this basis."""
@@ -273,7 +273,7 @@ def _row_space_by_qr(
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
     basis, triangle = _lapack.qr(centred.T)
-    # Pivots tell the rank; they are cheaper to look for among n x n numbers than d x n.
+    # Pivoting reveals the rank; it is cheaper on an n x n matrix than on a d x n one.
     turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(pivoted))
     turn = turn[:, sizes > _cut(X) * sizes[0]]
@@ -315,7 +315,7 @@ def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray
     total = len(X) if weights is None else weights.sum()
     suspect = np.flatnonzero(lengths <= 2 * len(X) * _EPS * np.sqrt(total) * np.abs(mean))
     constant = suspect[(X[0, suspect] == X[:, suspect]).all(axis=0)]
-    centred[:, constant] = lengths[constant] = 0  # and not what rounding of the mean left
+    centred[:, constant] = lengths[constant] = 0  # exactly, in place of the rounding of the mean
     return mean, centred, lengths
 
 

@@ -1,8 +1,8 @@
 """Correlations to expect on new rows, estimated from those of the training rows.
 
 Training correlations are optimistic: weights fit the noise of the rows that they were found from,
-the more so the fewer rows there are per feature. What a ranking needs is how well components of new
-rows agree.
+the more so the fewer rows there are per feature. A ranking needs to know how well components agree
+on new rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from mvcca.statistics import Moments, column_slices
 
-LARGEST_CORRELATION = 0.999  # rows cannot tell more from 1, whose weight is infinite
+LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite
 
 
 def component_weights(correlations: np.ndarray) -> np.ndarray:

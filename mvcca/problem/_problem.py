@@ -27,14 +27,14 @@ Blocks = dict[tuple[str, str], Any]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Maps of the views, and what there was to find.
+    """Maps of the views, their eigenvalues, and the rank of the data.
 
     Attributes
     ----------
     values : ndarray, shape (k,)
         ρ, decreasing.
     eigenvalues : ndarray, shape (k,)
-        λ = 1 + ρ, or whatever the method calls its eigenvalues.
+        λ = 1 + ρ, or the method's own eigenvalues.
     weights : dict of str to ndarray, shape (n_features, k)
         One map per view, scaled so that Σ_p w_pᵀ B_p w_p is the number of views.
     means : dict of str to ndarray, shape (n_features,)
@@ -63,7 +63,7 @@ class Solution:
     patterns: dict[str, np.ndarray] | None = None
 
     def lifted(self, bases: Mapping[str, Basis]) -> Solution:
-        """The same maps on features of which the present ones are coordinates in `bases`."""
+        """The same maps as weights of the features, from coordinates in `bases`."""
         patterns = self.patterns and {
             n: (bases[n].back(p.T) - bases[n].back(0 * p[:, 0])).T if n in bases else p
             for n, p in self.patterns.items()
@@ -82,7 +82,7 @@ class Problem:
 
         max Σ_{p≠q} w_pᵀ A_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
 
-    with the ridge r_p = reg_p · (mean diagonal of B_p), or B_p shrunk, as ``rows.reg`` has it.
+    with the ridge r_p = reg_p · (mean diagonal of B_p), or B_p shrunk, as ``rows.reg`` specifies.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Problem:
     predicts: bool = False
 
     def solve(self, n_components: int) -> Solution:
-        """The leading maps, on the features of the rows as they were given.
+        """Find the leading maps, as weights of the original features.
 
         Raises
         ------
@@ -199,8 +199,8 @@ class Problem:
             whiteners[name] = Whitener.of(B)
         if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
             return whiteners
-        # Shrunk covariances say how views and directions compare; the factor they have in common
-        # keeps training variances of scores at most 1, and so every correlation.
+        # Shrinking decides how views and directions compare. A common factor then keeps training
+        # variances of scores, and so all correlations, at most 1.
         largest = max(_largest_variance(within[n], white) for n, white in whiteners.items())
         return {
             n: replace(white, scale=white.scale / np.sqrt(largest))

@@ -22,7 +22,7 @@ Reg = float | str | Mapping[str, float]
 class Shrinkage(float):
     """A share s in [0, 1]: a matrix C with mean diagonal μ becomes (1 - s) C + s μ I.
 
-    It stands where a plain number r would make C + r μ I.
+    A plain number r in its place makes C + r μ I.
     """
 
 
@@ -39,7 +39,7 @@ def reg_of_rows(reg: Reg, views: Views, weights: np.ndarray | None = None) -> di
 
 
 def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
-    """Ridge per view, where rows cannot be looked at, as in batches."""
+    """Ridge per view, for fits that do not hold all rows, such as batches."""
     if reg == "auto":
         raise ValueError(
             'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
@@ -92,7 +92,8 @@ def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkag
     trace = np.trace(scatter)
     if not 0 < trace < np.inf:
         return Shrinkage(0)  # whitening will say what is wrong with this view
-    scatter, squared_norms = scatter / trace, squared_norms / trace * total  # fourth powers follow
+    # Fourth powers follow, which must not overflow.
+    scatter, squared_norms = scatter / trace, squared_norms / trace * total
     frobenius = np.sum(scatter**2)
     distance = frobenius - 1 / n_features
     if distance <= 0:  # one feature, or all alike: there is nothing to shrink

@@ -1,4 +1,4 @@
-"""The rows that a fit learns from, and everything that decides how exactly they are solved.
+"""The rows that a fit learns from, and the precision and basis in which they are solved.
 
 A correlation that is computed from covariances loses digits with the square of the condition number
 κ of its views. Products of float32 rows are therefore taken in float32 only while κ is small, in
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 # The error of a correlation is at most about this times ε κ² (10,000 random problems, both dtypes).
 _ERROR = 0.25
-# What it may be, given the digits of the rows.
+# Allowed error, by the precision of the rows.
 _TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
 _FLOAT64 = np.dtype(np.float64)
@@ -58,7 +58,7 @@ class Rows:
     dtype : dtype or None
         Precision of the least precise view; None if it is that of `views`.
     improvable : frozenset of str
-        Views for which `precisely` has something better to try.
+        Views for which `precisely` has a more precise attempt left.
     """
 
     views: Views
