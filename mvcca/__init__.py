@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca import config as config
     from mvcca import datasets as datasets
     from mvcca import deep as deep
+    from mvcca import files as files
     from mvcca import inspection as inspection
     from mvcca import interop as interop
     from mvcca import kernel as kernel
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca import linalg as linalg
     from mvcca import linear as linear
     from mvcca import measures as measures
+    from mvcca import migration as migration
     from mvcca import model_selection as model_selection
     from mvcca import persistence as persistence
     from mvcca import plotting as plotting
@@ -75,6 +77,7 @@ _MODULES = {
     "config": ("config_context", "get_config", "set_config"),
     "datasets": (),
     "deep": (),
+    "files": (),
     "inspection": (),
     "interop": (),
     "model_selection": (),
@@ -95,6 +98,7 @@ _MODULES = {
         "Procrustes",
     ),
     "measures": (),
+    "migration": (),
     "persistence": ("ModelFileError", "load", "save"),
     "plotting": (),
     "retrieval": ("RetrievalIndex", "evaluate_retrieval"),

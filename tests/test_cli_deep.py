@@ -98,6 +98,30 @@ def assert_same_scores(one, other):
         np.testing.assert_allclose(one[name], other[name], atol=1e-6)
 
 
+# ---- a method that learns from labels -----------------------------------------------------------
+
+
+def test_sam_is_fitted_and_compared_with_labels(capsys):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, N)
+    for name, width in (("image", 6), ("text", 5)):
+        noise = 0.5 * rng.standard_normal((N, width))
+        np.save(f"{name}.npy", np.tanh(2 * rng.standard_normal((3, width)))[y] + noise)
+    np.save("y.npy", y)
+    options = ("--labels", "y.npy", "--epochs", 20, "--batch-size", 16, "--hidden", 16)
+    fit = ("fit", *VIEWS, "--method", "sam", "--param", "n_components=3", "-o", "sam.mvcca")
+    found = json.loads(succeed(capsys, *fit, *options, "--json"))
+    assert (found["method"], found["n_components"]) == ("SAM", 3)
+    nets = {**NETS, "max_epochs": 20, "batch_size": 16}
+    expected = deep.SAM(3, **nets).fit(views(), y).transform(views())
+    assert_same_scores(mvcca.load("sam.mvcca").transform(views()), expected)
+
+    compare = ("compare", *VIEWS, "--methods", "cca,sam", "--n-components", 3, "--cv", 2)
+    out = succeed(capsys, *compare, *options, "--measures", "map", "--relevance", "labels")
+    figure = {name: float(values[0]) for name, values in figures(out).items()}
+    assert figure["SAM"] > figure["random scores"] + 0.3  # three classes
+
+
 # ---- figures and models are those of the library ------------------------------------------------
 
 

@@ -31,10 +31,11 @@ from sklearn.preprocessing import StandardScaler
 import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.cli import main
-from mvcca.cli.arrays import read_array
 from mvcca.comparison.registry import GROUPS, METHODS
+from mvcca.files import ProjectedRows
 from mvcca.passes import _checkpoint
 from mvcca.retrieval import top_k
+from mvcca.sources import read_array
 
 N = 60
 CLASSES = np.arange(N) % 4
@@ -556,7 +557,7 @@ def test_resume_without_a_checkpoint_says_so_and_fits(capsys):
     code, out, err = run(capsys, *FIT, *CCA_2, "--resume")
     assert code == 0
     assert "canonical correlations" in out
-    assert err == "mvcca: nothing to resume in model.mvcca.partial: starting over\n"
+    assert err == "mvcca: warning: nothing to resume in model.mvcca.partial: starting over\n"
 
 
 def test_a_folder_that_is_no_checkpoint_is_not_removed(capsys):
@@ -624,15 +625,15 @@ def test_without_distributed_the_extra_is_named(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     for where in (["--workers", 2], ["--scheduler", "tcp://host:8786"]):
         err = fail(capsys, *FIT, *CCA_2, *where)
-        assert f"{where[0]} needs dask.distributed: pip install 'mvcca[distributed]'" in err
+        assert "Workers need dask.distributed: pip install 'mvcca[distributed]'" in err
     assert not left_over()
 
 
 def test_a_scheduler_that_does_not_answer_is_named(capsys, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("mvcca.cli.running._SECONDS", 0.3)
+    monkeypatch.setattr("mvcca.passes._workers._SECONDS", 0.3)
     err = fail(capsys, *FIT, *CCA_2, "--scheduler", "tcp://127.0.0.1:1")
-    assert err.startswith("mvcca: error: --scheduler tcp://127.0.0.1:1: ")
+    assert "tcp://127.0.0.1:1" in err
 
 
 # ---- transform ----------------------------------------------------------------------------------
@@ -689,6 +690,30 @@ def test_a_transform_holds_a_block_and_not_the_file(capsys):
         tracemalloc.stop()
     assert np.load("scores.npy", mmap_mode="r").shape == (n_rows, 2)
     assert peak < n_rows * 5 * 8 / 5
+
+
+@pytest.mark.parametrize("weighting", ["likelihood", "likelihood-cosine", "correlation^2", "none"])
+@pytest.mark.usefixtures("queries")
+def test_vectors_of_any_weighting_rank_as_the_search_does(capsys, weighting):
+    command = ["transform", "model.mvcca", "--weighting", weighting, "--vectors"]
+    succeed(capsys, *command, "gallery", "--view", "image=image.npy", "-o", "items.npy")
+    asked = ["--view", "text=query.npy", "-o", "asked.npy"]
+    if weighting == "likelihood":
+        assert "pass it as target" in fail(capsys, *command, "query", *asked)
+    succeed(capsys, *command, "query", *asked, "--target", "image")
+    items, scores = best(products(np.load("asked.npy"), np.load("items.npy")), 5)
+    succeed(capsys, *SEARCH, "--weighting", weighting, "-k", 5, "-o", "hits.npz")
+    with np.load("hits.npz") as hits:
+        assert (hits["items"] == items).all()
+        np.testing.assert_allclose(hits["scores"], scores, atol=1e-9)
+
+
+@pytest.mark.usefixtures("queries")
+def test_weighting_without_vectors_is_a_usage_error(capsys):
+    command = ["transform", "model.mvcca", "--view", "text=query.npy", "-o", "scores.npy"]
+    code, _, err = run(capsys, *command, "--weighting", "none")
+    assert code == 2
+    assert "--weighting and --target are those of --vectors" in err
 
 
 # ---- search -------------------------------------------------------------------------------------
@@ -842,6 +867,26 @@ def test_queries_in_several_views_are_added(capsys, model):
     assert "same number of rows, got text 9, image 60" in err
 
 
+def test_galleries_searched_as_one_are_sums_too(capsys, queries):
+    texts, images = queries[0], queries[1][:9]
+    np.save("images.npy", np.load("image.npy")[:9])
+    galleries = ["--gallery", "image=images.npy", "--gallery", "text=query.npy", "--joint"]
+    joint = [*SEARCH[:2], *galleries, *SEARCH[4:], "--similarity", "inner"]
+    expected, scores = best(products(texts, texts + images), 4)
+    succeed(capsys, *joint, "-k", 4, "-o", "hits.npz")
+    with np.load("hits.npz") as hits:
+        assert sorted(hits.files) == ["items", "scores"]
+        assert (hits["items"] == expected).all()
+        np.testing.assert_allclose(hits["scores"], scores, atol=1e-9)
+    both = [*joint, "--query", "image=images.npy"]
+    succeed(capsys, *both, "-k", 4, "-o", "hits.npy")
+    items, _ = best(products(texts + images, texts + images), 4)
+    assert (np.load("hits.npy") == items).all()
+    assert "k 10: there are only 9 items" in fail(capsys, *both, "-o", "hits.npy")
+    joint[3] = "image=image.npy"
+    assert "same number of rows, got image 60, text 9" in fail(capsys, *joint)
+
+
 # ---- info ---------------------------------------------------------------------------------------
 
 
@@ -939,7 +984,8 @@ def test_a_file_that_holds_no_model_is_named(capsys, command, make, message):
 def test_rows_that_the_model_does_not_take_are_one_line(capsys, view, message):
     command = ["transform", "model.mvcca", "--view", view, "-o", "out.npy"]
     assert message in fail(capsys, *command)
-    assert message in fail(capsys, "search", "model.mvcca", "--gallery", view, "--query", view)
+    err = fail(capsys, "search", "model.mvcca", "--gallery", view, "--query", view)
+    assert message.removeprefix("image.npy: ") in err
     assert not Path("out.npy").exists()
 
 
@@ -968,7 +1014,7 @@ def test_two_views_without_a_place_for_their_name_are_a_usage_error(capsys):
 
 @pytest.mark.usefixtures("queries")
 def test_more_hits_than_items_are_refused(capsys):
-    assert "-k 61: there are only 60 items" in fail(capsys, *SEARCH, "-k", 61)
+    assert "k 61: there are only 60 items" in fail(capsys, *SEARCH, "-k", 61)
 
 
 # ---- outputs are whole or not there -------------------------------------------------------------
@@ -1034,17 +1080,15 @@ def test_of_several_outputs_none_appears_when_one_fails(capsys):
 
 @pytest.mark.usefixtures("model")
 def test_ctrl_c_while_writing_leaves_nothing(capsys, monkeypatch):
-    from mvcca.cli.projection import Projection
+    project, blocks = ProjectedRows._scores, []
 
-    project, blocks = Projection._scores, []
-
-    def interrupted(self, block):
+    def interrupted(self, block, where):
         blocks.append(block)
         if len(blocks) == 4:
             raise KeyboardInterrupt
-        return project(self, block)
+        return project(self, block, where)
 
-    monkeypatch.setattr(Projection, "_scores", interrupted)
+    monkeypatch.setattr(ProjectedRows, "_scores", interrupted)
     command = ["transform", "model.mvcca", "--view", "text=text.npy", "--block-rows", 10]
     code, out, err = run(capsys, *command, "-o", "scores.npy")
     assert (code, out, err) == (130, "", "\nmvcca: interrupted\n")
@@ -1123,7 +1167,7 @@ def test_columns_are_known_by_name_whatever_the_format(capsys, fitted, asked):
         ("search", "named.mvcca", "--gallery", "text=text.npy", "--query", f"image={asked}"),
     ):
         err = fail(capsys, *command)
-        assert asked in err
+        assert (asked if command[0] == "transform" else "queries 0 to 60: ") in err
         assert "the same names in a different order" in err
     _with_names(asked, rows, [*names[:-1], "z"])
     assert "'z'" in fail(
@@ -1155,6 +1199,7 @@ def _numbers(kind, shape, rng):
 @pytest.mark.parametrize(
     "columns", ["default", "from one", "chosen", "words", "comma, quote and line"]
 )
+@pytest.mark.filterwarnings("ignore:.*is read as a header")
 def test_what_pandas_writes_is_read_as_it_is(kind, columns):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
@@ -1183,7 +1228,7 @@ def test_a_first_line_that_may_be_names_or_whole_numbers_is_told(capsys):
     views = ("--view", "image=rows.csv", "--view", "text=text.npy")
     code, _, err = run(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
     assert code == 0
-    assert err.startswith("mvcca: rows.csv: its first line (0, 1) is read as a header")
+    assert err.startswith("mvcca: warning: rows.csv: its first line (0, 1) is read as a header")
 
 
 @pytest.mark.parametrize("header", ["", "0\n", "class\n"])

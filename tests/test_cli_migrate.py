@@ -53,7 +53,7 @@ MIGRATE = ("old.npy", "new.npy", "--sample", "sample.npy", "-o", "migrated.npy")
 def test_every_row_is_mapped_as_the_library_maps_it(capsys, options, estimator):
     code, out, _ = run(capsys, *MIGRATE, *options, "--block-rows", "700")
     assert code == 0
-    old, new = np.load("old.npy"), np.load("new.npy")
+    old, new = np.load("old.npy").astype(float), np.load("new.npy").astype(float)
     expected = estimator.fit({"old": old[SAMPLE], "new": new}).predict({"old": old})
     migrated = np.load("migrated.npy")
     assert migrated.dtype == np.float32
@@ -130,7 +130,7 @@ def nan_in_old():
         (nan_in_old, MIGRATE, 1, "old.npy, rows 0 to 3000: View 'old'"),
         (None, ("old.npy", "new.npy", "-o", "o.csv"), 1, "ending in .npy"),
         (None, ("old.npy", "new.npy", "-o", "old.npy"), 1, "an input of the command"),
-        (None, (*MIGRATE, "--test-size", "399"), 1, "--test-size 399: too few of 400 pairs"),
+        (None, (*MIGRATE, "--test-size", "399"), 1, "test_size 399: too few of 400 pairs"),
         (None, (*MIGRATE, "--reg", "-1"), 2, "expected a number of at least 0, got '-1'"),
         (None, ("new.npy", "old.npy", "-o", "o.npy"), 1, "3000 rows, but new.npy has only"),
     ],

@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import mvcca
 from mvcca import CCA, MLCCA, Views, evaluate_retrieval
 from mvcca.cli import main
-from mvcca.cli.errors import CommandError
-from mvcca.cli.label_files import read_label_vectors
+from mvcca.files import read_label_vectors
 from mvcca.labels import label_vectors
+from mvcca.sources import SourceError
 
 RNG = np.random.default_rng(0)
 ENGLISH, GERMAN = ["cat", "dog", "wild boar"], ["Katze", "Hund", "wildes Schwein"]
@@ -148,7 +148,7 @@ def test_word_vectors_are_read_by_name(files):
     np.save(files[0] / "words.npy", np.eye(3))
     assert_array_equal(read_label_vectors(str(files[0] / "words.npy")), np.eye(3))
     (files[0] / "empty.vec").write_text("cat\ndog\n")
-    with pytest.raises(CommandError, match="a label and its numbers on each line"):
+    with pytest.raises(SourceError, match="a label and its numbers on each line"):
         read_label_vectors(str(files[0] / "empty.vec"))
-    with pytest.raises(CommandError, match="cannot be read"):
+    with pytest.raises(SourceError, match="no such file"):
         read_label_vectors(str(files[0] / "absent.txt"))

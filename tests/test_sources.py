@@ -21,7 +21,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import RowSource, open_matrix
-from mvcca.sources import SourceError, as_source
+from mvcca.sources import SourceError, as_source, read_array
 from mvcca.sources._sparse_npz import read_sparse
 
 N_ROWS, N_COLUMNS = 53, 7
@@ -930,20 +930,64 @@ def test_parquet_columns_must_be_numbers_and_complete(tmp_path, column, message)
         open_matrix(tmp_path / "x.parquet").read(0, 3)
 
 
-def test_lists_of_fixed_length_are_columns_beside_others(tmp_path):
+def write_table(table, path, rows=None):
+    """Write a table to a Parquet or an Arrow file, in groups of some rows."""
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from pyarrow import parquet
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
 
+        parquet.write_table(table, path, row_group_size=rows)
+        return
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table, max_chunksize=rows)
+
+
+TABLES = pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+
+
+@TABLES
+def test_lists_of_fixed_length_are_columns_beside_others(tmp_path, suffix):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     X = matrix("float32")
     lists = pa.FixedSizeListArray.from_arrays(pa.array(X[:, :3].ravel()), 3)
     table = pa.table({"embedding": lists, "length": X[:, 3], "more": lists})
-    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=7)
-    source = open_matrix(tmp_path / "x.parquet")
+    write_table(table, tmp_path / f"x{suffix}", 7)
+    source = open_matrix(tmp_path / f"x{suffix}")
     lengths = [f"{name}[{j}]" for name in ("embedding", "more") for j in range(3)]
     assert source.columns == (*lengths[:3], "length", *lengths[3:])
+    assert source.boundaries[:3] == (0, 7, 14)
     assert_same(source.read(5, 40), X[5:40][:, [0, 1, 2, 3, 0, 1, 2]])
+    assert_same(source[[30, 2, 16]].read(0, 3), X[[30, 2, 16]][:, [0, 1, 2, 3, 0, 1, 2]])
+    column = pickle.loads(pickle.dumps(open_matrix(tmp_path / f"x{suffix}", "embedding")))
+    assert_same(column.read(0, 9), X[:9, :3])
 
 
+def test_one_column_of_a_table_is_named_behind_the_path(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    X = matrix()
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+    ids = [f"row {i}" for i in range(len(X))]
+    for suffix in (".parquet", ".arrow"):
+        write_table(pa.table({"id": ids, "vector": lists}), tmp_path / f"x{suffix}")
+        np.testing.assert_array_equal(read_array(f"{tmp_path}/x{suffix}:vector"), X)
+        assert read_array(f"{tmp_path}/x{suffix}:id").ravel().tolist() == ids
+        with pytest.raises(SourceError, match="expected columns of numbers, got string in 'id'"):
+            read_array(f"{tmp_path}/x{suffix}")
+
+
+def test_an_arrow_file_that_changes_or_is_none_is_named(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    write_table(pa.table({"a": [1.0, 2.0, 3.0]}), tmp_path / "x.arrow")
+    source = open_matrix(tmp_path / "x.arrow")
+    write_table(pa.table({"a": [1.0, 2.0, 3.0, 4.0]}), tmp_path / "x.arrow")
+    with pytest.raises(SourceError, match="has changed since it was opened"):
+        source.read(0, 2)
+    (tmp_path / "x.arrow").write_bytes(b"ARROW1 is how such files begin")
+    with pytest.raises(SourceError, match=r"x\.arrow: cannot be opened"):
+        open_matrix(tmp_path / "x.arrow")
+
+
+@TABLES
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
@@ -954,16 +998,14 @@ def test_lists_of_fixed_length_are_columns_beside_others(tmp_path):
     ],
     ids=["varying", "missing", "incomplete", "words"],
 )
-def test_lists_must_be_of_numbers_of_fixed_length_and_complete(tmp_path, lists, message):
+def test_lists_must_be_of_numbers_of_fixed_length_and_complete(tmp_path, lists, message, suffix):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from pyarrow import parquet
-
     item = pa.string() if isinstance(lists[0][0], str) else pa.float64()
     kind = pa.list_(item) if "fixed" in message else pa.list_(item, 2)
     table = pa.table({"a": [1.0, 2.0, 3.0], "b": pa.array(lists, kind)})
-    parquet.write_table(table, tmp_path / "x.parquet")
+    write_table(table, tmp_path / f"x{suffix}")
     with pytest.raises(SourceError, match=message):
-        open_matrix(tmp_path / "x.parquet").read(0, 3)
+        open_matrix(tmp_path / f"x{suffix}").read(0, 3)
 
 
 def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mvcca.cli.console import printable, set_quiet
+from mvcca.cli.console import printable, set_quiet, warnings_as_notes
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
 
@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = build_parser().parse_args(arguments)
         options.arguments = arguments
         set_quiet(options.quiet)
-        options.run(options)
+        with warnings_as_notes():
+            options.run(options)
         sys.stdout.flush()
     except UsageError as error:
         options.parser.error(str(error))
@@ -57,9 +58,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_stdout()
         return 141
-    except OSError as error:  # errors of files are already CommandErrors
+    except OSError as error:
+        if error.filename is not None:
+            return _fail(f"{error.filename}: {error.strerror}")
+        if error.errno is None:  # raised by the library
+            return _fail(str(error))
         _discard_stdout()
         return _fail(f"standard output cannot be written: {error.strerror or error}")
+    except (ValueError, ImportError, RuntimeError) as error:  # others are bugs
+        return _fail(" ".join(str(error).split()))
     return 0
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 
 from mvcca.cli.console import show
-from mvcca.cli.models import describe, facts
+from mvcca.cli.inputs import model_file
+from mvcca.persistence import describe
 
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    found = facts(options.model)
-    show(options, describe(found), found)
+    found = describe(model_file(options.model))
+    show(options, str(found), found)

@@ -6,12 +6,13 @@ Only names and numbers are validated here. Importing this module loads the stand
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mvcca.cli import values
 from mvcca.comparison.registry import DEFAULT_DEEP, GROUPS
 
-# Values of `mvcca demo --data`; `mvcca.cli.demo` loads them.
+# Values of `mvcca demo --data`; `mvcca.comparison.cases` loads them.
 DATA = {
     "digits": "handwritten digits cut into parts, included in scikit-learn",
     "mnist": "MNIST, left and right halves",
@@ -44,27 +45,30 @@ FILES_NOTE = """files:
   .npz             one dense array, file.npz:KEY for one of several, or scipy.sparse.save_npz
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
   .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
-  .parquet         columns of numbers, or of lists of fixed length (needs pyarrow)
+  .parquet, .arrow columns of numbers, or of lists of fixed length; file.arrow:NAME for one
+                   column (need pyarrow)
   .csv, .tsv       numbers, optionally with a header line of names or of pandas' 0, 1, 2, ...
   .txt             labels only: one line per object, labels separated by commas
 Labels are one class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
-or the label sets of a .txt file. Column names (.csv, .tsv, .parquet) are stored in the model; rows
-to project must have the same columns in the same order."""
+or the label sets of a .txt file. Column names of tables are stored in the model; rows to
+project must have the same columns in the same order."""
 
-_BLOCKS_NOTE = """Files in .npy, .h5, .zarr, .mat (7.3), .parquet and sparse (csr) .npz format are
-read in blocks of rows, other files as a whole."""
+_BLOCKS_NOTE = """Files in .npy, .h5, .zarr, .mat (7.3), .parquet, .arrow and sparse (csr) .npz
+format are read in blocks of rows, other files as a whole."""
 
 TRANSFORM_NOTE = f"""{_BLOCKS_NOTE}
 Scores are written in blocks, too; the output file appears when it is complete."""
 
 SEARCH_NOTE = f"""{_BLOCKS_NOTE}
 Projected galleries are kept in memory. Every row of a gallery is one item, identified by its row
-number, from 0. Queries in several views are paired: their projections are added.
+number, from 0; with --joint, rows of several galleries with the same number are one item. Queries
+in several views are paired: their projections are added.
 --bank takes training rows, not the queries: of the query views, and for csls and mutual of the
 gallery views, too.
 
 Output, by file extension:
-  .csv, .parquet   one line per hit: query, rank (from 1), view (if several), item, score
+  .csv, .parquet,  one line per hit: query, rank (from 1), view (if several), item, score
+  .arrow
   .npz             items and scores, (queries, k), and views (if several)
   .npy             items only
   .trec            a run file for TREC's tools: query Q0 item rank score mvcca; items of several
@@ -100,82 +104,50 @@ dccae expect features between about 0 and 1."""
 
 def add_to_demo(command: ArgumentParser) -> None:
     """Add the options of `mvcca demo`."""
-    command.add_argument(
-        "--data", choices=DATA, default="digits", metavar="NAME", help=f"data set:\n{_DATA_HELP}"
-    )
-    command.add_argument(
+    text = f"data set (default: digits):\n{_DATA_HELP}"
+    command.add_argument("--data", choices=DATA, default="digits", metavar="NAME", help=text)
+    _choose(
+        command,
         "--parts",
-        choices=("halves", "quadrants"),
-        help="views of the digits (default: halves and then quadrants; halves only with networks)",
+        ("halves", "quadrants"),
+        "views of the digits (default: halves and then quadrants; halves only with networks)",
     )
-    command.add_argument(
-        "--labels",
-        metavar="KIND",
-        help="labels to learn from. digits: digit or segments, the segments of a seven-segment\n"
-        "display that show the digit (default: digit); nutrimouse: diet or genotype",
-    )
-    command.add_argument(
-        "--views", type=values.names, metavar="NAME,...", help="views to use, as listed above"
-    )
-    command.add_argument("--data-home", metavar="DIR", help="directory of the data files")
-    _add_comparison(command, n_components=None, report="mvcca-demo.html")
+    text = """labels to learn from. digits: digit or segments, the segments of a seven-segment
+display that show the digit (default: digit); nutrimouse: diet or genotype"""
+    _add(command, "--labels", text, metavar="KIND")
+    _add(command, "--views", "views to use, as listed above", values.names, "NAME,...")
+    _add(command, "--data-home", "directory of the data files", metavar="DIR")
+    _add_comparison(command, "mvcca-demo.html")
 
 
 def add_to_compare(command: ArgumentParser) -> None:
     """Add the options of `mvcca compare`."""
     _add_inputs(command)
-    command.add_argument(
-        "--label-vectors",
-        metavar="FILE",
-        help="word vectors of the labels, for wmap@K; methods then learn from their sums. One row\n"
-        "per label column, or a .txt or .vec file with a label and its numbers on each line",
-    )
-    _add_comparison(command, n_components=10, report=None)
+    text = """word vectors of the labels, for wmap@K; methods then learn from their sums. One row
+per label column, or a .txt or .vec file with a label and its numbers on each line"""
+    _add(command, "--label-vectors", text, metavar="FILE")
+    _add_comparison(command)
 
 
 def add_to_fit(command: ArgumentParser) -> None:
     """Add the options of `mvcca fit`."""
     _add_inputs(command)
-    command.add_argument(
-        "--method",
-        type=values.method,
-        required=True,
-        metavar="NAME",
-        help="name of the method, see `mvcca methods`",
-    )
-    command.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        type=values.parameter,
-        metavar="NAME=VALUE",
-        dest="params",
-        help="parameter of the method, such as n_components=64, reg=1e-3 or\n"
-        'reg=\'{"image": 0.1, "text": 0}\' (default: as in the library; networks: see below)',
-    )
-    _add_output(command, "MODEL", "model file to write, such as model.mvcca", required=True)
-    command.add_argument(
-        "--resume", action="store_true", help="resume an interrupted fit from MODEL.partial/"
-    )
+    text = "name of the method, see `mvcca methods`"
+    _add(command, "--method", text, values.method, "NAME", required=True)
+    text = """parameter of the method, such as n_components=64, reg=1e-3 or
+reg='{"image": 0.1, "text": 0}' (default: as in the library; networks: see below)"""
+    _add_repeated(command, "--param", text, values.parameter, "NAME=VALUE", dest="params")
+    _add_output(command, "model file to write, such as model.mvcca", "MODEL")
+    _flag(command, "--resume", "resume an interrupted fit from MODEL.partial/")
     where = command.add_mutually_exclusive_group()
-    where.add_argument(
-        "--workers",
-        type=values.positive_int,
-        metavar="N",
-        help="distribute the rows over N single-threaded processes (needs mvcca[distributed])",
-    )
-    where.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="distribute the rows over the workers of a Dask scheduler, such as tcp://host:8786;\n"
-        "the workers must see the files under the same paths",
-    )
-    where.add_argument(
-        "--device",
-        metavar="NAME",
-        help="compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs CuPy or torch);\n"
-        "networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)",
-    )
+    text = "distribute the rows over N single-threaded processes (needs mvcca[distributed])"
+    _add(where, "--workers", text, values.positive_int)
+    text = """distribute the rows over the workers of a Dask scheduler, such as tcp://host:8786;
+the workers must see the files under the same paths"""
+    _add(where, "--scheduler", text, metavar="ADDRESS")
+    text = """compute on a GPU: cuda, cuda:1, cupy:0 or torch:cuda:0 (needs CuPy or torch);
+networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)"""
+    _add(where, "--device", text, metavar="NAME")
     _add_block_rows(command)
     _add_networks(command, device=False)
 
@@ -183,70 +155,40 @@ def add_to_fit(command: ArgumentParser) -> None:
 def add_to_transform(command: ArgumentParser) -> None:
     """Add the options of `mvcca transform`."""
     _add_model(command)
-    _add_files(command, "--view", "views", "rows to project, of a fitted view; may be repeated")
-    _add_output(
-        command,
-        "FILE",
-        "scores to write, .npy, .parquet, .arrow or .csv; with several views a name that\n"
-        "contains {view}, such as scores-{view}.npy",
-        required=True,
-    )
-    command.add_argument(
-        "--vectors",
-        choices=("query", "gallery"),
-        help="write vectors instead of scores: their inner product, in any vector store, ranks as\n"
-        "mvcca search does; of queries or of the rows to be searched",
-    )
-    command.add_argument(
-        "--ids",
-        metavar="FILE",
-        help="ids of the rows, .npy or text with one per line, to write beside the scores",
-    )
+    _add_files(command, "--view", "rows to project, of a fitted view; may be repeated", "views")
+    text = """scores to write, .npy, .parquet, .arrow or .csv; with several views a name that
+contains {view}, such as scores-{view}.npy"""
+    _add_output(command, text)
+    text = """write vectors instead of scores: their inner product, in any vector store, ranks as
+mvcca search does; of queries or of the rows to be searched"""
+    _choose(command, "--vectors", ("query", "gallery"), text)
+    _add_weighting(command)
+    text = "view that the queries search, which --weighting likelihood needs to know"
+    _add(command, "--target", text, metavar="NAME")
+    text = "ids of the rows, .npy or text with one per line, to write beside the scores"
+    _add(command, "--ids", text, metavar="FILE")
     _add_block_rows(command)
 
 
 def add_to_search(command: ArgumentParser) -> None:
     """Add the options of `mvcca search`."""
     _add_model(command)
-    _add_files(
-        command, "--gallery", "galleries", "rows to search, of a fitted view; may be repeated"
-    )
-    _add_files(command, "--query", "queries", "queries; may be repeated to query by several views")
-    command.add_argument(
-        "-k",
-        type=values.positive_int,
-        default=10,
-        metavar="K",
-        help="number of items to find for each query (default: 10)",
-    )
-    command.add_argument(
-        "--similarity",
-        choices=("cosine", "euclidean", "inner"),
-        help="similarity of projected rows (default: that of the method)",
-    )
-    command.add_argument(
-        "--weighting",
-        type=values.weighting,
-        default="auto",
-        metavar="NAME",
-        help="weighting of components by their correlations: likelihood, profile-likelihood,\n"
-        "likelihood-cosine, correlation, correlation^P, or none (default: that of the method)",
-    )
-    command.add_argument(
-        "--hubness",
-        choices=("csls", "inverted_softmax", "qb_norm", "mutual"),
-        help="correct for items that are near to many queries; needs --bank",
-    )
-    _add_files(
-        command,
-        "--bank",
-        "banks",
-        "training rows to compare with, of the views of queries and galleries; may be repeated",
-        required=False,
-    )
-    _add_output(
-        command, "FILE", "hits to write, see below (default: .csv on standard output)", False
-    )
+    text = "rows to search, of a fitted view; may be repeated"
+    _add_files(command, "--gallery", text, "galleries")
+    text = """search several galleries as one: row i of each shows the same item, and its
+projections are added"""
+    _flag(command, "--joint", text)
+    _add_files(command, "--query", "queries; may be repeated to query by several views", "queries")
+    _add(command, "-k", "number of items to find for each query", values.positive_int, "K", 10)
+    text = "similarity of projected rows (default: that of the method)"
+    _choose(command, "--similarity", ("cosine", "euclidean", "inner"), text)
+    _add_weighting(command)
+    text = "correct for items that are near to many queries; needs --bank"
+    _choose(command, "--hubness", ("csls", "inverted_softmax", "qb_norm", "mutual"), text)
+    text = "training rows to compare with, of the views of queries and galleries; may be repeated"
+    _add_files(command, "--bank", text, "banks", required=False)
+    text = "hits to write, see below (default: .csv on standard output)"
+    _add_output(command, text, required=False)
     _add_block_rows(command)
 
 
@@ -254,47 +196,22 @@ def add_to_migrate(command: ArgumentParser) -> None:
     """Add the options of `mvcca migrate`."""
     command.add_argument("old", metavar="OLD", help="vectors of the old model, of all items")
     command.add_argument("new", metavar="NEW", help="vectors of the new model, of the sample")
-    command.add_argument(
-        "--sample",
-        metavar="FILE",
-        help="rows of OLD that the rows of NEW belong to, numbered from 0, in any format of a\n"
-        "matrix (default: the first ones)",
-    )
-    _add_output(command, "FILE", "vectors to write, .npy", required=True)
-    command.add_argument(
-        "--method",
-        choices=("affine", "procrustes"),
-        default="affine",
-        help="any affine map, or only rotations, which need fewer pairs (default: affine)",
-    )
-    command.add_argument(
-        "--n-components",
-        type=values.positive_int,
-        metavar="N",
-        help="rank of the map (default: not restricted)",
-    )
-    command.add_argument(
-        "--reg",
-        nargs="+",
-        type=values.non_negative,
-        default=(1e-3, 1e-2, 1e-1, 1.0),
-        metavar="REG",
-        help="ridge of the affine map in units of the mean variance; the best of several on a\n"
-        "fifth of the pairs (default: 1e-3 1e-2 1e-1 1)",
-    )
-    command.add_argument(
-        "--test-size",
-        type=values.test_size,
-        default=0.2,
-        metavar="SIZE",
-        help="fraction or number of held-out pairs (default: 0.2)",
-    )
-    command.add_argument(
-        "--normalize", action="store_true", help="scale the vectors to length 1 before writing"
-    )
-    command.add_argument(
-        "--seed", type=values.seed, default=0, metavar="N", help="random seed (default: 0)"
-    )
+    text = """rows of OLD that the rows of NEW belong to, numbered from 0, in any format of a
+matrix (default: the first ones)"""
+    _add(command, "--sample", text, metavar="FILE")
+    _add_output(command, "vectors to write, .npy")
+    text = "any affine map, or only rotations, which need fewer pairs (default: affine)"
+    _choose(command, "--method", ("affine", "procrustes"), text, default="affine")
+    text = "rank of the map (default: not restricted)"
+    _add(command, "--n-components", text, values.positive_int)
+    text = """ridge of the affine map in units of the mean variance; the best of several on a
+fifth of the pairs (default: 1e-3 1e-2 1e-1 1)"""
+    _add(command, "--reg", text, values.non_negative, "REG", nargs="+")
+    command.set_defaults(reg=(1e-3, 1e-2, 1e-1, 1.0))
+    text = "fraction or number of held-out pairs"
+    _add(command, "--test-size", text, values.test_size, "SIZE", 0.2)
+    _flag(command, "--normalize", "scale the vectors to length 1 before writing")
+    _add(command, "--seed", "random seed", values.seed, "N", 0)
     _add_block_rows(command)
 
 
@@ -314,10 +231,9 @@ def add_to_completion(command: ArgumentParser) -> None:
 
 def add_to_all(command: ArgumentParser) -> None:
     """Add the options that every command has."""
-    command.add_argument("--json", action="store_true", help="print results as JSON")
-    command.add_argument(
-        "-q", "--quiet", action="store_true", help="print results only: no progress, no notes"
-    )
+    _flag(command, "--json", "print results as JSON")
+    text = "print results only: no progress, no notes"
+    command.add_argument("-q", "--quiet", action="store_true", help=text)
 
 
 def network_parameters(options: Namespace) -> dict[str, Any]:
@@ -328,137 +244,118 @@ def network_parameters(options: Namespace) -> dict[str, Any]:
     return given
 
 
+def _add(
+    group: Any,  # a parser, or a group of its options
+    flag: str,
+    text: str,
+    kind: Callable[[str], Any] | None = None,
+    metavar: str = "N",
+    default: Any = None,
+    **more: Any,
+) -> None:
+    """Add an option with one value; its help states the default, if there is one."""
+    if default is not None:
+        text += f" (default: {default})"
+    group.add_argument(flag, type=kind, metavar=metavar, default=default, help=text, **more)
+
+
+def _add_repeated(
+    command: ArgumentParser,
+    flag: str,
+    text: str,
+    kind: Callable[[str], Any] | None,
+    metavar: str,
+    **more: Any,
+) -> None:
+    _add(command, flag, text, kind, metavar, action="append", **more)
+    command.set_defaults(**{more.get("dest", flag.strip("-")): []})
+
+
+def _choose(
+    command: ArgumentParser, flag: str, names: Sequence[str], text: str, **more: Any
+) -> None:
+    command.add_argument(flag, choices=names, help=text, **more)
+
+
+def _flag(command: ArgumentParser, flag: str, text: str) -> None:
+    command.add_argument(flag, action="store_true", help=text)
+
+
 def _add_inputs(command: ArgumentParser) -> None:
-    _add_files(command, "--view", "views", "a view with one row per object; give at least two")
-    command.add_argument(
-        "--labels",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="labels of the objects; or one NAME=FILE per view for unpaired views",
-    )
+    _add_files(command, "--view", "a view with one row per object; give at least two", "views")
+    text = "labels of the objects; or one NAME=FILE per view for unpaired views"
+    _add_repeated(command, "--labels", text, None, "[NAME=]FILE")
 
 
 def _add_files(
-    command: ArgumentParser, flag: str, dest: str, text: str, required: bool = True
+    command: ArgumentParser, flag: str, text: str, dest: str, required: bool = True
 ) -> None:
-    command.add_argument(
-        flag,
-        action="append",
-        default=[],
-        required=required,
-        type=values.named_file,
-        metavar="NAME=FILE",
-        dest=dest,
-        help=text,
-    )
+    more = {"dest": dest, "required": required}
+    _add_repeated(command, flag, text, values.named_file, "NAME=FILE", **more)
 
 
 def _add_model(command: ArgumentParser) -> None:
     command.add_argument("model", metavar="MODEL", help="model file written by `mvcca fit`")
 
 
-def _add_output(command: ArgumentParser, metavar: str, text: str, required: bool) -> None:
+def _add_output(
+    command: ArgumentParser, text: str, metavar: str = "FILE", required: bool = True
+) -> None:
     command.add_argument("-o", "--output", required=required, metavar=metavar, help=text)
 
 
+def _add_weighting(command: ArgumentParser) -> None:
+    text = """weighting of components by their correlations: likelihood, profile-likelihood,
+likelihood-cosine, correlation, correlation^P, or none (default: that of the method)"""
+    command.add_argument(
+        "--weighting", type=values.weighting, metavar="NAME", default="auto", help=text
+    )
+
+
 def _add_block_rows(command: ArgumentParser) -> None:
-    command.add_argument(
-        "--block-rows",
-        type=values.positive_int,
-        metavar="N",
-        help="rows per block in memory (default: about 64 MiB)",
-    )
+    text = "rows per block in memory (default: about 64 MiB)"
+    _add(command, "--block-rows", text, values.positive_int)
 
 
-def _add_comparison(command: ArgumentParser, n_components: int | None, report: str | None) -> None:
+def _add_comparison(command: ArgumentParser, report: str | None = None) -> None:
     methods = command.add_mutually_exclusive_group()
+    text = f"""methods to compare, separated by commas; see `mvcca methods`. 'all' selects those
+without networks, 'deep' those with networks (default: {",".join(GROUPS["default"])},
+without those that do not apply to the data)"""
+    _add(methods, "--methods", text, values.methods, "NAME,...")
+    text = "compare cca, nkcca and all methods with networks (about a minute on digits)"
     methods.add_argument(
-        "--methods",
-        type=values.methods,
-        default=("default",),
-        metavar="NAME,...",
-        help="methods to compare, separated by commas; see `mvcca methods`. 'all' selects those\n"
-        f"without networks, 'deep' those with networks (default: {','.join(GROUPS['default'])},\n"
-        "without those that do not apply to the data)",
+        "--deep", action="store_const", const=DEFAULT_DEEP, dest="methods", help=text
     )
-    methods.add_argument(
-        "--deep",
-        action="store_const",
-        const=DEFAULT_DEEP,
-        dest="methods",
-        help="compare cca, nkcca and all methods with networks (about a minute on digits)",
-    )
-    command.add_argument(
-        "--cv",
-        type=values.folds,
-        default=5,
-        metavar="N",
-        help="number of folds, or fraction of objects in a single held-out part (default: 5;\n"
-        "data sets with a published test part use that)",
-    )
-    command.add_argument(
-        "--n-components",
-        type=values.positive_int,
-        default=n_components,
-        metavar="N",
-        help=f"dimension of the shared space (default: {n_components or 'depends on the data'})",
-    )
-    command.add_argument(
-        "--reg",
-        nargs="+",
-        type=values.reg,
-        metavar="REG",
-        help="ridge in units of each view's mean variance, or 'auto' (default: 0.1; networks: see\n"
-        "below); of several values, each method uses the best by cross-validation within the\n"
-        "training part of each fold",
-    )
-    command.add_argument(
-        "--label-similarity",
-        choices=("sqexp", "exp", "cosine", "equal"),
-        help="similarity of label vectors (default: sqexp)",
-    )
-    command.add_argument(
-        "--sigma", type=values.positive, metavar="S", help="its bandwidth (default: 1)"
-    )
-    command.add_argument(
-        "--measures",
-        type=values.names,
-        default=("map@50", "r@1", "r@10", "mrr"),
-        metavar="NAME,...",
-        help=_MEASURES_HELP.replace("%", "%%"),
-    )
-    command.add_argument(
-        "--relevance",
-        choices=("pairs", "labels"),
-        help="right items show the same object, or share a label with the query (default: labels\n"
-        "for map and p, pairs for other measures, if available)",
-    )
-    command.add_argument(
-        "--directions",
-        choices=("cross", "within", "all"),
-        default="cross",
-        help="queries for other views, for the view itself, or both (default: cross)",
-    )
-    command.add_argument(
-        "--by-direction", action="store_true", help="also print every ordered pair of views"
-    )
-    command.add_argument(
-        "--seed", type=values.seed, default=0, metavar="N", help="random seed (default: 0)"
-    )
-    command.add_argument(
-        "--report",
-        default=report,
-        metavar="FILE",
-        help="report to write, by its ending: .html (with figures if matplotlib is installed),\n"
-        f".md, .csv or .json (default: {report or 'none'})",
-    )
-    command.add_argument(
-        "--jobs", type=values.positive_int, metavar="N", help="number of processes (default: 1)"
-    )
+    text = """number of folds, or fraction of objects in a single held-out part; data sets with a
+published test part use that"""
+    _add(command, "--cv", text, values.folds, default=5)
+    text = "dimension of the shared space (default: 10; demo: depends on the data)"
+    _add(command, "--n-components", text, values.positive_int)
+    text = """ridge in units of each view's mean variance, or 'auto' (default: 0.1; networks: see
+below); of several values, each method uses the best by cross-validation within the
+training part of each fold"""
+    _add(command, "--reg", text, values.reg, "REG", nargs="+")
+    text = "similarity of label vectors (default: sqexp)"
+    _choose(command, "--label-similarity", ("sqexp", "exp", "cosine", "equal"), text)
+    _add(command, "--sigma", "its bandwidth (default: 1)", values.positive, "S")
+    _add(command, "--measures", _MEASURES_HELP.replace("%", "%%"), values.names, "NAME,...")
+    command.set_defaults(methods=("default",), measures=("map@50", "r@1", "r@10", "mrr"))
+    text = """right items show the same object, or share a label with the query (default: labels
+for map and p, pairs for other measures, if available)"""
+    _choose(command, "--relevance", ("pairs", "labels"), text)
+    text = "queries for other views, for the view itself, or both (default: cross)"
+    _choose(command, "--directions", ("cross", "within", "all"), text, default="cross")
+    _flag(command, "--by-direction", "also print every ordered pair of views")
+    _add(command, "--seed", "random seed", values.seed, default=0)
+    text = """report to write, by its ending: .html (with figures if matplotlib is installed),
+.md, .csv or .json"""
+    _add(command, "--report", text, metavar="FILE", default=report)
+    _add(command, "--jobs", "number of processes (default: 1)", values.positive_int)
     if report:
+        text = "write no report"
         command.add_argument(
-            "--no-report", action="store_const", const=None, dest="report", help="write no report"
+            "--no-report", action="store_const", const=None, dest="report", help=text
         )
     _add_networks(command)
 
@@ -467,29 +364,17 @@ def _add_networks(command: ArgumentParser, *, device: bool = True) -> None:
     """Add options of networks; without `device` if the command already has that option."""
     group = command.add_argument_group("networks", _NETWORKS_NOTE)
 
-    def add(parameter: str, **arguments: Any) -> None:
-        group.add_argument(NETWORK_FLAGS[parameter], dest=parameter, **arguments)
+    def add(parameter: str, text: str, kind: Any, metavar: str = "N") -> None:
+        _add(group, NETWORK_FLAGS[parameter], text, kind, metavar, dest=parameter)
 
-    add("max_epochs", type=values.positive_int, metavar="N", help="maximum number of epochs")
-    add("batch_size", type=values.positive_int, metavar="N", help="rows per batch")
-    add(
-        "hidden_layer_sizes",
-        type=values.sizes,
-        metavar="N,...",
-        help="units of the hidden layers of every view, such as 800,800",
-    )
-    add(
-        "validation_fraction",
-        type=values.fraction,
-        metavar="F",
-        help="fraction of the rows for validation; the weights of the best epoch are kept",
-    )
-    add(
-        "patience",
-        type=values.positive_int,
-        metavar="N",
-        help="stop after N epochs without improvement on the validation rows (a tenth of the\n"
-        "rows unless --validation-fraction is given)",
-    )
+    add("max_epochs", "maximum number of epochs", values.positive_int)
+    add("batch_size", "rows per batch", values.positive_int)
+    text = "units of the hidden layers of every view, such as 800,800"
+    add("hidden_layer_sizes", text, values.sizes, "N,...")
+    text = "fraction of the rows for validation; the weights of the best epoch are kept"
+    add("validation_fraction", text, values.fraction, "F")
+    text = """stop after N epochs without improvement on the validation rows (a tenth of the
+rows unless --validation-fraction is given)"""
+    add("patience", text, values.positive_int)
     if device:
-        add("device", metavar="NAME", help="auto, cpu, cuda, cuda:1 or mps (default: auto)")
+        add("device", "auto, cpu, cuda, cuda:1 or mps (default: auto)", None, "NAME")

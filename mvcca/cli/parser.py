@@ -13,37 +13,25 @@ from typing import Any, NoReturn
 from mvcca.cli import options
 from mvcca.cli.console import printable
 
-# name: summary, function that adds the options, epilog
-_COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None], str]] = {
-    "demo": ("compare methods on example data", options.add_to_demo, options.DEMO_NOTE),
-    "compare": ("compare methods on data in files", options.add_to_compare, options.FILES_NOTE),
-    "fit": (
-        "fit a method to views in files and save the model",
-        options.add_to_fit,
-        options.FILES_NOTE,
-    ),
-    "transform": (
-        "project rows in files into the shared space",
-        options.add_to_transform,
-        options.TRANSFORM_NOTE,
-    ),
-    "search": (
-        "find the best items of one view for queries in another",
-        options.add_to_search,
-        options.SEARCH_NOTE,
-    ),
-    "migrate": (
-        "map stored vectors of an old embedding model to a new one",
-        options.add_to_migrate,
-        options.MIGRATE_NOTE,
-    ),
-    "info": ("describe a model file", options.add_to_info, ""),
-    "methods": ("list all methods", options.add_to_methods, ""),
-    "completion": (
-        "print a script that completes commands and options in a shell",
-        options.add_to_completion,
-        "",
-    ),
+# name: summary, function that adds the options
+_COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
+    "demo": ("compare methods on example data", options.add_to_demo),
+    "compare": ("compare methods on data in files", options.add_to_compare),
+    "fit": ("fit a method to views in files and save the model", options.add_to_fit),
+    "transform": ("project rows in files into the shared space", options.add_to_transform),
+    "search": ("find the best items of one view for queries in another", options.add_to_search),
+    "migrate": ("map stored vectors of an old model to a new one", options.add_to_migrate),
+    "info": ("describe a model file", options.add_to_info),
+    "methods": ("list all methods", options.add_to_methods),
+    "completion": ("print a script for completion in a shell", options.add_to_completion),
+}
+_NOTES = {
+    "demo": options.DEMO_NOTE,
+    "compare": options.FILES_NOTE,
+    "fit": options.FILES_NOTE,
+    "transform": options.TRANSFORM_NOTE,
+    "search": options.SEARCH_NOTE,
+    "migrate": options.MIGRATE_NOTE,
 }
 
 _VIEWS = "--view image=image.npy --view text=text.npy"
@@ -105,12 +93,12 @@ def build_parser() -> ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     flags: dict[str, list[str]] = {}
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, (summary, add_options, epilog) in _COMMANDS.items():
+    for name, (summary, add_options) in _COMMANDS.items():
         command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog="\n\n".join(filter(None, [_examples(name), epilog])),
+            epilog="\n\n".join(filter(None, [_examples(name), _NOTES.get(name)])),
             formatter_class=RawTextHelpFormatter,
             allow_abbrev=False,
         )

@@ -98,18 +98,12 @@ def positive(text: str) -> float:
 
 def positive_int(text: str) -> int:
     """An integer of at least 1."""
-    value = _integer(text) if text.isdecimal() else 0
-    if value < 1:
-        raise ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
-    return value
+    return _integer_within(text, 1, _LARGEST, "of at least 1")
 
 
 def seed(text: str) -> int:
     """A seed of a random generator."""
-    value = _integer(text) if text.isdecimal() else -1
-    if not 0 <= value <= _LARGEST_SEED:
-        raise ArgumentTypeError(f"expected an integer from 0 to {_LARGEST_SEED}, got {_cut(text)}")
-    return value
+    return _integer_within(text, 0, _LARGEST_SEED, f"from 0 to {_LARGEST_SEED}")
 
 
 def reg(text: str) -> float | str:
@@ -143,6 +137,13 @@ def _pair(text: str, form: str) -> tuple[str, str]:
     if not (name and separator and value):
         raise ArgumentTypeError(f"expected {form}, got {text!r}")
     return name, value
+
+
+def _integer_within(text: str, least: int, most: int, what: str) -> int:
+    value = _integer(text) if text.isdecimal() else -1
+    if not least <= value <= most:
+        raise ArgumentTypeError(f"expected an integer {what}, got {_cut(text)}")
+    return value
 
 
 def _integer(text: str) -> int:

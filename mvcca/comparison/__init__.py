@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mvcca.comparison.cases import Case as Case
+    from mvcca.comparison.cases import example_data as example_data
     from mvcca.comparison.data import Presentation as Presentation
     from mvcca.comparison.labels import Labels as Labels
     from mvcca.comparison.pipeline import compare as compare
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
     from mvcca.comparison.result import ComparisonResult as ComparisonResult
 
 _MODULE_OF = {
+    "Case": "cases",
     "ComparisonResult": "result",
     "Labels": "labels",
     "Method": "registry",
     "Presentation": "data",
     "compare": "pipeline",
+    "example_data": "cases",
     "methods": "registry",
 }
 __all__ = sorted(_MODULE_OF)

@@ -9,6 +9,7 @@ an ONNX runtime        `save_onnx`
 sentence-transformers  `save_dense`: a ``Dense`` module to put behind an encoder
 any other tool         `affine_map`: the weights and the bias of a view as NumPy arrays
 Arrow, Hugging Face    `views_of_table`: columns of lists as views, read in blocks
+files of hits          `Hits`: TREC runs, tables and arrays of searches, written in blocks
 AnnData, MuData        `views_of_modalities`, and `write_scores` into ``.obsm``, ``.varm``, ``.uns``
 =====================  ===========================================================================
 
@@ -19,9 +20,11 @@ extra to install.
 from mvcca.interop._affine import affine_map
 from mvcca.interop._anndata import views_of_modalities, write_scores
 from mvcca.interop._arrow import views_of_table
+from mvcca.interop._hits import Hits
 from mvcca.interop._networks import save_dense, save_onnx, to_linear
 
 __all__ = [
+    "Hits",
     "affine_map",
     "save_dense",
     "save_onnx",

@@ -17,6 +17,7 @@ from mvcca.passes._checkpoint import (
     refuse_other_files,
 )
 from mvcca.passes._read_ahead import blocks_read_ahead, uses_device
+from mvcca.passes._workers import workers
 
 __all__ = [
     "accumulate",
@@ -34,4 +35,5 @@ __all__ = [
     "row_bytes_of",
     "uses_device",
     "watched",
+    "workers",
 ]

@@ -15,7 +15,7 @@ from mvcca.sources._dask import from_dask
 from mvcca.sources._matlab import open_mat
 from mvcca.sources._memory_map import from_memmap
 from mvcca.sources._npy import open_npy
-from mvcca.sources._parquet import ParquetTable
+from mvcca.sources._parquet import ArrowFile, ParquetTable
 from mvcca.sources._row_source import RowSource, SourceError
 from mvcca.sources._sparse_npz import SparseNpz
 
@@ -31,6 +31,7 @@ _KEYED: dict[str, Callable[[str, str | None], RowSource]] = {
     ".zarr": ZarrArray,
     ".mat": open_mat,
     ".parquet": ParquetTable,
+    ".arrow": ArrowFile,
 }
 _TEXT = (".csv", ".tsv", ".txt")
 
@@ -43,10 +44,11 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     path : path
         Ends in ``.npy``, ``.npz`` (sparse, as `scipy.sparse.save_npz` writes it), ``.h5`` or
         ``.hdf5``, ``.zarr`` (a folder), ``.mat`` (MATLAB; files before version 7.3 are read as a
-        whole), or ``.parquet`` (columns of numbers, or of lists of numbers of fixed length).
+        whole), ``.parquet`` or ``.arrow`` (an Arrow IPC file; columns of numbers, or of lists of
+        numbers of fixed length).
     key : str, optional
         Name of the matrix, if an HDF5, Zarr or MATLAB file holds several; or of one column of a
-        Parquet file.
+        Parquet or Arrow file.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Parquet tables of numbers, decoded batch by batch.
+"""Tables of numbers in Parquet and Arrow files, decoded batch by batch.
 
 A column holds a number per row, or a list of numbers of fixed length, as embeddings are stored.
 Each thread keeps its place between reads, so that blocks read in order decode every row once.
@@ -7,8 +7,10 @@ Each thread keeps its place between reads, so that blocks read in order decode e
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,23 +18,23 @@ import numpy as np
 from mvcca.sources._file import FileSource, PerThread, cut_tall, optional
 from mvcca.sources._row_source import SourceError
 
-__all__ = ["ParquetTable"]
+__all__ = ["ArrowFile", "ParquetTable", "names_of_columns"]
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
 
 
-class ParquetTable(FileSource):
-    """One or all columns of a Parquet file, without the index that pandas may have added."""
+class _TableFile(FileSource):
+    """One or all columns of a table, without the index that pandas may have added."""
 
     columns: tuple[str, ...]
 
     def __init__(self, path: str | os.PathLike[str], key: str | None = None) -> None:
         super().__init__(path, key)
         self._here = PerThread()
-        with self._errors_named("cannot be opened"), self._opened() as file:
-            schema, metadata = file.schema_arrow, file.metadata
-            self._fields = _columns(schema)
+        with self._errors_named("cannot be opened"):
+            schema, heights = self._schema_and_heights()
+            self._fields = names_of_columns(schema)
             if key is not None:
                 if key not in self._fields:
                     raise SourceError(
@@ -40,7 +42,6 @@ class ParquetTable(FileSource):
                     )
                 self._fields = (key,)
             kinds = [self._kind(schema.field(name)) for name in self._fields]
-            heights = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
             self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
             columns = [
                 name if width is None else f"{name}[{j}]"
@@ -48,19 +49,23 @@ class ParquetTable(FileSource):
                 for j in range(1 if width is None else width)
             ]
             self._describe(
-                (metadata.num_rows, len(columns)),
+                (self._edges[-1], len(columns)),
                 np.result_type(*(dtype for dtype, _ in kinds)) if kinds else np.float64,
                 columns=tuple(columns),
             )
             self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
-    def _opened(self) -> Any:
-        parquet = optional("pyarrow.parquet", ".parquet")
-        return parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    @abstractmethod
+    def _schema_and_heights(self) -> tuple[Any, list[int]]:
+        """The schema of the file, and the rows of each row group."""
+
+    @abstractmethod
+    def _tables(self, group: int, height: int) -> Iterator[Any]:
+        """A row group in record batches of at most about `height` rows."""
 
     def _kind(self, field: Any) -> tuple[np.dtype, int | None]:
         """NumPy type of a column, and the length of its lists; None for plain numbers."""
-        types = optional("pyarrow.types", ".parquet")
+        types = optional("pyarrow.types", os.path.splitext(self.path)[1])
         kind, width = field.type, None
         if types.is_fixed_size_list(kind):
             kind, width = kind.value_type, kind.list_size
@@ -94,10 +99,9 @@ class ParquetTable(FileSource):
     def _batches(self, group: int) -> Iterator[np.ndarray]:
         """The rows of a row group, decoded batch by batch."""
         height = max(1, _BATCH_BYTES // max(1, self.row_bytes))
-        with self._opened() as file:
-            for batch in file.iter_batches(height, [group], list(self._fields), use_threads=False):
-                columns = [self._complete(batch.column(name), name, group) for name in self._fields]
-                yield np.column_stack(columns)
+        for batch in self._tables(group, height):
+            columns = [self._complete(batch.column(name), name, group) for name in self._fields]
+            yield np.column_stack(columns)
 
     def _complete(self, column: Any, name: str, group: int) -> np.ndarray:
         """Numbers of a column, (n_rows,), or of lists, (n_rows, length)."""
@@ -108,6 +112,45 @@ class ParquetTable(FileSource):
             raise SourceError(f"{self.path}: values are missing in column {name!r}, {rows}.")
         values = numbers.to_numpy(zero_copy_only=False)
         return values.reshape(len(column), column.type.list_size) if is_list else values
+
+
+class ParquetTable(_TableFile):
+    """Columns of a Parquet file."""
+
+    def _schema_and_heights(self) -> tuple[Any, list[int]]:
+        with self._opened() as file:
+            metadata = file.metadata
+            groups = map(metadata.row_group, range(metadata.num_row_groups))
+            return file.schema_arrow, [group.num_rows for group in groups]
+
+    def _tables(self, group: int, height: int) -> Iterator[Any]:
+        with self._opened() as file:
+            yield from file.iter_batches(height, [group], list(self._fields), use_threads=False)
+
+    def _opened(self) -> Any:
+        parquet = optional("pyarrow.parquet", ".parquet")
+        return parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+
+
+class ArrowFile(_TableFile):
+    """Columns of an Arrow IPC file, also known as Feather; its record batches are row groups."""
+
+    def _schema_and_heights(self) -> tuple[Any, list[int]]:
+        with self._opened() as file:
+            batches = map(file.get_batch, range(file.num_record_batches))
+            return file.schema, [batch.num_rows for batch in batches]
+
+    def _tables(self, group: int, height: int) -> Iterator[Any]:
+        with self._opened() as file:
+            batch = file.get_batch(group)  # decompressed whole, if it is compressed
+            for start in range(0, batch.num_rows, height):
+                yield batch.slice(start, height)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        pyarrow = optional("pyarrow", ".arrow")
+        with pyarrow.memory_map(self.path) as mapped, pyarrow.ipc.open_file(mapped) as file:
+            yield file
 
 
 class _RowGroup:
@@ -130,7 +173,7 @@ class _RowGroup:
             self.row += n_rows
 
 
-def _columns(schema: Any) -> tuple[str, ...]:
+def names_of_columns(schema: Any) -> tuple[str, ...]:
     """Names of the columns that are not an index of pandas."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     names = tuple(name for name in schema.names if name not in index)

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.cli.console import note
+from mvcca._warnings import warn
+
+__all__ = ["NamedColumns", "read_table"]
 
 
 class NamedColumns(np.ndarray):
@@ -104,10 +106,10 @@ def _has_names(
     if n_rows is not None and (counted or above_decimals or words):
         return sum(1 for _ in _lines(path, delimiter)) == n_rows + 1
     if counted and all(map(_is_integer, second)):
-        note(
+        warn(
             f"{path}: its first line ({', '.join(first[:3])}{', ...' * (len(first) > 3)}) is read "
             "as a header, as written by DataFrame.to_csv. If it is a row of numbers, add a header "
-            "line above it"
+            "line above it."
         )
     return counted or above_decimals
 

@@ -1,56 +1,43 @@
-"""Run-time environment of a command: block size, progress bar and Dask workers."""
+"""Dask workers for the passes of a fit: processes of this machine, or those of a scheduler."""
 
 from __future__ import annotations
 
 import logging
 import signal
-import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import Any
-
-from mvcca.cli.console import warnings_as_notes
-from mvcca.cli.errors import CommandError, in_one_line
-from mvcca.config import config_context
 
 _SECONDS = 10  # timeout of the connection to a scheduler
 
 
 @contextmanager
-def running(options: Namespace, **config: Any) -> Iterator[None]:
-    """Configure the library for the body, and convert its errors to one line.
+def workers(number: int | None = None, scheduler: str | None = None) -> Iterator[None]:
+    """Distribute fits of the body over `number` processes, or over the workers of a scheduler.
 
-    `config` are options of `mvcca.config_context` beyond the block size and the progress bar.
+    Raises
+    ------
+    ImportError
+        If dask.distributed is not installed.
+    OSError
+        If the scheduler does not answer.
     """
-    config = {"block_rows": options.block_rows, "progress": sys.stderr.isatty(), **config}
-    with warnings_as_notes(), in_one_line(), config_context(**config):
-        yield
-
-
-@contextmanager
-def on_workers(workers: int | None, scheduler: str | None) -> Iterator[None]:
-    """Connect the body to local worker processes or to a Dask scheduler, if requested."""
-    if workers is None and scheduler is None:
+    if number is None and scheduler is None:
         yield
         return
-    option = "--workers" if scheduler is None else "--scheduler"
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise CommandError(
-            f"{option} needs dask.distributed: pip install 'mvcca[distributed]'"
+        raise ImportError(
+            "Workers need dask.distributed: pip install 'mvcca[distributed]'"
         ) from error
     if scheduler is not None:
-        with in_one_line(f"--scheduler {scheduler}: "):
-            client = Client(scheduler, timeout=_SECONDS)
-        with client:
+        with Client(scheduler, timeout=_SECONDS):
             yield
         return
     with _sigint_blocked():
         local = LocalCluster(
-            n_workers=workers,
+            n_workers=number,
             threads_per_worker=1,
             dashboard_address=":0",
             silence_logs=logging.CRITICAL,

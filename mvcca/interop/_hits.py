@@ -1,0 +1,159 @@
+"""Hits of queries in files: ranked lists computed block by block, as tables or run files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from mvcca.files import write_npy, write_table
+from mvcca.passes import row_blocks, watched
+from mvcca.retrieval import RetrievalIndex
+from mvcca.retrieval.runs import strictly_descending
+from mvcca.views import Views
+
+Block = tuple[int, np.ndarray, np.ndarray]  # first query, scores and items (n, k)
+
+
+class Hits:
+    """The best items of galleries for queries, searched in blocks as they are written.
+
+    Parameters
+    ----------
+    index : RetrievalIndex
+        Empty; rows of the galleries are added to it.
+    galleries : mapping of str to matrix or RowSource
+        Rows to search, by view. A row is an item with its number, from 0.
+    queries : mapping of str to matrix or RowSource
+        Rows of one view; or of several, which show the same objects and are added.
+    k : int
+        Number of items to find for each query.
+    joint : bool, default=False
+        Search several galleries as one: rows with the same number are one item, the sum of their
+        projections. Otherwise the rows of each gallery are items of their own.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n_queries, k).
+
+    Raises
+    ------
+    ValueError
+        If queries of several views, or galleries searched as one, differ in their number of rows;
+        if there are fewer than k items, or a row cannot be projected.
+
+    Examples
+    --------
+    >>> import io
+    >>> from mvcca import CCA, RetrievalIndex
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.interop import Hits
+    >>> views = load_digits_views().views
+    >>> index = RetrievalIndex(CCA(9, reg=0.1).fit(views[:1200]))
+    >>> gallery, queries = {"right": views["right"][1200:]}, {"left": views["left"][1200:1203]}
+    >>> file = io.BytesIO()
+    >>> Hits(index, gallery, queries, k=2).write(file, ".csv")
+    >>> file.getvalue().decode().splitlines()[0]
+    'query,rank,item,score'
+    """
+
+    def __init__(
+        self,
+        index: RetrievalIndex,
+        galleries: Mapping[str, Any],
+        queries: Mapping[str, Any],
+        k: int,
+        joint: bool = False,
+    ) -> None:
+        _check_heights("queries in several views", queries)
+        if joint:
+            _check_heights("galleries searched as one", galleries)
+        heights = [rows.shape[0] for rows in galleries.values()]
+        self._index, self._queries = index, Views(queries)
+        self._names = ["items"] if joint else list(galleries)
+        self._target = list(galleries) if joint else None
+        self._starts = np.cumsum([0, *(heights[:1] if joint else heights)])
+        if k > self._starts[-1]:
+            raise ValueError(f"k {k}: there are only {self._starts[-1]} items")
+        self.shape = len(self._queries), k
+        for number, (name, rows) in enumerate(galleries.items()):
+            views, first = Views({name: rows}), 0 if joint else self._starts[number]
+            slices = list(row_blocks(views))
+            for block in watched(iter(slices), views, slices):
+                with _named(f"gallery {name!r}"):
+                    index.add(views[block], ids=np.arange(first + block.start, first + block.stop))
+
+    def write(self, file: BinaryIO, suffix: str) -> None:
+        """Search and write the hits.
+
+        Parameters
+        ----------
+        file : file
+            Open for writing bytes.
+        suffix : {".csv", ".jsonl", ".parquet", ".arrow", ".trec", ".npy", ".npz"}
+            Tables and runs have a line per hit. ``.npz`` holds the arrays ``items`` and ``scores``
+            of shape (n_queries, k), ``.npy`` only the items. With several galleries, tables and
+            ``.npz`` name the view of each item, and runs name items ``view:row``.
+        """
+        if suffix == ".npy":
+            found = (items for _, _, items in self._blocks())
+            write_npy(file, found, self.shape, np.dtype(np.int64))
+        elif suffix == ".npz":
+            _, scores, items = zip(*self._blocks(), strict=True)
+            views, rows = self._view_and_row(np.concatenate(items))
+            which = {"views": views} if len(self._names) > 1 else {}
+            np.savez(file, items=rows, scores=np.concatenate(scores), **which)  # type: ignore[arg-type]
+        else:
+            write_table(file, suffix, self._tables(is_run=suffix == ".trec"))
+
+    def _blocks(self) -> Iterator[Block]:
+        slices = list(row_blocks(self._queries))
+        return watched(map(self._find, slices), self._queries, slices)
+
+    def _find(self, rows: slice) -> Block:
+        with _named(f"queries {rows.start} to {rows.stop}"):
+            found = self._index.search(self._queries[rows], self._target, self.shape[1])
+        return rows.start, *found
+
+    def _tables(self, is_run: bool) -> Iterator[dict[str, np.ndarray]]:
+        """Tables with one line per hit, one table per block of queries.
+
+        Those of a run have names of items, and scores that differ for each item of a query.
+        """
+        k, several = self.shape[1], len(self._names) > 1
+        for start, scores, items in self._blocks():
+            views, rows = self._view_and_row(items.ravel())
+            if is_run:
+                scores, rows = strictly_descending(scores), rows.astype(str)
+                rows = np.char.add(np.char.add(views, ":"), rows) if several else rows
+            yield {
+                "query": np.repeat(np.arange(start, start + len(items)), k),
+                "rank": np.tile(np.arange(1, k + 1), len(items)),
+                **({"view": views} if several and not is_run else {}),
+                "item": rows,
+                "score": scores.ravel(),
+            }
+
+    def _view_and_row(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """View and row of every item of the concatenated galleries."""
+        which = np.searchsorted(self._starts, items, side="right") - 1
+        return np.array(self._names)[which], items - self._starts[which]
+
+
+@contextmanager
+def _named(rows: str) -> Iterator[None]:
+    """Name the rows in errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{rows}: {error}") from error
+
+
+def _check_heights(what: str, rows: Mapping[str, Any]) -> None:
+    heights = {name: block.shape[0] for name, block in rows.items()}
+    if len(set(heights.values())) > 1:
+        found = ", ".join(f"{name} {height}" for name, height in heights.items())
+        raise ValueError(f"{what} must have the same number of rows, got {found}")

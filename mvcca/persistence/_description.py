@@ -1,0 +1,133 @@
+"""Description of model files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca._archive import read_archive
+from mvcca.persistence._models import load
+from mvcca.retrieval import RetrievalIndex
+
+_SPECTRA = ("canonical_correlations_", "eigenvalues_")
+
+
+class Description(dict[str, Any]):
+    """Content of a model file in JSON-compatible values; printing it shows lines of text."""
+
+    def __str__(self) -> str:
+        lines = {"file": self["file"], "method": self["method"]}
+        lines["parameters"] = ", ".join(f"{k}={v!r}" for k, v in self["parameters"].items())
+        if "steps" in self:
+            lines["steps"] = ", ".join(f"{name} ({kind})" for name, kind in self["steps"].items())
+        if "best_estimator" in self:
+            lines["best estimator"] = " ".join(self["best_estimator"].split())
+        if "rows" in self:
+            lines["estimator"] = " ".join(self["estimator"].split())
+            held = ", ".join(f"{name} ({n:,} rows)" for name, n in self["rows"].items())
+            lines["gallery"] = held or "empty"
+        elif "views" in self:
+            lines["views"] = ", ".join(f"{name} ({width})" for name, width in self["views"].items())
+            lines["components"] = str(self["n_components"])
+        elif not self["fitted"]:
+            lines["views"] = "not fitted"
+        if "epochs" in self:
+            lines["epochs"] = f"{self['epochs']}, weights of epoch {self['best_epoch']}"
+        spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in self), None)
+        if spectrum is not None:
+            lines[spectrum.replace("_", " ")] = _numbers(self[spectrum])
+        lines["size"] = f"{self['bytes']:,} bytes"
+        lines["written by"] = ", ".join(f"{name} {v}" for name, v in self["written_by"].items())
+        width = max(map(len, lines))
+        return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+
+def describe(path: str | os.PathLike[str]) -> Description:
+    """Describe a model file.
+
+    Parameters
+    ----------
+    path : path
+        A file written by `save`.
+
+    Returns
+    -------
+    dict of str to object
+        File, size, class, parameters and what it was written by; and, if the model has them, views,
+        number of components, spectrum and epochs. Printing it shows lines of text.
+
+    Raises
+    ------
+    ModelFileError
+        If it is not a model file, or damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mvcca
+    >>> from mvcca.persistence import describe
+    >>> path = f"{tempfile.mkdtemp()}/model.mvcca"
+    >>> mvcca.save(mvcca.CCA(2), path)
+    >>> describe(path)["method"]
+    'CCA'
+    """
+    model = load(path)
+    _, content = read_archive(path)
+    found = Description(
+        file=os.fspath(path),
+        bytes=os.path.getsize(path),
+        written_by=content.get("written by", {}),
+        method=type(model).__name__,
+    )
+    if isinstance(model, RetrievalIndex):
+        made_with = {"similarity": model.similarity, "backend": model.backend}
+        rows = {view: len(held) for view, held in model._contents.views.items()}
+        found |= {"parameters": made_with, "estimator": repr(model.estimator), "rows": rows}
+        return found
+    params = model.get_params(deep=False)
+    found["parameters"] = {key: _plain(value) for key, value in params.items()}
+    if hasattr(model, "best_estimator_"):
+        found["best_estimator"] = repr(model.best_estimator_)
+        model = model.best_estimator_
+    if isinstance(model, Pipeline):
+        found["steps"] = {name: type(step).__name__ for name, step in model.steps}
+        model = next((step for _, step in model.steps if hasattr(step, "n_components_")), model)
+    found["fitted"] = _is_fitted(model)
+    if hasattr(model, "view_names_") and hasattr(model, "n_components_"):
+        found["views"] = {name: model._fitted_width(name) for name in model.view_names_}
+        found["n_components"] = model.n_components_
+    if hasattr(model, "best_epoch_"):
+        found["epochs"] = len(model.history_["epoch"])
+        found["best_epoch"] = model.best_epoch_
+    for spectrum in _SPECTRA:
+        if hasattr(model, spectrum):
+            found[spectrum.rstrip("_")] = _plain(getattr(model, spectrum))
+    return found
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _numbers(values: list[float]) -> str:
+    first = " ".join(f"{value:.3f}" for value in values[:8])
+    return first if len(values) <= 8 else f"{first} ... {values[-1]:.3f}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)

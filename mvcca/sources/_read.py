@@ -1,0 +1,170 @@
+"""Whole arrays from files in any supported format, text and single `.npz` arrays included.
+
+Pickled content is never loaded, and every error names the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca.sources._file import optional
+from mvcca.sources._open import open_matrix
+from mvcca.sources._parquet import names_of_columns
+from mvcca.sources._row_source import SourceError
+from mvcca.sources._sparse_npz import read_sparse
+from mvcca.sources._text import read_table
+
+__all__ = ["FORMATS", "open_or_read", "path_and_key", "read_array"]
+
+FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
+
+_TEXT = (".csv", ".tsv")
+_KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
+_BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
+_SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
+
+
+def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> Any:
+    """Read a whole array from a file: a matrix, or labels as numbers or text.
+
+    Parameters
+    ----------
+    name : str
+        Path ending in .npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv. One array of
+        several, or one column of a table, is named as in ``file.npz:key``.
+    n_rows : int, optional
+        Expected number of rows, which decides whether an ambiguous first line of a text file is a
+        header.
+    formats : str, optional
+        Supported file extensions, for the error message.
+
+    Returns
+    -------
+    ndarray or csr_array
+        Text columns are strings. A numeric text table with a header has the attribute ``columns``.
+
+    Raises
+    ------
+    SourceError
+        If the file is missing or damaged, or contains neither real numbers nor text.
+    ImportError
+        If the library that reads the format is not installed. The message names the extra.
+
+    Warns
+    -----
+    UserWarning
+        If the first line of a text file could be a header or a row.
+    """
+    path, key = path_and_key(name)
+    suffix = path.suffix.lower()
+    if suffix not in _TEXT and suffix not in _READERS:
+        raise SourceError(f"{path}: expected a file ending in {formats}")
+    with _reading(path):
+        array = read_table(path, n_rows) if suffix in _TEXT else _READERS[suffix](path, key)
+    if not issparse(array) and array.dtype.kind not in "biufUS":
+        raise SourceError(f"{path}: expected real numbers or text, got {array.dtype}")
+    return array
+
+
+def open_or_read(name: str) -> Any:
+    """Open a matrix to be read in blocks if its format allows, else read it as a whole."""
+    path, key = path_and_key(name)
+    if path.suffix.lower() not in _BY_ROWS and (key is not None or not _is_csr(path)):
+        return read_array(name)
+    with _reading(path):
+        return open_matrix(path, key)
+
+
+def path_and_key(name: str) -> tuple[Path, str | None]:
+    """Split ``file.npz:key`` into a path and the name of an array in the file."""
+    file, separator, key = name.rpartition(":")
+    if separator and key and file.lower().endswith(_KEYED):
+        return Path(file), key
+    return Path(name), None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Convert all errors of reading a file to a `SourceError` that names the file."""
+    if not path.exists():
+        raise SourceError(f"{path}: no such file")
+    if not path.is_file() and path.suffix.lower() != ".zarr":
+        raise SourceError(f"{path}: not a file")
+    try:
+        yield
+    except (SourceError, ImportError):
+        raise
+    except Exception as error:  # readers raise exceptions of any type for damaged files
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SourceError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
+
+
+def _is_csr(path: Path) -> bool:
+    """Whether a file was written by `scipy.sparse.save_npz` in CSR format."""
+    with suppress(Exception), path.open("rb") as file:  # `read_array` reports what is wrong
+        if path.suffix.lower() != ".npz":
+            return False
+        archive = np.load(file, allow_pickle=False)
+        keys = set(getattr(archive, "files", ()))
+        return keys >= _SPARSE_KEYS and archive["format"].item() in (b"csr", "csr")
+    return False
+
+
+def _read_npy(path: Path, _: None) -> np.ndarray:
+    return np.load(path, allow_pickle=False)
+
+
+def _read_npz(path: Path, key: str | None) -> Any:
+    with path.open("rb") as file:  # np.load does not close a damaged file
+        archive = np.load(file, allow_pickle=False)
+        if not hasattr(archive, "files"):
+            raise ValueError("it contains a single array; rename it to .npy")
+        keys = list(archive.files)
+        if key is None and _SPARSE_KEYS.issubset(keys):
+            file.seek(0)
+            return read_sparse(file)
+        if key is None and len(keys) != 1:
+            raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
+        key = keys[0] if key is None else key
+        if key not in keys:
+            raise ValueError(f"it has no array {key!r}; it contains {keys}")
+        return archive[key]
+
+
+def _read_columns(path: Path, key: str | None) -> Any:
+    """A column of text, as strings, or all columns of numbers."""
+    library = "pyarrow.parquet" if path.suffix.lower() == ".parquet" else "pyarrow.feather"
+    module, types = optional(library, path.suffix), optional("pyarrow.types", path.suffix)
+    columns = None if key is None else [key]
+    table = module.read_table(path, columns=columns)
+    names = [key] if key is not None else names_of_columns(table.schema)
+    kinds = [table.schema.field(name).type for name in names]
+    if not (len(kinds) == 1 and (types.is_string(kinds[0]) or types.is_large_string(kinds[0]))):
+        return _read_rows(path, key)
+    column = table.column(names[0])
+    if column.null_count:
+        raise ValueError(f"values are missing in the column {names[0]!r}")
+    return column.to_numpy().astype(str)[:, None]
+
+
+def _read_rows(path: Path, key: str | None) -> Any:
+    source = open_matrix(path, key)
+    return source.read(0, len(source))
+
+
+_READERS: dict[str, Callable[[Path, Any], Any]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".parquet": _read_columns,
+    ".arrow": _read_columns,
+    ".h5": _read_rows,
+    ".hdf5": _read_rows,
+    ".zarr": _read_rows,
+    ".mat": _read_rows,
+}
