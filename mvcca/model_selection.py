@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import BaseShuffleSplit
 from sklearn.utils import check_random_state
 
-from mvcca.labels import encode_label_sets
+from mvcca.labels import encode_labels
 from mvcca.typing import LabelsLike
 
 __all__ = ["ClassDisjointSplit"]
@@ -95,7 +95,11 @@ class ClassDisjointSplit(BaseShuffleSplit):
     def _iter_indices(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        table, [codes] = encode_label_sets(y)
+        table, codes = encode_labels(y)
+        if not table.is_binary:
+            raise ValueError(
+                "ClassDisjointSplit needs classes or label sets, got real-valued vectors."
+            )
         sets = table.vectors
         classes, sizes = np.unique(sets.indices), np.diff(sets.indptr)
         n_test = self._n_test_classes(len(classes))
