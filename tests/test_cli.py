@@ -930,6 +930,19 @@ def test_unpaired_views_without_correlations_or_a_plane_have_a_report_too(capsys
     assert len(pictures(html)) == int(n_components)  # recall, and a plane if there is one
 
 
+def test_the_report_names_objects_by_their_ids(capsys):
+    Path("names.txt").write_text("\n".join(f"photo <{number}>" for number in range(N)))
+    arguments = ("--methods", "cca", "--n-components", "2", "--report", "out.html")
+    assert compare(capsys, *arguments, "--ids", "names.txt")[0] == 0
+    html = Path("out.html").read_text(encoding="utf-8")
+    assert len(re.findall(r"photo &lt;\d+&gt;", html)) == 6 * 9  # queries and their items
+    assert "row " not in re.sub(r"<p.*?</p>", "", html, flags=re.S)
+    Path("names.txt").write_text("one\ntwo")
+    code, _, err = compare(capsys, *arguments, "--ids", "names.txt")
+    assert code == 1
+    assert f"Expected ids of {N} objects, got 2" in err
+
+
 def test_a_report_that_cannot_be_written_leaves_the_old_one_and_no_rest(capsys, monkeypatch):
     Path("out.html").write_text("the old one")
 

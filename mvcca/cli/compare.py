@@ -24,7 +24,7 @@ from mvcca.comparison.next_step import fit_command
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
-from mvcca.files import check_writable, read_label_vectors
+from mvcca.files import check_writable, read_ids, read_label_vectors
 from mvcca.passes import row_bytes_of
 from mvcca.retrieval import Measure
 from mvcca.views import Views
@@ -36,6 +36,8 @@ def run(options: Namespace) -> None:
     """Run the command."""
     files, label_files = files_of_views(options), files_of_labels(options)
     views, labels = read_inputs(options, files, check_finite=True)
+    if options.ids is not None:
+        views = views.with_ids(read_ids(options.ids))
     n_bytes = sum(X.shape[0] * row_bytes_of(Views({name: X})) for name, X in views.items())
     if n_bytes > _LARGE_BYTES:
         note(

@@ -126,6 +126,8 @@ def add_to_compare(command: ArgumentParser) -> None:
     text = """word vectors of the labels, for wmap@K; methods then learn from their sums. One row
 per label column, or a .txt or .vec file with a label and its numbers on each line"""
     _add(command, "--label-vectors", text, metavar="FILE")
+    text = "names of the objects for the report, .npy or text with one per line"
+    _add(command, "--ids", text, metavar="FILE")
     _add_comparison(command)
 
 

@@ -69,6 +69,10 @@ class BinaryFile(FileSource):
         # Unbuffered: each block is one system call, and a buffer would be a second copy.
         with open(self.path, "rb", buffering=0) as file:
             read = self._read_rows if self._is_contiguous else self._pick_rows
+            if self._is_contiguous and len(runs) > 1 and hasattr(os, "posix_fadvise"):
+                for start, stop in runs:  # scattered rows are read from the disk side by side
+                    offset, end = self._extent(range(start, stop), range(self.shape[1]))
+                    os.posix_fadvise(file.fileno(), offset, end - offset, os.POSIX_FADV_WILLNEED)
             for start, stop in runs:
                 yield read(file, start, stop)
 
