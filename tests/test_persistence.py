@@ -1142,7 +1142,7 @@ def test_a_disk_that_is_full_leaves_the_model_that_was_there(path, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
 
 
-# ---- files of earlier versions -------------------------------------------------------------------
+# ---- files of format 1 ---------------------------------------------------------------------------
 
 
 def probe(width: int) -> np.ndarray:

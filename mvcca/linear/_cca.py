@@ -110,6 +110,4 @@ class CCA(PredictingEstimator, MVCCA):
         self.patterns_ = {n: signs * pattern for n, pattern in solution.patterns.items()}
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
-        if not hasattr(self, "patterns_"):
-            raise ValueError("This CCA was fitted by a version without predict. Fit it again.")
         return self.patterns_[target].T

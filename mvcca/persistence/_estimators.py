@@ -11,8 +11,6 @@ from sklearn.base import BaseEstimator
 
 from mvcca.persistence._trial import tried
 
-_RENAMED = {"similarity": "label_similarity"}  # parameters, in files of earlier versions
-
 
 class NotStorable(TypeError):
     """Only pickle could store something that a model holds."""
@@ -50,7 +48,6 @@ def parts_of_estimator(estimator: BaseEstimator) -> dict[str, Any]:
 def make_estimator(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEstimator:
     """Construct an estimator, set its attributes and try it on one row."""
     known = cls._get_param_names()
-    parts = {_RENAMED.get(name, name) if name not in known else name: parts[name] for name in parts}
     params = {name: value for name, value in parts.items() if name in known}
     attributes = {name: value for name, value in parts.items() if name not in known}
     for name in attributes:

@@ -58,14 +58,6 @@ FUNCTIONS: Mapping[str, Any] = {
        if re.fullmatch(r"chi2|[fr]_\w+|mutual_info_\w+", name)},
 }  # fmt: skip
 NAMES_OF_FUNCTIONS = {id(function): name for name, function in FUNCTIONS.items()}
-_EARLY_NAMES = {  # of names in files written before scikit-learn's classes were looked up
-    "sklearn.decomposition": "PCA TruncatedSVD",
-    "sklearn.feature_extraction.text": "TfidfTransformer",
-    "sklearn.neighbors": "NearestNeighbors",
-    "sklearn.pipeline": "Pipeline",
-    "sklearn.preprocessing": "FunctionTransformer MaxAbsScaler MinMaxScaler Normalizer "
-    "RobustScaler StandardScaler",
-}
 _MOST_THREADS = 1024
 
 
@@ -83,8 +75,7 @@ class Classes:
     def __getitem__(self, name: str) -> ClassOf:
         if name in self._table:
             return self._table[name]
-        early = (f"{m}.{name}" for m, names in _EARLY_NAMES.items() if name in names.split())
-        cls = _public(next(early, name))
+        cls = _public(name)
         if not isclass(cls) or not _is_stored(cls):
             raise ValueError(f"no class {name!r} is known")
         if hasattr(cls, "kneighbors") or hasattr(cls, "radius_neighbors"):
