@@ -883,6 +883,11 @@ def test_galleries_searched_as_one_are_sums_too(capsys, queries):
     items, _ = best(products(texts + images, texts + images), 4)
     assert (np.load("hits.npy") == items).all()
     assert "k 10: there are only 9 items" in fail(capsys, *both, "-o", "hits.npy")
+    succeed(capsys, *joint[:-2], "-k", 4, "-o", "hits.npy")  # by the weighting of the method
+    index = mvcca.RetrievalIndex(mvcca.load("model.mvcca"))
+    index.add({"image": np.load("images.npy"), "text": np.load("query.npy")})
+    _, items = index.search({"text": np.load("query.npy")}, ["image", "text"], k=4)
+    assert (np.load("hits.npy") == items).all()
     joint[3] = "image=image.npy"
     assert "same number of rows, got image 60, text 9" in fail(capsys, *joint)
 

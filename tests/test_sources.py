@@ -962,6 +962,19 @@ def test_lists_of_fixed_length_are_columns_beside_others(tmp_path, suffix):
     assert_same(column.read(0, 9), X[:9, :3])
 
 
+@TABLES
+def test_lists_of_equal_length_need_no_fixed_type(tmp_path, suffix):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    X = matrix()
+    write_table(pa.table({"a": X.tolist(), "b": X[:, 0]}), tmp_path / f"x{suffix}", 7)
+    source = open_matrix(tmp_path / f"x{suffix}")
+    assert source.columns == (*(f"a[{j}]" for j in range(X.shape[1])), "b")
+    assert_same(source.read(4, 30), np.column_stack([X, X[:, 0]])[4:30])
+    write_table(pa.table({"a": pa.array([], pa.list_(pa.float64()))}), tmp_path / f"none{suffix}")
+    with pytest.raises(SourceError, match="the length of the lists in 'a' is unknown"):
+        open_matrix(tmp_path / f"none{suffix}")
+
+
 def test_one_column_of_a_table_is_named_behind_the_path(tmp_path):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     X = matrix()
@@ -971,7 +984,7 @@ def test_one_column_of_a_table_is_named_behind_the_path(tmp_path):
         write_table(pa.table({"id": ids, "vector": lists}), tmp_path / f"x{suffix}")
         np.testing.assert_array_equal(read_array(f"{tmp_path}/x{suffix}:vector"), X)
         assert read_array(f"{tmp_path}/x{suffix}:id").ravel().tolist() == ids
-        with pytest.raises(SourceError, match="expected columns of numbers, got string in 'id'"):
+        with pytest.raises(SourceError, match="lists of numbers, got string in 'id'"):
             read_array(f"{tmp_path}/x{suffix}")
 
 
@@ -991,17 +1004,20 @@ def test_an_arrow_file_that_changes_or_is_none_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ([[1.0, 2.0], [3.0], [4.0, 5.0]], "expected lists of fixed length, .* in 'b'"),
+        ([[1.0, 2.0], [3.0], [4.0, 5.0]], "expected lists of 2 numbers in column 'b', as in row 0"),
         ([[1.0, 2.0], None, [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
         ([[1.0, 2.0], [3.0, None], [4.0, 5.0]], "values are missing in column 'b', rows 0 to 3"),
-        ([["1", "2"], ["3", "4"], ["5", "6"]], "expected columns of numbers, got .* in 'b'"),
+        (
+            [["1", "2"], ["3", "4"], ["5", "6"]],
+            "numbers or of lists of numbers, got .* in 'b'",
+        ),
     ],
     ids=["varying", "missing", "incomplete", "words"],
 )
 def test_lists_must_be_of_numbers_of_fixed_length_and_complete(tmp_path, lists, message, suffix):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     item = pa.string() if isinstance(lists[0][0], str) else pa.float64()
-    kind = pa.list_(item) if "fixed" in message else pa.list_(item, 2)
+    kind = pa.list_(item) if "as in row" in message else pa.list_(item, 2)
     table = pa.table({"a": [1.0, 2.0, 3.0], "b": pa.array(lists, kind)})
     write_table(table, tmp_path / f"x{suffix}")
     with pytest.raises(SourceError, match=message):

@@ -45,7 +45,7 @@ FILES_NOTE = """files:
   .npz             one dense array, file.npz:KEY for one of several, or scipy.sparse.save_npz
   .h5, .zarr       one matrix, or file.h5:KEY for one of several (need h5py, zarr)
   .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
-  .parquet, .arrow columns of numbers, or of lists of fixed length; file.arrow:NAME for one
+  .parquet, .arrow columns of numbers, or of lists of equal length; file.arrow:NAME for one
                    column (need pyarrow)
   .csv, .tsv       numbers, optionally with a header line of names or of pandas' 0, 1, 2, ...
   .txt             labels only: one line per object, labels separated by commas

@@ -1,6 +1,6 @@
 """Tables of numbers in Parquet and Arrow files, decoded batch by batch.
 
-A column holds a number per row, or a list of numbers of fixed length, as embeddings are stored.
+A column holds a number per row, or a list of numbers of equal length, as embeddings are stored.
 Each thread keeps its place between reads, so that blocks read in order decode every row once.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.sources._columns import Columns
 from mvcca.sources._file import FileSource, PerThread, cut_tall, optional
 from mvcca.sources._row_source import SourceError
 
@@ -41,18 +42,10 @@ class _TableFile(FileSource):
                         f"{self.path}: no column {key!r}; there are {', '.join(self._fields)}."
                     )
                 self._fields = (key,)
-            kinds = [self._kind(schema.field(name)) for name in self._fields]
             self._edges = np.cumsum([0, *heights]).tolist()  # of row groups, empty ones too
-            columns = [
-                name if width is None else f"{name}[{j}]"
-                for name, (_, width) in zip(self._fields, kinds, strict=True)
-                for j in range(1 if width is None else width)
-            ]
-            self._describe(
-                (self._edges[-1], len(columns)),
-                np.result_type(*(dtype for dtype, _ in kinds)) if kinds else np.float64,
-                columns=tuple(columns),
-            )
+            self._columns = Columns(self._name(), schema, self._fields, self._first_row)
+            shape = self._edges[-1], len(self._columns.features)
+            self._describe(shape, self._columns.dtype, columns=self._columns.features)
             self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
     @abstractmethod
@@ -63,23 +56,10 @@ class _TableFile(FileSource):
     def _tables(self, group: int, height: int) -> Iterator[Any]:
         """A row group in record batches of at most about `height` rows."""
 
-    def _kind(self, field: Any) -> tuple[np.dtype, int | None]:
-        """NumPy type of a column, and the length of its lists; None for plain numbers."""
-        types = optional("pyarrow.types", os.path.splitext(self.path)[1])
-        kind, width = field.type, None
-        if types.is_fixed_size_list(kind):
-            kind, width = kind.value_type, kind.list_size
-        elif types.is_list(kind) or types.is_large_list(kind):
-            raise SourceError(
-                f"{self.path}: expected lists of fixed length, got {kind} in {field.name!r}. Cast "
-                "the column to pyarrow.list_(value_type, length) and write it again."
-            )
-        if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
-            return np.dtype(kind.to_pandas_dtype()), width
-        raise SourceError(
-            f"{self.path}: expected columns of numbers, got {field.type} in {field.name!r}. Write "
-            "the columns of numbers to another file."
-        )
+    def _first_row(self) -> Any:
+        if not self._edges[-1]:
+            return ()
+        return next(self._tables(bisect_right(self._edges, 0) - 1, 1))
 
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         group = vars(self._here).pop("group", None)
@@ -99,19 +79,9 @@ class _TableFile(FileSource):
     def _batches(self, group: int) -> Iterator[np.ndarray]:
         """The rows of a row group, decoded batch by batch."""
         height = max(1, _BATCH_BYTES // max(1, self.row_bytes))
+        rows = f"rows {self._edges[group]} to {self._edges[group + 1]}"
         for batch in self._tables(group, height):
-            columns = [self._complete(batch.column(name), name, group) for name in self._fields]
-            yield np.column_stack(columns)
-
-    def _complete(self, column: Any, name: str, group: int) -> np.ndarray:
-        """Numbers of a column, (n_rows,), or of lists, (n_rows, length)."""
-        is_list = hasattr(column.type, "list_size")
-        numbers = column.flatten() if is_list else column
-        if column.null_count or numbers.null_count:
-            rows = f"rows {self._edges[group]} to {self._edges[group + 1]}"
-            raise SourceError(f"{self.path}: values are missing in column {name!r}, {rows}.")
-        values = numbers.to_numpy(zero_copy_only=False)
-        return values.reshape(len(column), column.type.list_size) if is_list else values
+            yield self._columns.matrix(batch, rows)
 
 
 class ParquetTable(_TableFile):
