@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from inspect import signature
@@ -35,7 +34,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -92,63 +90,7 @@ BASELINES = [LGCFL(), JRL(n_neighbors=5), CMOLRS(n_epochs=2, random_state=0)]
 # of rows and views, take no weights, and their partial_fit is one epoch more. Views must be paired.
 DEEP: list[Any] = []
 if find_spec("torch"):
-    from mvcca.deep import (
-        ACMR,
-        CCAL,
-        CCL,
-        CMDN,
-        DCCA,
-        DCCAE,
-        DSDCCA,
-        L0CCA,
-        MSDS,
-        SAM,
-        CorrAE,
-        CorrNet,
-        CrossCorrAE,
-        DeepSM,
-        DeViSE,
-        DSRankingCCA,
-        EncoderCCA,
-        LearnedRanking,
-        SoftCCA,
-        SoftHGR,
-        TwoBranch,
-    )
-
-    @dataclass(frozen=True)
-    class Alike:
-        """Scores of the views are alike; batch norm keeps their variance at 1."""
-
-        def __call__(self, scores, batch):
-            first, *others = scores.values()
-            return sum((first - other).square().mean() for other in others)
-
-    _trained = {"batch_size": 45, "max_epochs": 2, "device": "cpu", "random_state": 0}
-    _nets = {"hidden_layer_sizes": (16,), **_trained}
-    DEEP = [
-        DCCA(**_nets),
-        CorrNet(**_trained),
-        DCCAE(**_nets),
-        DSDCCA(warm_up=1, scaling_layer_sizes=(3,), **_nets),
-        L0CCA(**_nets),
-        SoftCCA(**_nets),
-        SoftHGR(**_nets),
-        EncoderCCA(objective=Alike(), **_nets),
-        LearnedRanking(**_nets),
-        CCAL(**_nets),
-        DSRankingCCA(warm_up=1, scaling_layer_sizes=(3,), **_nets),
-        DeViSE(**_trained),
-        TwoBranch(**_nets),
-        ACMR(**_nets),
-        CMDN(**_nets),
-        CCL(**_nets),
-        DeepSM(**_nets),
-        SAM(**_nets),
-        MSDS(**_nets),
-        CorrAE(**_nets),
-        CrossCorrAE(**_nets),
-    ]
+    from deep_estimators import DEEP
 SHALLOW = [*LINEAR, *KERNEL, *COVARYING, *BASELINES]
 ESTIMATORS = [*SHALLOW, *DEEP]
 # Deep estimators have one `fit`, and rows come in by one door: deep CCA stands for all of them
@@ -2010,30 +1952,7 @@ def test_cca_of_three_views_points_to_mvcca():
         CCA().fit(blocks_for(MVCCA()))
 
 
-# ---- networks in scikit-learn's tools (the others: tests/test_sklearn_tools.py) ------------------
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@over(DEEP[:2])
-def test_a_grid_search_over_networks_is_the_loop_by_hand(estimator, form):
-    blocks = dict(list(blocks_for(estimator).items())[:2])
-    views = Views(blocks | {"text": form(blocks["text"])})
-    folds = KFold(2, shuffle=True, random_state=0)
-    search = GridSearchCV(clone(estimator), {"n_components": [1, 2]}, cv=folds).fit(views)
-    by_hand = [
-        np.mean(
-            [
-                clone(estimator).set_params(n_components=k).fit(views[train]).score(views[test])
-                for train, test in folds.split(views)
-            ]
-        )
-        for k in (1, 2)
-    ]
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand, rtol=1e-6)
-    best = search.best_params_["n_components"]
-    assert best == 1 + int(np.argmax(by_hand))
-    expected = clone(estimator).set_params(n_components=best).fit(views)
-    assert_same_model(search.best_estimator_, expected, 1e-6)
+# ---- networks in pipelines (in other tools: tests/test_deep_contract.py) -------------------------
 
 
 @over(DEEP)

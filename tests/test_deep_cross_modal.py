@@ -1,6 +1,6 @@
 """Deep estimators for cross-modal retrieval: planted views, losses by hand, endings and storage.
 
-That they are as all estimators are is asked in tests/test_contract.py.
+That they are as all estimators are is asked in tests/test_contract.py and test_deep_contract.py.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import math
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from mvcca import CCA, Views, config_context, evaluate_retrieval, load, save  # noqa: E402
+from mvcca import CCA, Views, evaluate_retrieval, load, save  # noqa: E402
 from mvcca.deep import (  # noqa: E402  # noqa: E402
     ACMR,
     CCAL,
@@ -382,55 +381,6 @@ def test_posteriors_of_deep_semantic_matching_are_probabilities_of_the_labels():
 
 
 # ---- tools ---------------------------------------------------------------------------------------
-
-
-@every_estimator
-def test_a_saved_model_scores_and_trains_on_as_before(estimator, tmp_path):
-    views, y = planted()
-    model = clone(estimator).fit(views, y)
-    save(model, tmp_path / "model.mvcca")
-    back = load(tmp_path / "model.mvcca")
-    for _ in range(2):
-        for name, scores in model.transform(views).items():
-            np.testing.assert_array_equal(back.transform(views)[name], scores)
-        model.partial_fit(views, y)
-        back.partial_fit(views, y)
-
-
-@every_estimator
-def test_an_interrupted_training_resumes_bit_for_bit(estimator, tmp_path):
-    views, y = planted()
-
-    class Interrupt(Callback):
-        def on_epoch_begin(self, trainer):
-            if trainer.epoch == 3:
-                raise KeyboardInterrupt
-
-    whole = clone(estimator).fit(views, y)
-    with config_context(checkpoint=tmp_path):
-        with pytest.raises(KeyboardInterrupt):
-            clone(estimator).set_params(callbacks=[Interrupt()]).fit(views, y)
-        resumed = clone(estimator).fit(views, y)
-    np.testing.assert_array_equal(resumed.history_["loss"], whole.history_["loss"])
-    for name, scores in whole.transform(views).items():
-        np.testing.assert_array_equal(resumed.transform(views)[name], scores)
-
-
-@pytest.mark.parametrize("estimator", [CCAL(3, **NETS), ACMR(3, **NETS)], ids=["CCAL", "ACMR"])
-def test_a_grid_search_is_the_loop_by_hand(estimator):
-    views, y = planted()
-    folds = KFold(2, shuffle=True, random_state=0)
-    grid = {"n_components": [1, 3]}
-    search = GridSearchCV(clone(estimator), grid, cv=folds, refit=False).fit(Views(views), y)
-    for k, found in zip(grid["n_components"], search.cv_results_["mean_test_score"], strict=True):
-        scores = [
-            clone(estimator)
-            .set_params(n_components=k)
-            .fit(Views(views)[train], y[train])
-            .score(Views(views)[test], y[test])
-            for train, test in folds.split(y)
-        ]
-        assert found == pytest.approx(np.mean(scores), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ That they are as all estimators are is asked in tests/test_contract.py.
 
 from __future__ import annotations
 
-import inspect
 import pickle
-import re
 import subprocess
 import sys
 
@@ -558,21 +556,6 @@ def test_a_line_per_epoch_is_written_on_request(capsys):
     lines = capsys.readouterr().err.splitlines()
     started = [line.split("  ")[0] for line in lines if line.startswith("epoch")]
     assert started == ["epoch 1/2", "epoch 2/2"]
-
-
-@every_estimator
-def test_docstrings_describe_every_parameter_and_attribute(estimator):
-    doc = inspect.getdoc(type(estimator))
-    parameters, attributes = (
-        re.search(rf"^{title}\n-+\n(.+?)(\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)[1]
-        for title in ("Parameters", "Attributes")
-    )
-    names = list(inspect.signature(type(estimator)).parameters)
-    assert re.findall(r"^(\w+) : ", parameters, re.MULTILINE) == names
-    assert set(names) == set(estimator.get_params(deep=False))
-    learned = vars(clone(estimator).fit(blocks()))
-    fitted = {name for name in learned if re.fullmatch(r"[a-z]\w*_", name)}
-    assert fitted <= set(re.findall(r"^(\w+) : ", attributes, re.MULTILINE))
 
 
 def test_without_torch_the_error_says_what_to_install():

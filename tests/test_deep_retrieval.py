@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 torch = pytest.importorskip("torch")
 
@@ -18,12 +15,8 @@ from torch import nn  # noqa: E402
 
 from mvcca import (  # noqa: E402
     CCA,
-    Views,
-    config_context,
     evaluate_retrieval,
-    load,
     retrieval_scorer,
-    save,
 )
 from mvcca.datasets import make_gaussian_views, make_nonlinear_views  # noqa: E402
 from mvcca.deep import MSDS, SAM, CorrAE, CrossCorrAE  # noqa: E402
@@ -79,66 +72,10 @@ def assert_same_weights(one, other):
 
 
 @every_estimator
-def test_docstrings_describe_every_parameter_and_attribute(estimator):
-    doc = inspect.getdoc(type(estimator))
-    parameters, attributes = (
-        re.search(rf"^{title}\n-+\n(.+?)(\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)[1]
-        for title in ("Parameters", "Attributes")
-    )
-    names = list(inspect.signature(type(estimator)).parameters)
-    assert re.findall(r"^(\w+) : ", parameters, re.MULTILINE) == names
-    fitted = {
-        n for n in vars(clone(estimator).fit(blocks(), CLASSES)) if re.fullmatch("[a-z].*_", n)
-    }
-    assert fitted <= set(re.findall(r"^(\w+) : ", attributes, re.MULTILINE))
-
-
-@every_estimator
 def test_scores_are_the_outputs_of_the_networks(estimator):
     model = clone(estimator).fit(blocks(), CLASSES)
     for name, scores in model.transform(blocks()).items():
         np.testing.assert_array_equal(scores, model.encode(blocks())[name])
-
-
-@every_estimator
-def test_saved_models_score_the_same_and_train_on(estimator, tmp_path):
-    model = clone(estimator).fit(blocks(), CLASSES)
-    save(model, tmp_path / "model.mvcca")
-    back = load(tmp_path / "model.mvcca")
-    for name, scores in model.transform(blocks(seed=1)).items():
-        np.testing.assert_array_equal(back.transform(blocks(seed=1))[name], scores)
-    back.partial_fit(blocks(), CLASSES)
-    model.partial_fit(blocks(), CLASSES)
-    assert_same_weights(back, model)
-
-
-class Interrupt(Callback):
-    def on_batch_end(self, trainer):
-        if trainer.epoch == 3:
-            raise KeyboardInterrupt
-
-
-@every_estimator
-def test_an_interrupted_fit_ends_with_the_same_bits(estimator, tmp_path):
-    whole = clone(estimator).set_params(validation_fraction=0.2, max_epochs=5)
-    whole.fit(blocks(), CLASSES)
-    parts = clone(whole).set_params(callbacks=[Interrupt()])
-    with config_context(checkpoint=tmp_path / "resume"):
-        with pytest.raises(KeyboardInterrupt):
-            parts.fit(blocks(), CLASSES)
-        parts.set_params(callbacks=()).fit(blocks(), CLASSES)
-    assert_same_weights(parts, whole)
-    np.testing.assert_array_equal(parts.history_["loss"], whole.history_["loss"])
-
-
-@every_estimator
-def test_grid_search_scores_retrieval(estimator):
-    views = Views(blocks())
-    scorer = retrieval_scorer("map", relevance="labels")
-    search = GridSearchCV(clone(estimator), {"n_components": [1, 3]}, scoring=scorer, cv=2)
-    search.fit(views, CLASSES)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert search.best_estimator_.n_components_ == search.best_params_["n_components"]
 
 
 def latent_views(n=1200):

@@ -42,8 +42,12 @@ class ACMR(LabelledEstimator):
 
     Parameters
     ----------
-    triplet_weight, label_weight, adversary_weight : float, default=1.0, 1.0 and 1.0
-        α, β and γ.
+    triplet_weight : float, default=1.0
+        Weight α of the triplets.
+    label_weight : float, default=1.0
+        Weight β of the labels.
+    adversary_weight : float, default=1.0
+        Weight γ of the adversary.
     margin : float, default=0.1
         Margin m of the triplets.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
@@ -96,6 +100,10 @@ class ACMR(LabelledEstimator):
             output_activation=nn.Tanh,
             generator=generator,
         )
+
+    def _decisive_params(self) -> dict[str, Any]:
+        # The reversed gradient of an epoch depends on how many there are to be.
+        return super()._decisive_params() | {"max_epochs": self._setting("max_epochs")}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets, k = self._targets(), self._common_width(widths)

@@ -39,8 +39,10 @@ class CCL(LabelledEstimator):
 
     Parameters
     ----------
-    inter_weight, intra_weight : float, default=1.0 and 1.0
-        Weights α of the contrast between views and β of the labels within views.
+    inter_weight : float, default=1.0
+        Weight α of the contrast between views.
+    intra_weight : float, default=1.0
+        Weight β of the labels within views.
     margin : float, default=1.0
         Margin m of the squared distance.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)

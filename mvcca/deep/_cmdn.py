@@ -39,8 +39,14 @@ class CMDN(LabelledEstimator):
 
     Parameters
     ----------
-    own_weight, other_weight, distance_weight, label_weight : float, default=1.0, 1.0, 1.0 and 1.0
-        α, β, γ and δ.
+    own_weight : float, default=1.0
+        Weight α of the reconstruction of the own view.
+    other_weight : float, default=1.0
+        Weight β of the reconstruction of the other views.
+    distance_weight : float, default=1.0
+        Weight γ of the distance of codes.
+    label_weight : float, default=1.0
+        Weight δ of the labels.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
     hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"

@@ -218,13 +218,13 @@ class TotalCorrelation(ValidationScore):
 
     Parameters
     ----------
-    n_components : int
-        Number of components of the linear CCA.
+    n_components : int or None
+        Number of components of the linear CCA; None is the width of the narrowest network output.
     reg : float or mapping of str to float, default=1e-4
         Ridge of the linear CCA.
     """
 
-    def __init__(self, n_components: int, reg: float | Mapping[str, float] = 1e-4) -> None:
+    def __init__(self, n_components: int | None, reg: float | Mapping[str, float] = 1e-4) -> None:
         ending = LinearCCA(n_components, reg)
         super().__init__(_mean_total_correlation, ending, column="valid_total_correlation")
         self.n_components, self.reg = n_components, reg

@@ -49,26 +49,29 @@ class LinearCCA:
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
+    n_components : int or None
+        Number of components; None is the width of the narrowest representation.
     reg : float or mapping of str to float
         Ridge, as in `mvcca.MVCCA`.
     """
 
-    n_components: int
+    n_components: int | None
     reg: float | Mapping[str, float]
 
     def model(self, trainer: Trainer, representations: Views) -> MVCCA:
         """Linear CCA of representations."""
-        return MVCCA(self.n_components, reg=self.reg).fit(representations)
+        return MVCCA(self._k(representations.widths), reg=self.reg).fit(representations)
 
     def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
         """The fitted attributes of `mvcca.MVCCA`."""
-        model = MVCCA(self.n_components, reg=self.reg)
+        model = MVCCA(self._k(moments.widths), reg=self.reg)
         precision = np.dtype(np.float32)  # of networks
         rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
         model._learn_problem(rows, moments)
         return {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+    def _k(self, widths: Mapping[str, int]) -> int:
+        return min(widths.values()) if self.n_components is None else self.n_components
 
 
 @dataclass(frozen=True)

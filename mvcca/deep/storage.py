@@ -55,13 +55,13 @@ _MOST_FEATURES = 2**24  # of the rows that try a network: a file may declare any
 _NAMES: dict[tuple[type, ...], str] = {  # of the arguments that files hold, by their types
     (int,): "in_features out_features in_channels out_channels num_features num_groups "
     "num_channels groups num_embeddings embedding_dim num_parameters start_dim end_dim patience "
-    "later_patience times n_components",
+    "later_patience times",
     (int, float): "eps p negative_slope alpha beta threshold min_val max_val norm_type factor",
     (bool,): "bias affine track_running_stats elementwise_affine inplace return_indices ceil_mode "
     "count_include_pad scale_grad_by_freq sparse",
     (int, tuple): "kernel_size stride dilation output_padding normalized_shape unflattened_size",
     (str,): "padding_mode approximate",
-    (int, NoneType): "dim padding_idx divisor_override",
+    (int, NoneType): "dim padding_idx divisor_override n_components",
     (int, float, NoneType): "momentum max_norm",
     (int, str, tuple): "padding",
     (int, NoneType, tuple): "output_size",

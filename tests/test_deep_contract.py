@@ -1,0 +1,378 @@
+"""What every deep estimator must do, over the whole of `mvcca.deep`.
+
+tests/test_contract.py has what all estimators share.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator
+
+torch = pytest.importorskip("torch")
+
+from deep_estimators import DEEP, small  # noqa: E402
+
+import mvcca.deep  # noqa: E402
+from mvcca import (  # noqa: E402
+    JoinViews,
+    ModelFileError,
+    SplitViews,
+    Views,
+    config_context,
+    load,
+    retrieval_scorer,
+    save,
+)
+from mvcca._archive import read_archive, write_archive  # noqa: E402
+from mvcca.deep.callbacks import Callback  # noqa: E402
+from mvcca.deep.objectives import SoftHGRLoss  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
+every_estimator = pytest.mark.parametrize("estimator", DEEP, ids=lambda e: type(e).__name__)
+VARIANTS = [  # which keep, draw or reconstruct something else
+    small("CCAL", projection="stored", memory=0.5),
+    small("DSRankingCCA", sees="x"),
+    small("CrossCorrAE", full=True, likelihood={"a": "gaussian", "b": "replicated_softmax"}),
+    small("EncoderCCA", ending="as_trained"),
+]
+every_variant = pytest.mark.parametrize(
+    "estimator", [*DEEP, *VARIANTS], ids=lambda e: " ".join(repr(e).split())[:60]
+)
+
+N = 90
+CLASSES = np.arange(N) % 4
+
+
+def blocks(seed=0):
+    """Two views without negative values, which likelihoods of counts take."""
+    rng = np.random.default_rng(seed)
+    Z = np.eye(4)[CLASSES] @ np.random.default_rng(7).standard_normal((4, 3))
+    Z = Z + 0.5 * rng.standard_normal((N, 3))
+    maps = np.random.default_rng(8)
+    return {name: np.abs(Z @ maps.standard_normal((3, d))) for name, d in (("a", 6), ("b", 5))}
+
+
+def fitted(estimator, **parameters):
+    return clone(estimator).set_params(**parameters).fit(blocks(), CLASSES)
+
+
+def assert_equal_scores(one, other):
+    assert one.n_components_ == other.n_components_
+    for name, scores in one.transform(blocks(1)).items():
+        np.testing.assert_array_equal(other.transform(blocks(1))[name], scores)
+
+
+def assert_close_scores(one, other, tol):
+    for name, scores in one.items():
+        np.testing.assert_allclose(scores, other[name], rtol=0, atol=tol * np.abs(scores).max())
+
+
+def test_the_list_is_all_of_the_module():
+    assert sorted(type(estimator).__name__ for estimator in DEEP) == sorted(mvcca.deep.__all__)
+
+
+@every_estimator
+def test_docstrings_describe_every_parameter_and_attribute(estimator):
+    doc = inspect.getdoc(type(estimator))
+    parameters, attributes = (
+        re.search(rf"^{title}\n-+\n(.+?)(\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)[1]
+        for title in ("Parameters", "Attributes")
+    )
+    names = list(inspect.signature(type(estimator)).parameters)
+    assert re.findall(r"^(\w+) : ", parameters, re.MULTILINE) == names
+    learned = {name for name in vars(fitted(estimator)) if re.fullmatch("[a-z].*_", name)}
+    assert learned <= set(re.findall(r"^(\w+) : ", attributes, re.MULTILINE))
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+@every_estimator
+def test_sparse_rows_and_rows_in_files_train_as_dense_ones(estimator, tmp_path):
+    np.save(tmp_path / "a.npy", blocks()["a"])
+    other = {
+        "a": np.load(tmp_path / "a.npy", mmap_mode="r"),
+        "b": sp.csr_array(blocks()["b"]),
+    }
+    dense, model = fitted(estimator), clone(estimator).fit(other, CLASSES)
+    assert_close_scores(dense.transform(blocks(1)), model.transform(blocks(1)), 1e-5)
+    queries = {name: sp.csr_array(X) for name, X in blocks(1).items()}
+    assert_close_scores(dense.transform(blocks(1)), dense.transform(queries), 1e-5)
+
+
+@every_estimator
+def test_float32_rows_give_float32_scores(estimator):
+    single = {name: X.astype("f4") for name, X in blocks().items()}
+    double = {name: X.astype(float) for name, X in single.items()}
+    models = [clone(estimator).fit(X, CLASSES) for X in (single, double)]
+    found, expected = (
+        model.transform(X) for model, X in zip(models, (single, double), strict=True)
+    )
+    assert {X.dtype.name for X in found.values()} == {"float32"}
+    assert {X.dtype.name for X in expected.values()} == {"float64"}
+    assert_close_scores(expected, found, 1e-5)
+
+
+def with_value(name, value):
+    X = blocks()
+    X[name] = X[name].copy()
+    X[name][7, 2] = value
+    return X
+
+
+BAD_ROWS = {
+    "NaN": (lambda: with_value("b", np.nan), r"b.*NaN"),
+    "infinity": (lambda: with_value("a", np.inf), r"a.*infinity"),
+    "beyond float32": (lambda: with_value("a", 1e60), r"'a' has values beyond the largest float32"),
+    "text": (lambda: blocks() | {"b": np.full((N, 5), "x")}, "numbers, got strings"),
+    "complex": (lambda: blocks() | {"b": blocks()["b"] + 1j}, "[Cc]omplex"),
+    "no rows": (lambda: {name: X[:0] for name, X in blocks().items()}, "0 sample|no rows|minimum"),
+    "no columns": (lambda: blocks() | {"b": np.empty((N, 0))}, "0 feature"),
+    "other rows": (lambda: blocks() | {"b": blocks()["b"][:70]}, "same number of rows"),
+    "one dimension": (lambda: blocks() | {"b": np.ones(N)}, "must be a 2-D matrix"),
+    "one view": (lambda: {"a": blocks()["a"]}, "at least 2 views, got 1"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
+@every_estimator
+def test_bad_rows_are_refused_and_leave_the_model_as_it_was(estimator, rows, message):
+    model = clone(estimator)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(rows(), CLASSES)
+    assert not hasattr(model, "encoders_")
+
+
+@every_estimator
+def test_bad_queries_are_refused(estimator):
+    model = fitted(estimator)
+    for X, message in [
+        ({"c": blocks()["a"]}, "'c'"),
+        ({"a": blocks()["a"][:, :4]}, "4 features"),
+        (with_value("a", np.nan), "NaN"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.transform(X)
+
+
+@every_estimator
+def test_unpaired_rows_are_refused(estimator):
+    with pytest.raises(ValueError, match=r"learns from (objects seen in all views|pairs)"):
+        clone(estimator).fit(Views.unpaired(blocks()), np.r_[CLASSES, CLASSES])
+
+
+BAD_PARAMETERS = {
+    "batch_size": 1,
+    "max_epochs": 0,
+    "optimizer": "newton",
+    "learning_rate": 0.0,
+    "weight_decay": -1.0,
+    "validation_fraction": 1.0,
+    "patience": 0,
+    "monitor": "accuracy",
+    "mixed_precision": "yes",
+    "device": "abacus",
+    "random_state": "seed",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_PARAMETERS.items(), ids=BAD_PARAMETERS)
+@every_estimator
+def test_bad_parameters_are_named(estimator, name, value):
+    with pytest.raises(ValueError, match=name):
+        fitted(estimator, **{name: value})
+
+
+@every_estimator
+def test_labels_are_required_where_the_method_learns_from_them(estimator):
+    if estimator._supervised:
+        with pytest.raises(ValueError, match=f"{type(estimator).__name__}.*label"):
+            clone(estimator).fit(blocks())
+        with pytest.raises(ValueError, match="label"):
+            clone(estimator).fit(blocks(), CLASSES[:50])
+    else:
+        without = clone(estimator).fit(blocks())
+        assert type(estimator).__name__ == "TwoBranch" or (
+            assert_equal_scores(without, fitted(estimator)) is None
+        )
+
+
+# ---- scikit-learn's tools ------------------------------------------------------------------------
+
+
+@every_estimator
+def test_a_grid_search_is_the_loop_by_hand(estimator):
+    views, folds = Views(blocks()), KFold(2, shuffle=True, random_state=0)
+    rates = [1e-4, 1e-2]
+    search = GridSearchCV(clone(estimator), {"learning_rate": rates}, cv=folds).fit(views, CLASSES)
+    by_hand = [
+        [
+            fit.score(views[test], CLASSES[test])
+            for train, test in folds.split(CLASSES)
+            for fit in [clone(estimator).set_params(learning_rate=rate)]
+            if fit.fit(views[train], CLASSES[train])
+        ]
+        for rate in rates
+    ]
+    found = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found, np.mean(by_hand, axis=1), rtol=1e-5, atol=1e-6)
+    best = fitted(estimator, learning_rate=search.best_params_["learning_rate"])
+    assert_equal_scores(search.best_estimator_, best)
+
+
+@every_estimator
+def test_retrieval_is_scored_in_cross_validation(estimator):
+    scorer = retrieval_scorer("map", relevance="labels")
+    scores = cross_val_score(clone(estimator), Views(blocks()), CLASSES, cv=2, scoring=scorer)
+    assert ((scores > 0) & (scores <= 1)).all()
+
+
+# ---- training ------------------------------------------------------------------------------------
+
+
+@every_estimator
+def test_equal_seeds_give_equal_models_whatever_torchs_generator(estimator):
+    torch.manual_seed(1)
+    one = fitted(estimator)
+    state = torch.get_rng_state()
+    torch.manual_seed(2)
+    other = fitted(estimator)
+    assert_equal_scores(one, other)
+    torch.manual_seed(1)
+    fitted(estimator)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("monitor", ["valid_loss", "valid_mrr", "valid_map", "valid_correlation"])
+@every_estimator
+def test_the_weights_are_those_of_the_best_validated_epoch(estimator, monitor):
+    parameters = {"validation_fraction": 0.3, "max_epochs": 4, "learning_rate": 0.03}
+    model = fitted(estimator, monitor=monitor, **parameters)
+    column = model.history_["valid_total_correlation" if "corr" in monitor else monitor]
+    best = np.nanargmin(column) if monitor == "valid_loss" else np.nanargmax(column)
+    assert model.best_epoch_ == 1 + best
+    if monitor != "valid_loss":
+        return
+    shorter = fitted(estimator, monitor=monitor, **parameters | {"max_epochs": int(1 + best)})
+    if "max_epochs" not in estimator._decisive_params():  # else schedules depend on it
+        assert_equal_scores(shorter, model)
+
+
+class Interrupt(Callback):
+    def on_batch_end(self, trainer):
+        if trainer.epoch == 3:
+            raise KeyboardInterrupt
+
+
+@every_variant
+def test_an_interrupted_fit_resumes_bit_for_bit(estimator, tmp_path):
+    whole = fitted(estimator, validation_fraction=0.2, max_epochs=4)
+    parts = clone(whole).set_params(callbacks=[Interrupt()])
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            parts.fit(blocks(), CLASSES)
+        parts.set_params(callbacks=()).fit(blocks(), CLASSES)
+    assert_equal_scores(parts, whole)
+    for column in whole.history_.keys() - {"seconds"}:
+        np.testing.assert_array_equal(parts.history_[column], whole.history_[column])
+
+
+@every_estimator
+def test_a_checkpoint_of_other_parameters_names_them(estimator, tmp_path):
+    with config_context(checkpoint=tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            fitted(estimator, max_epochs=4, callbacks=[Interrupt()])
+        with pytest.raises(ValueError, match="learning_rate"):
+            fitted(estimator, max_epochs=4, learning_rate=0.5)
+
+
+@every_variant
+def test_partial_fit_continues_and_fails_whole(estimator):
+    model = clone(estimator).partial_fit(blocks(), CLASSES)
+    twice = clone(estimator).partial_fit(blocks(), CLASSES).partial_fit(blocks(), CLASSES)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(with_value("b", np.nan), CLASSES)
+    assert vars(model).keys() == before.keys()
+    assert_equal_scores(model.partial_fit(blocks(), CLASSES), twice)
+    assert len(model.history_["epoch"]) == 2
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def storable(estimator):
+    """The same, with an objective that files hold."""
+    if "objective" in estimator.get_params():
+        return clone(estimator).set_params(objective=SoftHGRLoss())
+    return estimator
+
+
+@every_variant
+def test_a_saved_model_scores_and_trains_on_as_before(estimator, tmp_path):
+    model = fitted(storable(estimator))
+    save(model, tmp_path / "model.mvcca")
+    back = load(tmp_path / "model.mvcca")
+    assert_equal_scores(model, back)
+    assert_equal_scores(*(each.partial_fit(blocks(), CLASSES) for each in (model, back)))
+
+
+@every_estimator
+def test_forged_attributes_are_refused(estimator, tmp_path):
+    path = tmp_path / "model.mvcca"
+    save(fitted(storable(estimator)), path)
+    arrays, content = read_archive(path)
+    parts = content["model"]["parts"]
+    forgeries = {
+        "n_components_": 7,
+        "view_names_": {"is": "tuple", "items": ["a", "c"]},
+        "encoders_": {"is": "dict", "items": {}},
+        "_widths": {"is": "dict", "items": {"a": 10**12, "b": 5}},
+        "best_epoch_": "last",
+        "transform": None,
+        "fit": 1,
+    }
+    for name, value in forgeries.items():
+        assert name in parts or name in {"transform", "fit"}
+        forged = content | {"model": content["model"] | {"parts": parts | {name: value}}}
+        write_archive(path, arrays, forged)
+        with pytest.raises(ModelFileError):
+            load(path)
+    write_archive(path, arrays, content)
+    load(path)
+
+
+# ---- scikit-learn's checks -----------------------------------------------------------------------
+
+FLOAT32 = {
+    "check_methods_subset_invariance": "networks compute in float32, and products of other sizes "
+    "round differently"
+}
+IN_A_PIPELINE = {  # whose steps are fitted themselves
+    "check_estimators_overwrite_params": "steps are fitted in place",
+    "check_dont_overwrite_parameters": "steps are fitted in place",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of clipped components and rank in tiny data
+@pytest.mark.parametrize("name", sorted(set(mvcca.deep.__all__) - {"DCCA"}))
+def test_scikit_learns_checks_pass(name, monkeypatch):
+    estimator = small(name, max_epochs=1, batch_size=750, learning_rate=1e-4)
+    expected = FLOAT32
+    if estimator._supervised:  # then y is labels, and one matrix is split into two views
+        halves = SplitViews({"a": slice(0, 1), "b": slice(-2, None)})
+        estimator, expected = make_pipeline(halves, estimator, JoinViews()), FLOAT32 | IN_A_PIPELINE
+    else:
+        known = [*estimator_checks.CROSS_DECOMPOSITION, name]  # which take a second matrix
+        monkeypatch.setattr(estimator_checks, "CROSS_DECOMPOSITION", known)
+    check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
