@@ -1,7 +1,17 @@
-"""How the documentation is built: `make docs`. Nothing here reaches for the network."""
+"""How the documentation is built: `make docs`.
 
+Nothing here reaches for the network, except with MVCCA_DOCS_LINKS=1: then names of Python, NumPy,
+SciPy, scikit-learn, matplotlib and PyTorch link to their documentation, whose inventories are read.
+"""
+
+import os
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))  # gallery_order, results_charts
 
 project = "mvcca"
 author = "The mvcca developers"
@@ -19,6 +29,17 @@ extensions = [
     "myst_parser",  # reads CHANGELOG.md and RESULTS.md
     "sphinx_gallery.gen_gallery",
 ]
+if os.environ.get("MVCCA_DOCS_LINKS") == "1":
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+    }
+    intersphinx_timeout = 20
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "examples"]
 suppress_warnings = ["myst.header", "myst.xref_missing"]  # RESULTS.md is written to be read alone
@@ -35,7 +56,9 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "doc_module": ("mvcca",),
     "image_scrapers": ("matplotlib",),
-    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "generated/backreferences",  # examples on the page of each class
+    "subsection_order": "gallery_order.folder",
+    "within_subsection_order": "gallery_order.example",
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1,
@@ -72,6 +95,14 @@ def escape_names_in_shapes(_app, _what, _name, _obj, _options, lines):
     ]
 
 
+def draw_results(_app):
+    """Draw the charts of the results page from its tables."""
+    from results_charts import draw_charts
+
+    draw_charts(HERE / "generated" / "charts")
+
+
 def setup(app):
+    app.connect("builder-inited", draw_results)
     app.connect("autodoc-skip-member", skip_what_others_document)
     app.connect("autodoc-process-docstring", escape_names_in_shapes, priority=400)  # numpydoc: 500

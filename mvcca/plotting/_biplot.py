@@ -233,7 +233,7 @@ class BiplotDisplay:
             If `feature_names` has an unknown view or not all features of a view.
         """
         names = variable_names(self.loadings, self.feature_names)
-        ax = tidy_axes(ax)
+        ax = tidy_axes(ax, layout="compressed")
         from matplotlib.collections import PathCollection
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch

@@ -181,7 +181,7 @@ class EmbeddingDisplay:
         -------
         self
         """
-        ax = tidy_axes(ax)
+        ax = tidy_axes(ax, layout="compressed")
         from matplotlib.collections import PathCollection
 
         ax.set(xticks=[], yticks=[], aspect="equal")

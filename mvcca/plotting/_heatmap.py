@@ -31,9 +31,7 @@ def draw_heatmap(
 
     `names` are those of rows and columns. NaN is left empty.
     """
-    is_new, ax = ax is None, tidy_axes(ax)
-    if is_new and defaults.get("aspect") == "equal":
-        ax.figure.set_layout_engine("compressed")  # "constrained" cuts the names off
+    ax = tidy_axes(ax, layout="compressed" if defaults.get("aspect") == "equal" else "constrained")
     from matplotlib.image import AxesImage
 
     image = ax.imshow(values, **styled({"aspect": "auto", **defaults}, given, AxesImage))
@@ -43,14 +41,14 @@ def draw_heatmap(
     if names is not None:
         rows, columns = names
         ax.set_yticks(range(len(rows)), [literal(str(name)) for name in rows])
-        long = sum(len(str(name)) for name in columns) > 40
+        long = len(columns) * max(len(str(name)) for name in columns) > 40
         turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if long else {}
         ax.set_xticks(range(len(columns)), [literal(str(name)) for name in columns], **turned)
     if digits is None or values.size > _MOST_CELLS:
         return ax, image, None
     texts = np.empty(values.shape, dtype=object)
     for (i, j), value in np.ndenumerate(values):
-        shown = "" if np.isnan(value) else f"{value:.{digits}f}"
+        shown = "" if np.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.00
         tone = _readable_on(image.cmap(image.norm(value)))
         texts[i, j] = ax.text(j, i, shown, ha="center", va="center", color=tone, fontsize="small")
     return ax, image, texts

@@ -21,6 +21,8 @@ History = Mapping[str, Any]
 _PANELS = {
     "loss": ("Loss", ("loss", "valid_loss")),
     "correlation": ("Total correlation of validation rows", ("valid_total_correlation",)),
+    "mrr": ("MRR of validation rows", ("valid_mrr",)),
+    "map": ("mAP of validation rows", ("valid_map",)),
 }
 _TRAINING: dict[str, Any] = {"linestyle": (0, (2, 1)), "linewidth": 1.2}
 _VALIDATION: dict[str, Any] = {"linestyle": "-", "linewidth": 1.8}
@@ -31,11 +33,11 @@ _BESIDE = {"epoch", "seconds"}  # columns that are no panels
 class LearningCurveDisplay:
     """Loss, total correlation and other quantities per epoch of one or several models.
 
-    One panel shows the loss, and another the total correlation of the validation rows if
-    `mvcca.deep.callbacks.TotalCorrelation` measured it. `panels` selects other columns of the
-    history: terms of the loss, retrieval measures, or the margins of `mvcca.deep.SAM`. Each
-    model has a colour; training rows are dashed. A dot marks the best epoch, whose weights the
-    model uses. Total correlations of different objectives are comparable, their losses are not.
+    One panel shows the loss, and others the total correlation, MRR or mAP of the validation rows,
+    if they were measured. `panels` selects other columns of the history, such as terms of the loss
+    or the margins of `mvcca.deep.SAM`. Each model has a colour; training rows are dashed. A dot
+    marks the best epoch, whose weights the model uses. Total correlations of different objectives
+    are comparable, their losses are not.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ class LearningCurveDisplay:
     line_ : dict of str to list of matplotlib Line2D
         For each model, its curves in the order of the panels, training before validation.
     axes_ : dict of str to matplotlib Axes
-        The panels: by default "loss", and "correlation" if measured.
+        The panels: by default "loss", and "correlation", "mrr" and "map" if measured.
     ax_ : matplotlib Axes
         The first panel.
     figure_ : matplotlib Figure
@@ -142,8 +144,8 @@ class LearningCurveDisplay:
             One for each panel; by default a new figure.
         panels : sequence of str, optional
             Columns of the history, such as ("loss", "margin"). A column and its figures on
-            validation rows, such as map and valid_map, share a panel. By default "loss", and
-            "correlation" (valid_total_correlation) if measured.
+            validation rows, such as loss and valid_loss, share a panel. By default "loss", and
+            "correlation" (valid_total_correlation), "mrr" and "map" if measured.
         **kwargs
             Keywords of `matplotlib.axes.Axes.plot`, for all curves.
 
@@ -186,7 +188,7 @@ class LearningCurveDisplay:
         history = self.histories[name]
         epochs, values = (np.asarray(history[c], dtype=float) for c in ("epoch", column))
         held_out = column.startswith("valid")
-        style = _VALIDATION if held_out else _TRAINING
+        style = _TRAINING if not held_out and f"valid_{column}" in history else _VALIDATION
         alone = "o" if len(epochs) == 1 else None  # a line needs two points
         (line,) = ax.plot(
             epochs, values, **styled({"color": tone, "marker": alone, **style}, given, Line2D)

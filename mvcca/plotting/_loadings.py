@@ -236,7 +236,7 @@ class LoadingsDisplay:
     def _circle(
         self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
     ) -> Axes:
-        ax = tidy_axes(ax)
+        ax = tidy_axes(ax, layout="compressed")
         from matplotlib.collections import PathCollection
         from matplotlib.patches import Circle
 

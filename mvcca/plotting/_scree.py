@@ -52,6 +52,13 @@ class ScreeDisplay:
     ValueError
         If the numbers of components differ.
 
+    References
+    ----------
+    .. [1] Winkler, Renaud, Smith and Nichols, "Permutation inference for canonical correlation
+       analysis", NeuroImage 220, 2020: the test of `from_rows`.
+    .. [2] Horn, "A rationale and test for the number of factors in factor analysis",
+       Psychometrika 30(2), 1965: the parallel analysis of `from_estimator`.
+
     Examples
     --------
     >>> from mvcca.datasets import make_gaussian_views
@@ -102,7 +109,7 @@ class ScreeDisplay:
     ) -> Self:
         """Compare a fitted estimator with clones fitted on permuted rows (parallel analysis).
 
-        Component i is compared with component i of the clones [1]_. After strong components this
+        Component i is compared with component i of the clones. After strong components this
         is too liberal; for p-values of two views use `from_rows`. Correlations of more than two
         views are means over pairs of views.
 
@@ -132,11 +139,6 @@ class ScreeDisplay:
         ------
         ValueError
             If some object is not seen in all views.
-
-        References
-        ----------
-        .. [1] Horn, "A rationale and test for the number of factors in factor analysis",
-           Psychometrika 30(2), 1965.
         """
         check_is_fitted(estimator)
         views = views_of(X, y, getattr(estimator, "view_names_", None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,14 +23,22 @@ FAINT = "#dddddd"
 RIGHT, WRONG = "#1a7f5a", "#b83a08"  # frames and marks of relevant and irrelevant items
 
 
-def tidy_axes(ax: Any = None, *, grid: str | None = None) -> Axes:
-    """Axes without a box and with faint grid lines; new axes if None."""
+def tidy_axes(
+    ax: Any = None,
+    *,
+    grid: str | None = None,
+    layout: Literal["constrained", "compressed"] = "constrained",
+) -> Axes:
+    """Axes without a box and with faint grid lines; new axes if None.
+
+    Axes with equal scales need the layout "compressed"; "constrained" cuts off what is beside them.
+    """
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("Drawing needs matplotlib: pip install mvcca[plot].") from error
     if ax is None:
-        _, ax = plt.subplots(layout="constrained")
+        _, ax = plt.subplots(layout=layout)
     ax.spines[["top", "right"]].set_visible(False)
     if grid is not None:
         ax.grid(axis=grid, color=FAINT, linewidth=0.8)

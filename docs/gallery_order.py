@@ -1,0 +1,24 @@
+"""Order of the examples: folders, and the examples of each, from simple to special."""
+
+from pathlib import Path
+
+ORDER = {
+    "first_steps": ["cca_two_views", "views", "compare", "hyperparameters", "grid_search"],
+    "retrieval": ["joint_queries", "likelihood", "hubs", "vector_store", "alignment"],
+    "labels": ["unpaired_labels", "word_vectors", "three_views", "zero_shot", "within_constraint"],
+    "kernel_and_deep": ["kernel", "kernel_retrieval", "deep", "deep_ranking"],
+    "large_data": ["batches", "streaming"],
+    "inspection": ["displays", "permutation_test"],
+}
+
+
+def folder(path: str) -> int:
+    """Place of a folder of examples."""
+    return list(ORDER).index(Path(path).name)
+
+
+def example(filename: str) -> int:
+    """Place of an example."""
+    return [name for names in ORDER.values() for name in names].index(
+        Path(filename).stem.removeprefix("plot_")
+    )
