@@ -41,7 +41,7 @@ def as_json(result: Measurements) -> dict[str, Any]:
         if name in result.failures:
             methods.append(entry | {"failure": result.failures[name]})
             continue
-        found = next(iter(result.measured(name).values()))
+        found = result.fits(name)[0]
         measures = {}
         for measure in result.measures:
             low, high = result.interval(name, measure)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.examples import Example, Item
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.one_fold import RANKS, Measured, at_random, recall_curves
+from mvcca.comparison.one_fold import RANKS, at_random, recall_curves
 from mvcca.comparison.summary import pretty
 from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
 from mvcca.plotting._style import GREY, color, literal, tidy_axes
@@ -55,8 +55,7 @@ def intervals(result: Measurements, measure: str, ax: Any) -> Any:
         tone = color(0) if marked else GREY
         ax.plot([low, high], [place, place], color=tone, linewidth=2)
         ax.plot(result.mean(name, measure), place, "o" if marked else "D", color=tone)
-    chance = np.mean([table.mean()[measure] for table in result.chance])
-    ax.axvline(chance, color=GREY, linestyle=":", linewidth=1)
+    ax.axvline(result.chance_level(measure), color=GREY, linestyle=":", linewidth=1)
     ax.set_yticks(range(len(names)), [literal(name) for name in names])
     ax.set_xlabel(f"{pretty(measure)}, 95 % interval; dotted: chance")
     tidy_axes(ax)
@@ -76,7 +75,7 @@ def draw_correlations(result: Measurements) -> Figure:
     figure = Figure(figsize=(2.4 * n_columns, 2.0 * n_rows), layout="constrained")
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, name in zip(axes, names, strict=False):  # the last row may not be full
-        found = _first(result, name)
+        found = result.fits(name)[0]
         parts = {"training": found.train_correlations, "held-out": found.test_correlations}
         CorrelationDisplay({k: v for k, v in parts.items() if v is not None}).plot(ax)
         ax.set_title(literal(name), fontsize="small")
@@ -98,7 +97,7 @@ def draw_recall(result: Measurements, ax: Any) -> Any:
     """Draw one line per distinct curve, labelled at its end, and the recall of random scores."""
     curves: dict[str, np.ndarray] = {}
     for name in result.successes:
-        of_folds = [list(one.curves.values()) for one in result.measured(name).values()]
+        of_folds = [list(one.curves.values()) for one in result.fits(name)]
         curves[name] = np.mean(of_folds, axis=(0, 1))
     merged = _merged(curves)
     RecallCurveDisplay({name: {("", ""): curve} for name, curve in merged.items()}).plot(ax)
@@ -150,7 +149,7 @@ def _label_ends(ax: Any, labels: Sequence[tuple[float, str, str]]) -> None:
 
 def embedding(result: Measurements) -> Picture:
     """Two-dimensional t-SNE embedding of held-out objects."""
-    rows, objects = _first(result, result.best).shown, result.folds[0].test
+    rows, objects = result.fits(result.best)[0].shown, result.folds[0].test
     seed = result.settings.random_state
     assert rows is not None
     few = np.random.default_rng(seed).permutation(len(objects))[: _MOST_POINTS // len(rows.names)]
@@ -162,10 +161,6 @@ def embedding(result: Measurements) -> Picture:
             rows[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
         )
     return _picture(figure)
-
-
-def _first(result: Measurements, name: str) -> Measured:
-    return next(iter(result.measured(name).values()))
 
 
 def images(result: Measurements, found: Sequence[Example]) -> Picture:

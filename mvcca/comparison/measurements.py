@@ -80,10 +80,14 @@ class Measurements:
             if isinstance(found := self.outcomes.get((method, fold.number)), Measured)
         }
 
+    def fits(self, method: str) -> list[Measured]:
+        """What was measured of a method, in the order of the folds."""
+        return list(self.measured(method).values())
+
     def fold_values(self, method: str, measure: str) -> np.ndarray:
         """Value of a measure on each fold, as the mean over directions."""
         self._check_measure(measure)
-        found = self.measured(method).values()
+        found = self.fits(method)
         if not found:
             reason = self.failures.get(method, f"the methods are {few(self.methods)}")
             raise ValueError(f"There is no value of {method!r}: {reason}.")
@@ -96,6 +100,15 @@ class Measurements:
     def mean(self, method: str, measure: str) -> float:
         """Mean of a measure over folds."""
         return float(np.mean(self.fold_values(method, measure)))
+
+    def by_direction(self, method: str, measure: str) -> list[float]:
+        """Mean of a measure over folds, in each direction."""
+        values = [[row.values[measure] for row in found.table] for found in self.fits(method)]
+        return np.mean(values, axis=0).tolist()
+
+    def chance_level(self, measure: str) -> float:
+        """Mean of a measure of random scores over folds."""
+        return float(np.mean([table.mean()[measure] for table in self.chance]))
 
     @cached_property
     def best(self) -> str:
@@ -192,7 +205,7 @@ class Measurements:
 
     def _by_object(self, method: str, measure: str) -> np.ndarray:
         """Value of each held-out object of the split in each direction; NaN if it is no query."""
-        (found,) = self.measured(method).values()
+        (found,) = self.fits(method)
         values = np.full((len(self.folds[0].test), len(found.table)), np.nan)
         for column, row in enumerate(found.table):
             values[row.query_objects[measure], column] = row.per_query[measure]

@@ -22,7 +22,7 @@ def fit_command(
         return ""
     best = next(one for one in result.candidates if one.name == result.best)
     assert best.method is not None
-    estimators = [found.estimator for found in result.measured(result.best).values()]
+    estimators = [found.estimator for found in result.fits(result.best)]
     usual = Counter(map(repr, estimators)).most_common(1)[0][0]
     estimator = next(one for one in estimators if repr(one) == usual)
     default = type(estimator)()

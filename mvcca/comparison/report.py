@@ -15,7 +15,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from sklearn import config_context
 
 from mvcca.comparison.examples import Example, Item, examples
@@ -145,22 +144,17 @@ class Case:
             Summary.of(result),
             verdict(result),
             [f"{row.query} → {row.target}" for row in result.chance[0]],
-            {pretty(name): _by_direction(result, name) for name in result.measures},
+            {
+                pretty(m): {
+                    name: [written(m, value) for value in result.by_direction(name, m)]
+                    for name in result.successes
+                }
+                for m in result.measures
+            },
             "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
             list(_pictures(result, as_images)) if has_pictures() else [],
             None if as_images else _queries(result),
         )
-
-
-def _by_direction(result: Measurements, measure: str) -> dict[str, list[str]]:
-    """One measure of every method in every direction, means over folds."""
-    rows = {}
-    for name in result.successes:
-        of_folds = [
-            [row.values[measure] for row in found.table] for found in result.measured(name).values()
-        ]
-        rows[name] = [written(measure, value) for value in np.mean(of_folds, axis=0)]
-    return rows
 
 
 # ---- pictures and queries -----------------------------------------------------------------------
@@ -169,7 +163,7 @@ def _by_direction(result: Measurements, measure: str) -> dict[str, list[str]]:
 def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
     from mvcca.comparison import figures
 
-    best = _shown(result)
+    best = result.fits(result.best)[0]
     if best.test_correlations is not None:
         yield Picture(
             "Correlations",
@@ -206,7 +200,7 @@ def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
 
 def _queries(result: Measurements) -> Queries | None:
     """Queries as text: words and labels, or numbers of rows."""
-    best = _shown(result)
+    best = result.fits(result.best)[0]
     if best.shown is None:
         return None
     title, caption = _about_queries(result, best)
@@ -225,11 +219,6 @@ def _queries(result: Measurements) -> Queries | None:
         for example in _examples(result, best)
     ]
     return Queries(title, f"{caption}.", lists)
-
-
-def _shown(result: Measurements) -> Measured:
-    """The best method on the first fold it was measured on."""
-    return next(iter(result.measured(result.best).values()))
 
 
 def _about_queries(result: Measurements, best: Measured) -> tuple[str, str]:
@@ -270,7 +259,7 @@ def _facts(results: Sequence[Measurements], command: str) -> Iterator[tuple[str,
             (name, " ".join(str(found.estimator).split()))
             for result in results
             for name in result.successes
-            for found in result.measured(name).values()
+            for found in result.fits(name)
         ]
     if command:
         yield "command", command

@@ -89,7 +89,7 @@ class Summary:
             dict.fromkeys(
                 text
                 for name in result.successes
-                for found in result.measured(name).values()
+                for found in result.fits(name)
                 for text in found.warnings
             )
         )
@@ -115,10 +115,7 @@ class Summary:
             kind: Literal["", "best"] = "best" if name == result.best else ""
             lines.append(Line(name, [*cells, *map(Cell, details)], kind=kind))
             lines += _directions(result, name, len(columns)) if by_direction else []
-        chance = [
-            Cell(written(m, float(np.mean([table.mean()[m] for table in result.chance]))))
-            for m in measures
-        ]
+        chance = [Cell(written(m, result.chance_level(m))) for m in measures]
         blank = [Cell("")] * (len(columns) - len(chance))
         lines.append(Line("random scores", [*chance, *blank], kind="chance"))
         return cls(
@@ -250,7 +247,7 @@ def _marked(cell: Cell) -> str:
 
 def _chosen(result: Measurements, method: str) -> list[str]:
     """Distinct values that the search chose on the folds."""
-    found = result.measured(method).values()
+    found = result.fits(method)
     return [
         ", ".join(dict.fromkeys(str(one.chosen[name]) for one in found if name in one.chosen))
         for name in result.settings.search
@@ -259,7 +256,7 @@ def _chosen(result: Measurements, method: str) -> list[str]:
 
 def _details(result: Measurements, method: str) -> list[str]:
     """Correlations, seconds and memory as means over folds, and the similarity."""
-    found = list(result.measured(method).values())
+    found = result.fits(method)
 
     def mean(values: Sequence[float], digits: int) -> str:
         value = float(np.mean(values))
@@ -278,21 +275,19 @@ def _details(result: Measurements, method: str) -> list[str]:
 
 def _numbers(result: Measurements, method: str, warnings: list[str]) -> str:
     """Numbers of the warnings of a method."""
-    own = {text for found in result.measured(method).values() for text in found.warnings}
+    own = {text for found in result.fits(method) for text in found.warnings}
     return " ".join(f"[{number}]" for number, text in enumerate(warnings, start=1) if text in own)
 
 
 def _directions(result: Measurements, method: str, n_columns: int) -> Iterator[Line]:
     """One line for every direction of a method, means over folds."""
-    tables = [found.table for found in result.measured(method).values()]
-    for rows in zip(*tables, strict=True):
-        cells = [
-            Cell(written(m, float(np.mean([row.values[m] for row in rows]))))
-            for m in result.measures
-        ]
-        blank = [Cell("")] * (n_columns - len(cells))
-        name = f"  {rows[0].query} -> {rows[0].target}"
-        yield Line(name, [*cells, *blank], kind="direction")
+    columns = [
+        [written(m, value) for value in result.by_direction(method, m)] for m in result.measures
+    ]
+    blank = [Cell("")] * (n_columns - len(columns))
+    for row, *texts in zip(result.chance[0], *columns, strict=True):
+        name = f"  {row.query} -> {row.target}"
+        yield Line(name, [*map(Cell, texts), *blank], kind="direction")
 
 
 def _settings(result: Measurements) -> list[str]:

@@ -14,8 +14,8 @@ def verdict(result: Measurements) -> str:
         return "No method could be fitted."
     best, measure = result.best, result.measures[0]
     value = with_error(measure, result.mean(best, measure), result.standard_error(best, measure))
-    chance = float(np.mean([table.mean()[measure] for table in result.chance]))
-    score = f"{pretty(measure)} {value} (random scores: {written(measure, chance)})"
+    chance = written(measure, result.chance_level(measure))
+    score = f"{pretty(measure)} {value} (random scores: {chance})"
     if len(result.successes) == 1:
         return f"{best} reaches {score}."
     return f"{best} is best, with {score}; {_others(result, best, measure)}."
