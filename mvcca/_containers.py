@@ -26,7 +26,7 @@ def reject_masks(block: Any) -> None:
 
 def few(names: Iterable[Any]) -> str:
     """The first three names, and the total number if there are more."""
-    names = [name if isinstance(name, str) else str(name) for name in names]
+    names = [str(name) for name in names]  # also those of NumPy
     shown = ", ".join(repr(name) for name in names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"
 

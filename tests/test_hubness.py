@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import tracemalloc
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -15,6 +16,17 @@ from scipy.stats import skew
 
 from mvcca import (
     CCA,
+    CFA,
+    CMOLRS,
+    JRL,
+    KCCA,
+    LGCFL,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    NCCA,
+    PLS,
+    Procrustes,
     Views,
     config_context,
     evaluate_retrieval,
@@ -23,6 +35,7 @@ from mvcca import (
     retrieval_scorer,
     save,
 )
+from mvcca.datasets import load_digits_views
 from mvcca.retrieval import (
     CSLS,
     InvertedSoftmax,
@@ -529,3 +542,86 @@ def test_memory_is_bounded_by_blocks(hubness):
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 20e6  # all similarities take 96 MB, those of the bank 112 MB
+
+
+# ---- every estimator with a ranking -------------------------------------------------------------
+
+
+def estimators():
+    """Estimators, the method and the similarity by which they rank, and whether they weight."""
+    weighted, cosine = ("retrieval_scores", "inner", True), ("transform", "cosine", False)
+    table = [
+        (CCA(3, reg=0.1), *weighted),
+        (MVCCA(3, reg=0.1), *weighted),
+        (MVCCA(3, reg=0.1, power=1), "transform", "cosine", True),
+        (KCCA(3, reg=0.1), *weighted),
+        (NCCA(3), *cosine),
+        (PLS(3), *cosine),
+        (CFA(3), *cosine),
+        (Procrustes(), *cosine),
+        (MLCCA(3), *cosine),
+        (MVMLCCA(3, reg=1), *cosine),
+        (LGCFL(), *cosine),
+        (JRL(n_neighbors=5), "propagate", "inner", False),
+        (CMOLRS(3), "transform", "inner", False),
+    ]
+    if find_spec("torch"):
+        from mvcca import deep
+
+        short = {"max_epochs": 2, "batch_size": 50, "random_state": 0}
+        table += [
+            (deep.DCCA(3, hidden_layer_sizes=(8,), **short), *weighted),
+            (deep.CCAL(3, hidden_layer_sizes=(8,), **short), *cosine),
+            (deep.ACMR(3, **short), "transform", "euclidean", False),
+        ]
+    return [pytest.param(*row, id=repr(row[0])[:40]) for row in table]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_digits_views()
+    return data.views[:150], data.labels[:150], data.views[150:170]
+
+
+def fitted(estimator, train, labels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer components than asked for, and short training
+        takes_labels = estimator.__sklearn_tags__().target_tags.required
+        return estimator.fit(train, labels) if takes_labels else estimator.fit(train)
+
+
+@pytest.mark.parametrize(("estimator", "method", "similarity", "is_weighted"), estimators())
+def test_every_estimator_with_a_ranking_takes_corrections_and_weightings(
+    estimator, method, similarity, is_weighted, digits
+):
+    train, labels, test = digits
+    model, few = fitted(estimator, train, labels), train[:40]
+    bank, rows = (
+        {name: np.asarray(block, float) for name, block in getattr(model, method)(part).items()}
+        for part in (few, test)
+    )
+    for correction in (CSLS(), InvertedSoftmax(), QBNorm(), MutualProximity()):
+        if isinstance(correction, QBNorm) and isinstance(model, JRL):
+            continue  # it depends on the best item, and propagated labels have ties
+        expected = corrected(
+            correction, rows["left"], rows["right"], (bank["left"], bank["right"]), similarity
+        )
+        index = RetrievalIndex(model, hubness=correction, bank=few).add(test)
+        scores, _ = index.search({"left": test["left"]}, "right", k=20)
+        assert_allclose(scores, -np.sort(-expected, axis=1), rtol=2e-4, atol=2e-4)
+        options = {"estimator": model, "hubness": correction, "bank": few}
+        table = evaluate_retrieval(test, measures="mrr", directions=[("left", "right")], **options)
+        own = expected.diagonal()[:, None]  # deep estimators have float32, JRL has ties
+        least, most = (expected > own + 1e-3).sum(axis=1) + 1, (expected > own - 1e-3).sum(axis=1)
+        found = 1 / table.rows[0].per_query["mrr"]
+        assert ((least - 1e-9 < found) & (found < most + 1e-9)).all()
+        assert (most - least).mean() < 2
+
+    for weighting in ("likelihood", "profile-likelihood", "likelihood-cosine", "correlation^2"):
+        options = {"estimator": model, "weighting": weighting, "hubness": "csls", "bank": few}
+        if is_weighted:
+            table = evaluate_retrieval(test, measures="mrr", **options)
+            assert table.notes[0].endswith(f"{weighting}, CSLS, 10 neighbours")
+        else:
+            with pytest.raises(ValueError, match=f"{type(model).__name__} has no expected_"):
+                evaluate_retrieval(test, measures="mrr", **options)

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca._backend import is_device_array
+from mvcca._threads import each
+from mvcca.config import block_slices
 from mvcca.retrieval._growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import (
     Similarity,
@@ -230,9 +232,13 @@ class Gallery:
         """Scores and items of ranked lists, from the products of prepared queries with items."""
         if self.similarity != "euclidean":
             return products, items
-        # Distances of the rows themselves: in products, small distances cancel.
-        rows = self.rows.take(items)
-        return in_order(-np.linalg.norm(queries[:, None, :-1] - rows[..., :-1], axis=2), items)
+
+        def distances(block: slice) -> np.ndarray:  # of the rows: in products, small ones cancel
+            rows = self.rows.take(items[block])
+            return np.linalg.norm(queries[block, None, :-1] - rows[..., :-1], axis=2)
+
+        blocks = block_slices(len(queries), queries.itemsize * queries.shape[1] * items.shape[1])
+        return in_order(-np.concatenate([products[:0], *each(distances, blocks)]), items)
 
 
 def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -39,14 +39,13 @@ def search(
         best, blocks = _best_by_tiles, tile_rows(len(queries))
 
     def find(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        products, items = best(gallery, queries[rows], k, rows if exclude_self else None)
-        return gallery.scored(queries[rows], products, items)
+        return best(gallery, queries[rows], k, rows if exclude_self else None)
 
     found = each(find, blocks) if gallery.device is None else [find(rows) for rows in blocks]
     if not found:
         return np.empty((0, k), gallery.dtype), np.empty((0, k), np.int64)
-    scores, items = zip(*found, strict=True)
-    return np.concatenate(scores), np.concatenate(items)
+    products, items = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return gallery.scored(queries, products, items)  # of all blocks: CSLS searches its bank here
 
 
 def checked_k(k: int, n_items: int) -> None:
