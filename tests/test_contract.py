@@ -151,16 +151,20 @@ def over(estimators: list[Any]) -> Any:
 
 
 # One estimator per family, on which every case of a product is tried; the first case is tried on
-# every estimator. What is left of the product is marked slow.
+# every estimator. What is left of the product is marked slow; networks share a door for rows and
+# labels, so that the first one stands for the others.
 FAMILIES = [LINEAR[0], LINEAR[3], KERNEL[0], BASELINES[1], *DEEP[:1]]
 
 
 def crossed(argument: str, cases: Mapping[str, Any], estimators: list[Any]) -> Any:
     """Parametrise over estimators and named cases; `argument` may name several, of tuples."""
     first = next(iter(cases))
+    _, *other_networks = [estimator for estimator in estimators if estimator in DEEP] or [None]
     params = []
     for estimator in estimators:
         for name, case in cases.items():
+            if name != first and estimator in other_networks:
+                continue
             values = case if "," in argument else (case,)
             marks = () if name == first or estimator in FAMILIES else SLOW
             label = f"{name}-{' '.join(repr(estimator).split())}"
