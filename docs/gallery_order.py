@@ -5,8 +5,15 @@ from pathlib import Path
 ORDER = {
     "first_steps": ["cca_two_views", "views", "compare", "hyperparameters", "grid_search"],
     "retrieval": ["joint_queries", "likelihood", "hubs", "vector_store", "alignment"],
-    "labels": ["unpaired_labels", "word_vectors", "three_views", "zero_shot", "within_constraint"],
-    "kernel_and_deep": ["kernel", "kernel_retrieval", "deep", "deep_ranking"],
+    "labels": [
+        "unpaired_labels",
+        "word_vectors",
+        "three_views",
+        "supervised",
+        "zero_shot",
+        "within_constraint",
+    ],
+    "kernel_and_deep": ["kernel", "kernel_retrieval", "deep", "deep_correlation", "deep_ranking"],
     "large_data": ["batches", "streaming"],
     "inspection": ["displays", "permutation_test"],
 }

@@ -23,6 +23,7 @@ playwright = pytest.importorskip(
 )
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 PAGES = ["index", "background", "results", "migration", "gallery/index"]
+PAGES += ["gallery/inspection/plot_displays", "user_guide/plots"]
 PAGES += ["user_guide/choosing_a_method", "generated/mvcca.linear.CCA"]
 WIDTHS = [1280, 400]
 SCHEMES = ["light", "dark"]

@@ -176,7 +176,7 @@ class LearningCurveDisplay:
             axes.set(xlabel="Epoch", ylabel=literal(label))
             axes.xaxis.get_major_locator().set_params(integer=True)
         shown = {column for columns in columns_of.values() for column in columns}
-        self._explain(any(column.startswith("valid") for column in shown))
+        self._explain({column.startswith("valid") for column in shown})
         return self
 
     def _draw(
@@ -200,7 +200,7 @@ class LearningCurveDisplay:
             )
         return line
 
-    def _explain(self, validated: bool) -> None:
+    def _explain(self, held_out: set[bool]) -> None:
         """Draw a legend of models, of training and validation rows, and of the best epoch."""
         from matplotlib.lines import Line2D
 
@@ -215,12 +215,14 @@ class LearningCurveDisplay:
             for number, name in enumerate(self.histories)
             if name
         ]
-        if validated:
-            handles += [
-                Line2D([], [], color=GREY, label="training rows", **_TRAINING),
-                Line2D([], [], color=GREY, label="validation rows", **_VALIDATION),
-                Line2D([], [], linestyle="", color=GREY, label=self._of_best(), **_BEST),
-            ]
+        rows = [
+            Line2D([], [], color=GREY, label="training rows", **_TRAINING),
+            Line2D([], [], color=GREY, label="validation rows", **_VALIDATION),
+        ]
+        if len(held_out) == 2:
+            handles += rows
+        if True in held_out:
+            handles.append(Line2D([], [], linestyle="", color=GREY, label=self._of_best(), **_BEST))
         if handles:
             self.ax_.legend(handles=handles, frameon=False, loc="best")
 
