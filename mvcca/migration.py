@@ -225,11 +225,15 @@ def _mapping(weights: np.ndarray, old_mean: np.ndarray, new_mean: np.ndarray) ->
         dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
         W, before, after = in_precision[dtype]
         mapped = np.empty((len(rows), W.shape[1]), dtype=dtype)
+        centred = np.empty((min(_TILE_ROWS, len(rows)), len(W)), dtype=dtype)
         for start in range(0, len(rows), _TILE_ROWS):
             tile = mapped[start : start + _TILE_ROWS]
-            np.matmul(rows[start : start + _TILE_ROWS] - before, W, out=tile)
+            np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
+            np.matmul(centred[: len(tile)], W, out=tile)
             tile += after
-            if not np.isfinite(tile).all():
+            with np.errstate(over="ignore", invalid="ignore"):
+                length = np.vdot(tile, tile)  # the fastest look at all numbers; it may overflow
+            if not (np.isfinite(length) or np.isfinite(tile).all()):
                 raise ValueError("View 'old' contains NaN, infinity or numbers that overflow.")
         return mapped
 
