@@ -112,9 +112,11 @@ class DynamicallyScaledLinear(nn.Module):
         u = self.hidden(z if context is None else context)
         if self.scaling == "outputs":
             return self.last(u) * self.linear(z)
-        V = self.last.weight[:n_weights].view(*self.shape, -1)
-        v = self.last.bias[:n_weights].view(self.shape)
-        offset = nn.functional.linear(u, self.last.weight[n_weights:], self.last.bias[n_weights:])
+        # The gradient of a split is one concatenation, that of two slices two padded sums.
+        sizes = [n_weights, self.shape[0]]
+        (V, of_bias), (v, bias) = self.last.weight.split(sizes), self.last.bias.split(sizes)
+        V, v = V.view(*self.shape, -1), v.view(self.shape)
+        offset = nn.functional.linear(u, of_bias, bias)
         if self.scaling == "parameters":
             W, b = self.linear.weight, self.linear.bias
             V, v, offset = W[..., None] * V, W * v, offset * b
