@@ -353,10 +353,10 @@ def test_forged_attributes_are_refused(estimator, tmp_path):
 
 # ---- scikit-learn's checks -----------------------------------------------------------------------
 
-FLOAT32 = {
-    "check_methods_subset_invariance": "networks compute in float32, and products of other sizes "
-    "round differently"
-}
+FLOAT32 = dict.fromkeys(  # 1e-7 is asked for
+    ("check_methods_subset_invariance", "check_methods_sample_order_invariance"),
+    "networks compute in float32, whose rounding depends on the other rows of a product",
+)
 IN_A_PIPELINE = {  # whose steps are fitted themselves
     "check_estimators_overwrite_params": "steps are fitted in place",
     "check_dont_overwrite_parameters": "steps are fitted in place",
