@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import eigh
 
+from mvcca._threads import each
 from mvcca.measures import unit_rows
 from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
@@ -25,6 +26,7 @@ _OLD, _NEW = "old", "new"
 _NEAREST = 10
 _LEAST = 10  # pairs
 _TILE_ROWS = 512  # stay in cache between centring, product and check
+_PART_ROWS = 4 * _TILE_ROWS  # of one thread
 _TILE_QUERIES = 1024
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -225,16 +227,23 @@ def _mapping(weights: np.ndarray, old_mean: np.ndarray, new_mean: np.ndarray) ->
         dtype = np.dtype(np.float32 if rows.dtype == np.float32 else np.float64)
         W, before, after = in_precision[dtype]
         mapped = np.empty((len(rows), W.shape[1]), dtype=dtype)
-        centred = np.empty((min(_TILE_ROWS, len(rows)), len(W)), dtype=dtype)
-        for start in range(0, len(rows), _TILE_ROWS):
-            tile = mapped[start : start + _TILE_ROWS]
-            np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
-            np.matmul(centred[: len(tile)], W, out=tile)
-            tile += after
-            with np.errstate(over="ignore", invalid="ignore"):
-                length = np.vdot(tile, tile)  # the fastest look at all numbers; it may overflow
-            if not (np.isfinite(length) or np.isfinite(tile).all()):
-                raise ValueError("View 'old' contains NaN, infinity or numbers that overflow.")
+
+        def fill(part: slice) -> None:
+            centred = np.empty((_TILE_ROWS, len(W)), dtype=dtype)
+            for start in range(part.start, part.stop, _TILE_ROWS):
+                tile = mapped[start : start + _TILE_ROWS]
+                np.subtract(rows[start : start + _TILE_ROWS], before, out=centred[: len(tile)])
+                np.matmul(centred[: len(tile)], W, out=tile)
+                tile += after
+                with np.errstate(over="ignore", invalid="ignore"):
+                    length = np.vdot(tile, tile)  # the fastest look at all numbers
+                if not (np.isfinite(length) or np.isfinite(tile).all()):  # it may overflow
+                    raise ValueError("View 'old' contains NaN, infinity or numbers that overflow.")
+
+        each(
+            fill,
+            (slice(a, min(a + _PART_ROWS, len(rows))) for a in range(0, len(rows), _PART_ROWS)),
+        )
         return mapped
 
     return predict

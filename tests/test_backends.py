@@ -189,7 +189,7 @@ def test_partly_paired_views_on_a_device_give_the_model_of_numpy_rows(which, pla
 @everywhere
 @pytest.mark.parametrize("make", [Views, partly_paired])
 @pytest.mark.parametrize("which", ["MVCCA", "MVMLCCA exp", "MLCCA"])
-def test_views_on_a_device_and_at_home_go_together(which, make, place):
+def test_views_on_a_device_and_on_the_host_go_together(which, make, place):
     views = make(blocks())
     mixed = views.replace({"a": place(views["a"]), "b": views["b"]})
     beside_sparse = views.replace({"a": place(views["a"]), "b": csr_array(views["b"])})
@@ -501,7 +501,7 @@ def test_numpy_rows_are_no_device_blocks():
     assert not any(map(is_device_array, [rows, rows[0, 0], csr_array(rows), [[1.0]], None]))
 
 
-# ---- rows at home, a device by name --------------------------------------------------------------
+# ---- rows on the host, a device by name -----------------------------------------------------------
 
 DEVICES = [
     pytest.param("torch:cpu", id="torch:cpu"),
@@ -523,10 +523,10 @@ def skip_without(device):
 @pytest.mark.parametrize("which", ["CCA", "MVMLCCA sets", "MVMLCCA exp", "MLCCA", "KCCA fourier",
                                    "KCCA nystroem", "LGCFL", "JRL"])  # fmt: skip
 @pytest.mark.parametrize("make", [Views, partly_paired])
-def test_a_named_device_gives_the_model_computed_at_home(make, which, device):
+def test_a_named_device_gives_the_model_computed_on_the_host(make, which, device):
     skip_without(device)
     if which in ("JRL", "LGCFL") and make is partly_paired:
-        pytest.skip("these methods are at home in any case")
+        pytest.skip("these methods need paired views")
     views = make(blocks())
     expected = fitted(which, views)
     for block_rows in (None, 60):

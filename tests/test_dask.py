@@ -192,7 +192,7 @@ def test_label_sums_made_on_workers_are_those_of_a_loop_over_rows(tmp_path):
 
 
 @pytest.mark.usefixtures("client")
-def test_batches_on_a_cluster_go_on_at_home_and_from_a_file(tmp_path):
+def test_batches_on_a_cluster_go_on_without_it_and_from_a_file(tmp_path):
     views, labels = planted(), label_sets()
     expected = MVMLCCA(3, reg=0.1).fit(views, labels)
     lazy = as_dask(views)
