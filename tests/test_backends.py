@@ -501,7 +501,7 @@ def test_numpy_rows_are_no_device_blocks():
     assert not any(map(is_device_array, [rows, rows[0, 0], csr_array(rows), [[1.0]], None]))
 
 
-# ---- rows on the host, a device by name -----------------------------------------------------------
+# ---- rows on the host, a device by name ----------------------------------------------------------
 
 DEVICES = [
     pytest.param("torch:cpu", id="torch:cpu"),
