@@ -3,8 +3,15 @@
 from pathlib import Path
 
 ORDER = {
-    "first_steps": ["cca_two_views", "views", "compare", "hyperparameters", "grid_search"],
-    "retrieval": ["joint_queries", "likelihood", "hubs", "vector_store", "alignment"],
+    "first_steps": [
+        "cca_two_views",
+        "views",
+        "compare",
+        "hyperparameters",
+        "grid_search",
+        "pipelines",
+    ],
+    "retrieval": ["joint_queries", "likelihood", "hubs", "matches", "vector_store", "alignment"],
     "labels": [
         "unpaired_labels",
         "word_vectors",
@@ -13,7 +20,15 @@ ORDER = {
         "zero_shot",
         "within_constraint",
     ],
-    "kernel_and_deep": ["kernel", "kernel_retrieval", "deep", "deep_correlation", "deep_ranking"],
+    "kernel_and_deep": [
+        "kernel",
+        "kernel_retrieval",
+        "deep",
+        "deep_correlation",
+        "deep_ranking",
+        "deep_pairs",
+        "deep_labels",
+    ],
     "large_data": ["batches", "streaming"],
     "inspection": ["displays", "permutation_test"],
 }
