@@ -363,7 +363,7 @@ CHECKS = {
     "PLS": check_pls,
     "KCCA": check_fourier,
 }
-SLOW = [pytest.param(range(a, a + 300), marks=pytest.mark.slow) for a in range(80, 3080, 300)]
+SLOW = [pytest.param(range(a, a + 300), marks=pytest.mark.slow) for a in range(80, 1580, 300)]
 
 
 @pytest.mark.parametrize("seeds", [range(80), *SLOW], ids=str)
