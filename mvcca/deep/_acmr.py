@@ -35,7 +35,7 @@ class ACMR(LabelledEstimator):
 
     for the paired row g, and the row g⁻ of another label in the batch whose features are most
     similar to those of g. The gradient of L_view is reversed in front of the adversary, and
-    multiplied by 2 / (1 + e^{-10 t / T}) - 1 in epoch t of T.
+    multiplied by 2 / (1 + exp(-10 t / T)) - 1 in epoch t of T.
 
     In the released implementation the reversed gradient does not reach the networks, the label
     classifier keeps its random weights, and one hinge is taken of the sum over a batch.

@@ -318,7 +318,7 @@ def contrastive(
 def one_versus_more(queries: Tensor, matches: Tensor, others: Tensor, gamma: float = 1.0) -> Tensor:
     """Negative log probability of the match among more candidates, the loss of MSDS [1]_.
 
-        -mean_i log e^{γ s_i} / (e^{γ s_i} + Σ_j e^{γ s_ij}),   s = cosine.
+        -mean_i log exp(γ s_i) / (exp(γ s_i) + Σ_j exp(γ s_ij)),   s = cosine.
 
     With γ = 1 and c other candidates it lies between log(1 + c e⁻²) and log(1 + c e²), because
     cosines lie in [-1, 1].
@@ -414,7 +414,7 @@ def reverse_gradient(X: Tensor, factor: float = 1.0) -> Tensor:
 
 
 def reversal_factor(progress: float) -> float:
-    """Published schedule l = 2 / (1 + e^{-10 p}) - 1 for progress p from 0 to 1 [1]_.
+    """Published schedule l = 2 / (1 + exp(-10 p)) - 1 for progress p from 0 to 1 [1]_.
 
     References
     ----------

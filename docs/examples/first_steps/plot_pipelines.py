@@ -1,9 +1,9 @@
 """
-Pipelines: one matrix in, scores and a classifier out
-=====================================================
+Views go through pipelines that begin and end with one matrix
+=============================================================
 
-Views go through scikit-learn's pipelines. Steps split a matrix into views, transform each view,
-find the shared space, and join the scores into one matrix for what follows.
+Steps of a scikit-learn pipeline split a matrix into views, transform each view, find the shared
+space, and join the scores into one matrix for what follows.
 """
 
 # %%

@@ -1,6 +1,6 @@
 """
-Deep methods that learn from labels
-===================================
+Deep methods with labels find more images of a digit than linear ones
+=====================================================================
 
 Labels define what is alike: all images of a digit, not only the two halves of one image. The deep
 methods of the literature use them in different ways, and are compared here with a linear one.

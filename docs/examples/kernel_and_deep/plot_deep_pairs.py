@@ -1,6 +1,6 @@
 """
-Deep methods that learn to retrieve from pairs
-==============================================
+A contrastive loss finds more pairs than a reconstruction
+=========================================================
 
 Without labels, the right answer to the left half of an image is its right half. Rankings, codes of
 autoencoders and contrastive losses all bring the two together.

@@ -1,6 +1,6 @@
 """
-Is the item there at all? Scores as probabilities
-=================================================
+Calibrated scores tell whether the item is there at all
+=======================================================
 
 A search always returns something. Calibrated on held-out pairs, its scores become the probability
 that an item is the one that was meant, also if the gallery may not hold it.
