@@ -407,6 +407,7 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
         assert found.ranked_by == ranked_by
 
 
+@pytest.mark.slow
 def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
     arguments = ("demo", "--parts", "halves", "--labels", "digit", "--no-report")
     _, out, _ = run(capsys, *arguments, "--methods", "cca,jrl,cmolrs")
@@ -429,6 +430,7 @@ def test_several_ridges_are_no_matter_to_methods_without_one(capsys):
         assert not re.search(rf"^{title} +(0\.1|1\.0)(, (0\.1|1\.0))? ", out, re.M)
 
 
+@pytest.mark.slow
 def test_all_methods_take_several_ridges(capsys):
     code, out, err = compare(capsys, "--methods", "all", "--reg", "0.1", "1")
     assert (code, err) == (0, "")

@@ -105,6 +105,7 @@ def test_the_first_of_nine_lists_in_ten_is_right_where_linear_cca_does_as_well(n
 
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - LINEAR))
+@pytest.mark.slow
 def test_networks_find_what_linear_cca_cannot(name):
     (train, y), (test, classes) = nonlinear_relation(1000, 1), nonlinear_relation(60, 2)
     model = trained(name, train, y)

@@ -263,6 +263,7 @@ def test_one_versus_more_is_a_double_loop_and_draws_anew_but_never_the_match():
     assert loss(scores, None).item() == loss(scores, None).item()
 
 
+@pytest.mark.slow
 def test_on_separable_pairs_the_published_loss_reaches_its_floor_and_never_falls_below():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2

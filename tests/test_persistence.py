@@ -462,6 +462,7 @@ def test_removed_rows_are_not_saved(path):
         back.remove([5])
 
 
+@pytest.mark.slow
 def test_ids_that_are_strings_are_stored_as_text(path):
     names = np.array([f"фото {i}" if i % 3 else "" if i == 0 else f"{i}" for i in range(20_000)])
     index = large_index(names)
