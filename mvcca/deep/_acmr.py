@@ -13,7 +13,7 @@ from torch import Generator, nn
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._labelled import LabelledEstimator
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
@@ -87,19 +87,9 @@ class ACMR(LabelledEstimator):
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        return mlp(
-            n_in,
-            hidden,
-            n_out,
-            batch_norm=False,
-            normalize_output=False,
-            activation=nn.Tanh,
-            output_activation=nn.Tanh,
-            generator=generator,
-        )
+    def _mlp_options(self) -> dict[str, Any]:
+        activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}
+        return {"batch_norm": False, "normalize_output": False, **activations}
 
     def _decisive_params(self) -> dict[str, Any]:
         # The reversed gradient of an epoch depends on how many there are to be.

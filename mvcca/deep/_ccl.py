@@ -12,7 +12,7 @@ from torch import Generator, nn
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._labelled import LabelledEstimator
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CCLLoss
 from mvcca.deep.trainer import Objective
@@ -78,19 +78,9 @@ class CCL(LabelledEstimator):
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        return mlp(
-            n_in,
-            hidden,
-            n_out,
-            batch_norm=False,
-            normalize_output=False,
-            activation=nn.Sigmoid,
-            output_activation=nn.Sigmoid,
-            generator=generator,
-        )
+    def _mlp_options(self) -> dict[str, Any]:
+        activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
+        return {"batch_norm": False, "normalize_output": False, **activations}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()

@@ -92,19 +92,9 @@ class CorrAE(NetworkEstimator):
         "likelihood": [StrOptions({"gaussian", "replicated_softmax"}), Mapping],
     }
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        return mlp(
-            n_in,
-            hidden,
-            n_out,
-            batch_norm=False,
-            normalize_output=False,
-            activation=nn.Sigmoid,
-            output_activation=nn.Sigmoid,
-            generator=generator,
-        )
+    def _mlp_options(self) -> dict[str, Any]:
+        activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
+        return {"batch_norm": False, "normalize_output": False, **activations}
 
     def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
         """Pairs of the view of a code and the view that it reconstructs."""
@@ -112,15 +102,14 @@ class CorrAE(NetworkEstimator):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         hidden = by_view(self, "hidden_layer_sizes", encoders.names)
+        options = self._mlp_options() | {"output_activation": None}
         decoders = {
             (source, target): mlp(
                 widths[source],
                 tuple(hidden[target])[::-1],
                 self._widths[target],
-                batch_norm=False,
-                normalize_output=False,
-                activation=nn.Sigmoid,
                 generator=generator,
+                **options,
             )
             for source, target in self._reconstructed(encoders.names)
         }

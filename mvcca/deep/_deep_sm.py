@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Generator, nn
 
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._labelled import LabelledEstimator
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
 from mvcca.views import Views
@@ -63,18 +63,10 @@ class DeepSM(LabelledEstimator):
     def _n_scores(self, views: Views) -> int:
         return self._targets().shape[1]
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
+    def _mlp_options(self) -> dict[str, Any]:
         are_classes = LabelLoss(self._targets()).are_classes
-        return mlp(
-            n_in,
-            hidden,
-            n_out,
-            normalize_output=False,
-            output_activation=partial(nn.Softmax, dim=1) if are_classes else nn.Sigmoid,
-            generator=generator,
-        )
+        posterior = partial(nn.Softmax, dim=1) if are_classes else nn.Sigmoid
+        return {"normalize_output": False, "output_activation": posterior}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()

@@ -13,7 +13,7 @@ from torch import Generator, Tensor, nn
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
-from mvcca.deep.encoders import WCNN, Encoders, mlp
+from mvcca.deep.encoders import WCNN, Encoders
 from mvcca.deep.functional import one_versus_more, other_rows
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import Batch
@@ -124,12 +124,8 @@ class MSDS(NetworkEstimator):
             }
         )
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        return mlp(
-            n_in, hidden, n_out, batch_norm=False, normalize_output=False, generator=generator
-        )
+    def _mlp_options(self) -> dict[str, Any]:
+        return {"batch_norm": False, "normalize_output": False}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         query = encoders.names[-1] if self.query is None else self.query

@@ -55,7 +55,11 @@ class NetworkEstimator(DeepEstimator):
     ) -> nn.Module:
         """A default network."""
         last = partial(self._last_layer, generator=generator)
-        return mlp(n_in, hidden, n_out, last=last, generator=generator)
+        return mlp(n_in, hidden, n_out, last=last, generator=generator, **self._mlp_options())
+
+    def _mlp_options(self) -> dict[str, Any]:
+        """Options of `mvcca.deep.encoders.mlp` for the default networks."""
+        return {}
 
     def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
         """The last linear layer of a default network."""

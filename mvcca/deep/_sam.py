@@ -16,7 +16,7 @@ from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
 from mvcca.deep._scheduled_margins import Centroids, ScheduledMarginLoss
 from mvcca.deep.callbacks import Callback
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
 
@@ -132,20 +132,14 @@ class SAM(NetworkEstimator):
         "dropout": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        return mlp(
-            n_in,
-            hidden,
-            n_out,
-            batch_norm=False,
-            normalize_output=False,
-            activation=nn.Tanh,
-            output_activation=nn.Tanh,
-            dropout=self.dropout,
-            generator=generator,
-        )
+    def _mlp_options(self) -> dict[str, Any]:
+        return {
+            "batch_norm": False,
+            "normalize_output": False,
+            "activation": nn.Tanh,
+            "output_activation": nn.Tanh,
+            "dropout": self.dropout,
+        }
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         assert self._labels is not None

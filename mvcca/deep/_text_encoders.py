@@ -130,7 +130,31 @@ class WCNN(_WordNetwork):
         self.words = embedding(self._n_positions, self.embedding_size, generator)
 
 
-class WordCNN(_WordNetwork):
+class _OneHotNetwork(_WordNetwork):
+    """Base of networks that begin with convolutions of one-hot words."""
+
+    def __init__(
+        self,
+        n_words: int | None,
+        n_components: int,
+        length: int,
+        n_filters: int,
+        hidden_size: int,
+        generator: torch.Generator | None,
+    ) -> None:
+        super().__init__()
+        self.n_words = n_words
+        self.n_components = n_components
+        self.length = length
+        self.n_filters = n_filters
+        self.hidden_size = hidden_size
+        self.convolutions = _OneHotConvolutions(self._n_positions, length, n_filters, generator)
+
+    def _new_first_layer(self, generator: torch.Generator | None) -> None:
+        self.convolutions.set_n_words(self._n_positions, generator)
+
+
+class WordCNN(_OneHotNetwork):
     """Convolutional network of one-hot words, for zero-shot retrieval [1]_.
 
     Convolution of width 3 (same length) → batch norm → ELU → maximum of 3 words → twice
@@ -171,13 +195,7 @@ class WordCNN(_WordNetwork):
         hidden_size: int = 1024,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_words = n_words
-        self.n_components = n_components
-        self.length = length
-        self.n_filters = n_filters
-        self.hidden_size = hidden_size
-        self.convolutions = _OneHotConvolutions(self._n_positions, length, n_filters, generator)
+        super().__init__(n_words, n_components, length, n_filters, hidden_size, generator)
         self.last = nn.Sequential(
             nn.Flatten(),
             linear(n_filters * self.convolutions.n_steps, hidden_size, generator),
@@ -190,11 +208,8 @@ class WordCNN(_WordNetwork):
         """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
         return self.last(self.convolutions(self._known(tokens)))
 
-    def _new_first_layer(self, generator: torch.Generator | None) -> None:
-        self.convolutions.set_n_words(self._n_positions, generator)
 
-
-class WordCNNRNN(_WordNetwork):
+class WordCNNRNN(_OneHotNetwork):
     """Convolutions as in `WordCNN`, then a recurrent layer averaged over time [1]_.
 
     Parameters
@@ -229,13 +244,7 @@ class WordCNNRNN(_WordNetwork):
         hidden_size: int = 512,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_words = n_words
-        self.n_components = n_components
-        self.length = length
-        self.n_filters = n_filters
-        self.hidden_size = hidden_size
-        self.convolutions = _OneHotConvolutions(self._n_positions, length, n_filters, generator)
+        super().__init__(n_words, n_components, length, n_filters, hidden_size, generator)
         self.recurrent = gru(n_filters, hidden_size, generator)
         self.last = linear(hidden_size, n_components, generator)
 
@@ -243,9 +252,6 @@ class WordCNNRNN(_WordNetwork):
         """Map sequences of shape (n_rows, at most `length`) to shape (n_rows, n_components)."""
         states, _ = self.recurrent(self.convolutions(self._known(tokens)).mT)
         return self.last(states.mean(dim=1))
-
-    def _new_first_layer(self, generator: torch.Generator | None) -> None:
-        self.convolutions.set_n_words(self._n_positions, generator)
 
 
 class _OneHotConvolutions(nn.Module):

@@ -7,12 +7,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
-from torch import Generator, nn
+from torch import Generator
 
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import Widths
 from mvcca.deep._networks import NetworkEstimator
-from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import StructureLoss
 from mvcca.deep.trainer import Objective
 
@@ -84,11 +84,8 @@ class TwoBranch(NetworkEstimator):
     def _reads_labels(self) -> bool:
         return True
 
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        options = {"batch_norm": False, "dropout": self.dropout}
-        return mlp(n_in, hidden, n_out, generator=generator, **options)  # type: ignore[arg-type]
+    def _mlp_options(self) -> dict[str, Any]:
+        return {"batch_norm": False, "dropout": self.dropout}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         in_first, in_second = self.structure
