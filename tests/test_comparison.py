@@ -723,7 +723,7 @@ def test_wrong_arguments_are_errors_before_anything_is_fitted(arguments, message
     "names", [["a"], ["a", "a", "b", "c", "d"], list("abcdef")], ids=["few", "twice", "many"]
 )
 def test_every_label_has_a_name_of_its_own(names):
-    with pytest.raises(ValueError, match="a name of its own for each of 5 labels"):
+    with pytest.raises(ValueError, match="a different name for each of 5 labels"):
         Labels(csr_array(np.eye(5, dtype=np.uint8)[CLASSES]), names)
     with pytest.raises(ValueError, match="Expected names of classes 0 to 4, got 1 names"):
         Labels.of(CLASSES, names=["a"])

@@ -31,7 +31,7 @@ class Twice(nn.Module):
 
 
 class Gated(nn.Module):
-    """A network that looks at values, holds a buffer and has a state of its own."""
+    """A network that looks at values, holds a buffer and has a custom state."""
 
     def __init__(self, width=6, n_out=2, share=0.1):
         super().__init__()
@@ -105,7 +105,7 @@ class Last(nn.Module):
 
 
 BUILDERS = {
-    "no tensors of its own": lambda: nn.Sequential(nn.Linear(6, 2), Twice()),
+    "no additional tensors": lambda: nn.Sequential(nn.Linear(6, 2), Twice()),
     "weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(6, 2)),
     "a layer that files do not know": Last,
     "tied weights": lambda: (

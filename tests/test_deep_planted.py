@@ -81,7 +81,7 @@ def nonlinear_relation(n, seed):
 
 
 def trained(name, views, y):
-    if name not in OF_CLASSES:  # every object is a class of its own
+    if name not in OF_CLASSES:  # every object is a separate class
         y = np.arange(len(views))
     return getattr(mvcca.deep, name)(**METHODS[name]).fit(views, y)
 

@@ -322,7 +322,7 @@ def cells():
 def test_modalities_are_views_and_get_scores_and_weights():
     mudata = pytest.importorskip("mudata", reason="needs mudata: pip install 'mvcca[anndata]'")
     X, rna, protein = cells()
-    with warnings.catch_warnings(action="ignore"):  # mudata 0.3 of pandas 3 and of its own future
+    with warnings.catch_warnings(action="ignore"):  # mudata 0.3 warns of changes to come
         both = mudata.MuData({"rna": rna, "protein": protein})
     views = views_of_modalities(both)
     place = {name: i for i, name in enumerate(views.ids)}

@@ -89,7 +89,7 @@ def by_pytrec_eval(run, qrels):
 @pytest.mark.filterwarnings("ignore")  # of numba and of their other dependencies
 @pytest.mark.parametrize("tool", [by_ir_measures, by_ranx, by_pytrec_eval])
 def test_other_tools_measure_the_same(tool, table):
-    """Ties have an order of their own in these tools; strictly descending scores keep ours."""
+    """These tools order ties differently; strictly descending scores keep our order."""
     theirs = tool(table.to_run(), table.to_qrels())
     ours = table.mean()
     # `mrr` and `r` count ties by share, which no other tool does: compare with our lists.

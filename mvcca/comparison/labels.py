@@ -33,7 +33,7 @@ class Labels:
         n_labels = self.vectors.shape[1]
         if len(self.names) != n_labels or len(set(self.names)) < n_labels:
             raise ValueError(
-                f"Expected a name of its own for each of {n_labels} labels, got {few(self.names)}."
+                f"Expected a different name for each of {n_labels} labels, got {few(self.names)}."
             )
 
     @classmethod

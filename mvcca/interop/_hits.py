@@ -32,7 +32,7 @@ class Hits:
         Number of items to find for each query.
     joint : bool, default=False
         Search several galleries as one: rows with the same number are one item, the sum of their
-        projections. Otherwise the rows of each gallery are items of their own.
+        projections. Otherwise every row of every gallery is a separate item.
 
     Attributes
     ----------

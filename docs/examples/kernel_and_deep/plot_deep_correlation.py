@@ -48,8 +48,8 @@ for name, model in (linear | models).items():
     print(f"{name:8} total correlation {10 * model.score(test):.2f} of 10")
 
 # %%
-# Dynamically scaled deep CCA gives every row factors of its own for the parameters of the last
-# layer. Scaling starts in the middle of training. The factors of one row lie around 1, and the
+# Dynamically scaled deep CCA multiplies the parameters of the last layer by factors that depend on
+# the row. Scaling starts in the middle of training. The factors of one row lie around 1, and the
 # standard deviation over rows shows the parameters that depend on the input.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
