@@ -17,8 +17,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+import mvcca
 from mvcca import (
     CCA,
+    CFA,
     CMOLRS,
     JRL,
     KCCA,
@@ -28,9 +30,12 @@ from mvcca import (
     MVMLCCA,
     NCCA,
     PLS,
+    AffineMap,
+    Procrustes,
     Views,
     config_context,
 )
+from mvcca.base import MultiViewEstimator
 
 LONG = np.longdouble
 # Without a warning, correlations are as good as this: four times what a fit takes for its bound,
@@ -401,7 +406,16 @@ METHODS = [
     LGCFL(reg=1e-6),
     JRL(reg=1e-6, n_neighbors=5),
     CMOLRS(2, n_epochs=2, random_state=0),
+    CFA(2),
+    Procrustes(),
+    AffineMap(reg=1e-6),
 ]
+
+
+def test_no_method_is_forgotten():
+    public = {getattr(mvcca, name) for name in mvcca.__all__}
+    estimators = {c for c in public if isinstance(c, type) and issubclass(c, MultiViewEstimator)}
+    assert {type(method) for method in METHODS} == estimators
 
 
 def float32_views(condition, offset):

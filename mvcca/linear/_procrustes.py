@@ -105,8 +105,11 @@ class Procrustes(PredictingEstimator):
         self.scale = scale
 
     def _fit_rows(self, rows: Rows) -> None:
+        # Every direction is rotated, also those whose variance float32 products cannot resolve.
         rows.in_row_space(equilibrate=False).precisely(
-            lambda rows: self._learn_problem(rows, self._statistic_of(rows)), decompose=False
+            lambda rows: self._learn_problem(rows, self._statistic_of(rows)),
+            float32=False,
+            decompose=False,
         )
 
     def _statistic_of(self, rows: Rows) -> Moments:
