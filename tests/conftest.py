@@ -1,6 +1,8 @@
-"""What all tests share: how a test says which data file it needs."""
+"""What all tests share: how a test says which data file it needs, and that Ctrl-C interrupts."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,9 @@ def pytest_configure(config):
         "needs_data(filename): reads a file of the data home, and is slow; skipped by name where "
         "it is absent",
     )
+    # Shells start background jobs with SIGINT ignored, and processes inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by marker
