@@ -24,9 +24,8 @@ from threadpoolctl import threadpool_limits
 from mvcca._threads import each
 from mvcca.measures import unit_rows
 from mvcca.retrieval import CSLS, search, top_k
-from mvcca.retrieval.bank import Bank
-from mvcca.retrieval.corrected_gallery import corrected
-from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.hubs import Bank, corrected
+from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.weighting import LikelihoodRatio
 
 LIMIT = 1.5

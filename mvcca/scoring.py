@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
-from mvcca.retrieval.hubness import HubCorrection, check_bank
+from mvcca.retrieval.hubs import HubCorrection, check_bank
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, checked_similarity

@@ -28,9 +28,9 @@ from mvcca.retrieval import (
     evaluate_retrieval,
     ranks,
     score_blocks,
-    search,
     top_k,
 )
+from mvcca.retrieval.search import exact
 
 SIMILARITIES = ("cosine", "euclidean", "inner")
 
@@ -38,8 +38,8 @@ SIMILARITIES = ("cosine", "euclidean", "inner")
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Several tiles and blocks in a small problem."""
-    monkeypatch.setattr(search, "TILE_ROWS", 7)
-    monkeypatch.setattr(search, "TILE_COLUMNS", 48)
+    monkeypatch.setattr(exact, "TILE_ROWS", 7)
+    monkeypatch.setattr(exact, "TILE_COLUMNS", 48)
 
 
 def rows(n, width=4, seed=0, dtype=np.float64):
@@ -91,7 +91,7 @@ def test_of_equal_scores_the_lowest_index_comes_first(similarity, k):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("k", "width"), [(1, 8), (3, 33), (50, 64), (100, 200), (130, 40)])
 def test_merging_tiles_is_sorting_whole_rows(k, width, dtype):
-    from mvcca.retrieval._merge_tile import merge_tile
+    from mvcca.retrieval.search.merge_tile import merge_tile
 
     matrix = np.random.default_rng(k).integers(0, 60, size=(9, 400)).astype(dtype)
     scores = np.full((9, k), -np.inf, dtype=dtype)

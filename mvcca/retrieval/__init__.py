@@ -2,10 +2,13 @@
 
 Functions take projected rows from any source and work on blocks that fit in cache or memory: no
 matrix of all scores is ever held. The formulas of the measures are in `mvcca.measures`.
+
+`search` finds the k best rows of a gallery, `hubs` corrects scores for hubs, and `index` keeps a
+gallery per view. The modules beside them declare rankings and evaluate directions between views.
 """
 
 from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
-from mvcca.retrieval.hubness import CSLS, InvertedSoftmax, MutualProximity, QBNorm
+from mvcca.retrieval.hubs import CSLS, InvertedSoftmax, MutualProximity, QBNorm
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.joint import joint_scores
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from mvcca.measures import NoRelevant
-from mvcca.retrieval.bank_of_views import BankOfViews
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.corrected_gallery import corrected
-from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.hubs import BankOfViews, corrected
 from mvcca.retrieval.judgements import Judged, Judgements
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.runs import Run
+from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.table import Direction
 
 

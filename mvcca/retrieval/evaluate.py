@@ -10,10 +10,9 @@ import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
 from mvcca.measures._checks import positive
-from mvcca.retrieval.bank_of_views import BankOfViews
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.direction import RankedDirection
-from mvcca.retrieval.hubness import HubCorrection, check_bank
+from mvcca.retrieval.hubs import BankOfViews, HubCorrection, check_bank
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.direction import RankedDirection
 from mvcca.retrieval.evaluate import ranked_rows
-from mvcca.retrieval.hubness import HubCorrection
+from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval.bank import Bank
-from mvcca.retrieval.corrected_gallery import corrected
-from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
+from mvcca.retrieval.hubs import Bank, HubCorrection, check_bank, checked_correction, corrected
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import Relevance
-from mvcca.retrieval.search import row_blocks, search
+from mvcca.retrieval.search import Gallery, row_blocks, search
 from mvcca.retrieval.similarity import Similarity
 from mvcca.typing import MatrixLike
 

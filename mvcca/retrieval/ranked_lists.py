@@ -11,9 +11,8 @@ from scipy.sparse import issparse
 from mvcca import measures
 from mvcca._threads import each
 from mvcca.measures import NoRelevant, Normalizer, Ties
-from mvcca.retrieval.gallery import Gallery
 from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
-from mvcca.retrieval.search import n_ranked, row_blocks, search, tile_rows
+from mvcca.retrieval.search import Gallery, n_ranked, row_blocks, search, tile_rows
 
 
 class RankedLists:

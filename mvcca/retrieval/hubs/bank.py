@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mvcca._threads import each
-from mvcca.retrieval._growing_arrays import ChunkedRows
-from mvcca.retrieval.gallery import Gallery, padded
-from mvcca.retrieval.hubness import CSLS, HubCorrection, MutualProximity
-from mvcca.retrieval.search import row_blocks, search
+from mvcca.retrieval.hubs.corrections import CSLS, HubCorrection, MutualProximity
+from mvcca.retrieval.search import Gallery, padded, row_blocks, search
+from mvcca.retrieval.search.growing_arrays import ChunkedRows
 from mvcca.retrieval.similarity import checked_rows, prepared_gallery
 
 

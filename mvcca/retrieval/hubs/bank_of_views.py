@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from mvcca.retrieval.bank import Bank
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubness import HubCorrection, checked_correction
+from mvcca.retrieval.hubs.bank import Bank
+from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.similarity import checked_rows
 

@@ -11,7 +11,7 @@ import numpy as np
 from mvcca._backend import is_device_array
 from mvcca._threads import each
 from mvcca.config import block_slices
-from mvcca.retrieval._growing_arrays import ChunkedRows, RemovedRows
+from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import (
     Similarity,
     checked_rows,

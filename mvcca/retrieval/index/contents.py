@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.retrieval._growing_arrays import CHUNK_ROWS, ChunkedRows, SortedKeys
-from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.index.sorted_keys import SortedKeys
+from mvcca.retrieval.index.stored_ids import restored_ids, stored_ids
 from mvcca.retrieval.joint import summed
+from mvcca.retrieval.search import Gallery
+from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows
 from mvcca.retrieval.similarity import Similarity, checked_rows
-from mvcca.retrieval.stored_ids import restored_ids, stored_ids
 
 _REMOVED_SHARE = 4  # a view is compacted once a quarter of its rows are removed
 

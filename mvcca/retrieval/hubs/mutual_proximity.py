@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca.retrieval.bank import Bank, moments
-from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.gallery_terms import ChunkTerms, terms_of_gallery
+from mvcca.retrieval.hubs.bank import Bank, moments
+from mvcca.retrieval.hubs.terms import ChunkTerms, terms_of_gallery
+from mvcca.retrieval.search import Gallery
 
 
 @dataclass(frozen=True, eq=False)

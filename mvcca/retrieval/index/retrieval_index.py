@@ -14,16 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.config import block_slices
-from mvcca.retrieval._growing_arrays import CHUNK_ROWS
-from mvcca.retrieval.bank_of_views import BankOfViews
 from mvcca.retrieval.collection import check_container
-from mvcca.retrieval.contents import Contents, JointTarget, Searched, Target
-from mvcca.retrieval.corrected_gallery import corrected
-from mvcca.retrieval.faiss_search import FaissIndex, import_faiss
-from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.hubness import HubCorrection, check_bank, checked_correction
+from mvcca.retrieval.hubs import (
+    BankOfViews,
+    HubCorrection,
+    check_bank,
+    checked_correction,
+    corrected,
+)
+from mvcca.retrieval.index.contents import Contents, JointTarget, Searched, Target
+from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.search import checked_k, search
+from mvcca.retrieval.search import Gallery, checked_k, search
+from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
 from mvcca.retrieval.similarity import Similarity, checked_rows
 from mvcca.retrieval.weighting import Weighting
 from mvcca.sources._dask import DaskRows

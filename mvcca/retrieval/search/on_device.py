@@ -12,7 +12,7 @@ import numpy as np
 
 from mvcca._backend import beside, namespace, to_host
 from mvcca.config import get_config
-from mvcca.retrieval.gallery import Gallery, padded
+from mvcca.retrieval.search.gallery import Gallery, padded
 
 _SCORE_BYTES = 256 * 2**20  # scores of one block
 

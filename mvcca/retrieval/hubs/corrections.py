@@ -2,7 +2,7 @@
 
 A correction compares each gallery row with a bank of queries, such as training rows. The bank must
 not hold the queries of an evaluation, whose rankings would then depend on each other. Galleries
-with a correction applied are in `mvcca.retrieval.corrected_gallery`.
+with a correction applied are in `mvcca.retrieval.hubs.corrected_gallery`.
 """
 
 from __future__ import annotations

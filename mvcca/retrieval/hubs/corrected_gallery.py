@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.retrieval._growing_arrays import ChunkedRows
-from mvcca.retrieval.bank import Bank, PreparedBank
-from mvcca.retrieval.gallery import Gallery
-from mvcca.retrieval.gallery_terms import ChunkTerms, terms_of_gallery
-from mvcca.retrieval.hubness import CSLS, MutualProximity, QBNorm
-from mvcca.retrieval.mutual_gallery import MutualGallery
-from mvcca.retrieval.search import search
+from mvcca.retrieval.hubs.bank import Bank, PreparedBank
+from mvcca.retrieval.hubs.corrections import CSLS, MutualProximity, QBNorm
+from mvcca.retrieval.hubs.mutual_proximity import MutualGallery
+from mvcca.retrieval.hubs.terms import ChunkTerms, terms_of_gallery
+from mvcca.retrieval.search import Gallery, search
+from mvcca.retrieval.search.growing_arrays import ChunkedRows
 
 
 def corrected(gallery: Gallery, bank: Bank, before: Gallery | None = None) -> Gallery:

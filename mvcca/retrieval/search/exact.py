@@ -13,8 +13,8 @@ import numpy as np
 from mvcca import measures
 from mvcca._threads import each
 from mvcca.config import block_slices, get_config
-from mvcca.retrieval._device_search import DeviceSearch
-from mvcca.retrieval.gallery import Gallery, padded
+from mvcca.retrieval.search.gallery import Gallery, padded
+from mvcca.retrieval.search.on_device import DeviceSearch
 
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
 _ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
@@ -86,7 +86,7 @@ def _best_by_tiles(
     gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Products and items of the k best; query i does not rank item `excluded.start + i`."""
-    from mvcca.retrieval._merge_tile import merge_tile
+    from mvcca.retrieval.search.merge_tile import merge_tile
 
     block, dtype, n_queries = padded(queries), gallery.dtype, len(queries)
     precision = np.finfo(dtype)

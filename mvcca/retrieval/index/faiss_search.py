@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.measures import unit_rows
-from mvcca.retrieval.gallery import Gallery, in_order
-from mvcca.retrieval.search import search
+from mvcca.retrieval.search import Gallery, in_order, search
 
 _SPARE = 64  # items to find in place of removed ones, besides k; if too few, the search is exact
 _RANGE = 1e15  # of queries in units of the gallery: their squares stay below float32's largest

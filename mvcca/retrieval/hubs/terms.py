@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.retrieval.bank import Bank, PreparedBank
-from mvcca.retrieval.gallery import Gallery
+from mvcca.retrieval.hubs.bank import Bank, PreparedBank
+from mvcca.retrieval.search import Gallery
 
 
 @dataclass(frozen=True, eq=False)
