@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_rel
 
-from mvcca import MLCCA, Views, evaluate_retrieval
+from mvcca import CCA, MLCCA, Views, evaluate_retrieval
 from mvcca.deep import (
     ACMR,
     CCAL,
@@ -51,8 +51,8 @@ class Method:
         """A model of the training rows; the validation rows choose its epoch."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more components than labels, small batches
-            if self.estimator is MLCCA:
-                return MLCCA(**self.settings, **setting).fit(*split.train)
+            if self.estimator in (CCA, MLCCA):
+                return self.estimator(**self.settings, **setting).fit(*split.train)
             model = self.estimator(
                 **_TRAINED | self.settings | setting, device="cpu", random_state=seed
             )
@@ -64,8 +64,12 @@ _NETWORK = {"hidden_layer_sizes": (256,), "max_epochs": 40, "patience": 10}
 _SCORES = {**_NETWORK, "n_components": 64}
 
 
-def labelled_methods(sam: dict[str, Any]) -> dict[str, Method]:
-    """Methods to compare, the linear reference first, with the settings of SAM's networks."""
+def labelled_methods(sam: dict[str, Any], n_correlated: int = 9) -> dict[str, Method]:
+    """Methods to compare, the linear reference first, with the settings of SAM's networks.
+
+    Canonical variates have `n_correlated` components.
+    """
+    variates = {**_SCORES, "n_components": n_correlated}
     return {
         "MLCCA": Method(
             MLCCA,
@@ -86,8 +90,8 @@ def labelled_methods(sam: dict[str, Any]) -> dict[str, Method]:
         ),
         "MSDS": Method(MSDS, {**_SCORES, "optimizer": "adam"}, ({"gamma": 1.0}, {"gamma": 10.0})),
         "LearnedRanking": Method(LearnedRanking, _SCORES, ({"margin": 0.2}, {"margin": 0.5})),
-        "CCAL": Method(CCAL, {**_SCORES, "n_components": 9}, ({"margin": 0.2}, {"margin": 0.5})),
-        "DCCA": Method(DCCA, {**_SCORES, "n_components": 9}, ({"reg": 1e-4}, {"reg": 1e-2})),
+        "CCAL": Method(CCAL, variates, ({"margin": 0.2}, {"margin": 0.5})),
+        "DCCA": Method(DCCA, variates, ({"reg": 1e-4}, {"reg": 1e-2})),
         "Corr-AE": Method(
             CorrAE,
             {"n_components": 64, "max_epochs": 40, "patience": 10},
@@ -99,26 +103,33 @@ def labelled_methods(sam: dict[str, Any]) -> dict[str, Method]:
     }
 
 
-def mean_precisions(model: Any, rows: Rows) -> np.ndarray:
-    """mAP of whole lists by the ranking of the model, first view to second and back."""
-    table = evaluate_retrieval(*rows, estimator=model, measures="map")
-    return np.array([row.values["map"] for row in table])
+def qualities(model: Any, rows: Rows, measures: tuple[str, ...]) -> np.ndarray:
+    """Each measure by the ranking of the model, first view to second and back."""
+    table = evaluate_retrieval(*rows, estimator=model, measures=measures)
+    return np.array([[row.values[name] for row in table] for name in measures])
 
 
 def measure(
-    method: Method, splits: Callable[[int], Split], seeds: Iterable[int]
+    method: Method,
+    splits: Callable[[int], Split],
+    seeds: Iterable[int],
+    measures: tuple[str, ...] = ("map",),
 ) -> tuple[np.ndarray, dict[str, Any], list[int]]:
-    """Figures and best epochs by seed; the setting is the best for validation rows of the first."""
+    """Figures, shape (n_seeds, n_measures, 2), the setting and best epochs by seed.
+
+    The setting is the best by the first measure for the validation rows of the first seed.
+    """
     first, *others = seeds
     split = splits(first)
     models = [method.fit(setting, first, split) for setting in method.grid]
-    best = int(np.argmax([mean_precisions(model, split.valid).mean() for model in models]))
-    figures, epochs = [mean_precisions(models[best], split.test)], []
+    valid = [qualities(model, split.valid, measures[:1]).mean() for model in models]
+    best = int(np.argmax(valid))
+    figures, epochs = [qualities(models[best], split.test, measures)], []
     epochs.append(getattr(models[best], "best_epoch_", 0))
     for seed in others:
         split = splits(seed)
         model = method.fit(method.grid[best], seed, split)
-        figures.append(mean_precisions(model, split.test))
+        figures.append(qualities(model, split.test, measures))
         epochs.append(getattr(model, "best_epoch_", 0))
     return np.array(figures), method.grid[best], epochs
 
@@ -129,17 +140,21 @@ def report(
     splits: Callable[[int], Split],
     n_seeds: int,
     references: tuple[str, ...],
+    measures: tuple[str, ...] = ("map",),
 ) -> None:
-    """Print a row per method, then paired t-tests of the mean of both directions."""
-    print(f"\n| {title} | forth | back | mean | setting | best epochs | mean by seed | minutes |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    """Print a row per method, then paired t-tests of the first measure, mean of both directions."""
+    more = [f"{name} {way}" for name in measures[1:] for way in ("forth", "back")]
+    columns = ["forth", "back", "mean", *more, "setting", "best epochs", "mean by seed", "minutes"]
+    print(f"\n| {title} | {' | '.join(columns)} |")
+    print("|---" * (1 + len(columns)) + "|", flush=True)
     means = {}
     for name, method in methods.items():
         start = time.perf_counter()
-        figures, setting, epochs = measure(method, splits, range(n_seeds))
+        figures, setting, epochs = measure(method, splits, range(n_seeds), measures)
         minutes = (time.perf_counter() - start) / 60
-        means[name] = figures.mean(axis=1)
-        cells = [f"{c.mean():.3f} ± {c.std(ddof=1):.3f}" for c in (*figures.T, means[name])]
+        means[name] = figures[:, 0].mean(axis=1)
+        values = (*figures[:, 0].T, means[name], *figures[:, 1:].reshape(n_seeds, -1).T)
+        cells = [f"{c.mean():.3f} ± {c.std(ddof=1):.3f}" for c in values]
         shown = ", ".join(f"{key} {value:g}" for key, value in setting.items())
         by_seed = " ".join(f"{value:.4f}" for value in means[name])
         row = (name, *cells, shown, ", ".join(map(str, epochs)), by_seed, f"{minutes:.1f}")
