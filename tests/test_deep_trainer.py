@@ -24,7 +24,7 @@ from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.deep.objectives import TraceNormLoss  # noqa: E402
 from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402
 from mvcca.deep.steps import parameter_groups  # noqa: E402
-from mvcca.deep.trainer import Trainer  # noqa: E402
+from mvcca.deep.trainer import Trainer, encoded  # noqa: E402
 
 N = 120
 
@@ -261,6 +261,17 @@ def test_rows_of_a_batch_are_positions_in_the_users_rows(given):
     model.set_params(validation_fraction=0.25).fit(data)
     assert sorted(seen[True] + seen[False]) == list(range(N))
     assert len(seen[False]) == 30
+
+
+@pytest.mark.parametrize(("n_features", "n_blocks"), [(6, 1), (5000, 4)])
+def test_rows_with_many_features_are_encoded_a_few_at_a_time(n_features, n_blocks):
+    network, sizes = nn.Linear(n_features, 2), []
+    network.register_forward_hook(lambda module, X, out: sizes.append(len(out)))  # noqa: ARG005
+    X = np.random.default_rng(0).standard_normal((800, n_features)).astype(np.float32)
+    scores = encoded(network, "image", X)
+    assert len(sizes) == n_blocks
+    with torch.no_grad():
+        np.testing.assert_allclose(scores, network(torch.from_numpy(X)).numpy(), atol=1e-5)
 
 
 # ---- the best weights ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,8 @@ __all__ = ["Trainer"]
 _SECONDS = 20.0  # between two checkpoints
 _MAX_SKIPPED = 5  # steps per epoch with a loss or gradient that is not finite
 _MAX_RETREATS = 3  # repetitions of epochs with more such steps
-_ROW_BYTES = 2**14  # approximate memory of the activations of a row
+_ROW_BYTES = 2**14  # approximate memory of the activations of a row, at least
+_ACTIVATIONS = 16  # per feature, such as the channels of an image
 
 Objective = Callable[[dict[str, Tensor], Batch], Loss]
 
@@ -381,7 +382,7 @@ def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     parts = []
     integers = takes_integers(encoder)
     with torch.no_grad(), evaluating(encoder), without_denormals():
-        for rows in list(block_slices(block.shape[0], _ROW_BYTES)) or [slice(0, 0)]:
+        for rows in list(_blocks(*block.shape)) or [slice(0, 0)]:
             array = as_array(name, block[rows], integers=integers)
             X = torch.from_numpy(array).to(like.device)
             parts.append(encoder(X).float().cpu().numpy())
@@ -389,7 +390,13 @@ def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
 
 
 def _in_blocks(encoder: nn.Module, X: Tensor) -> Tensor:
-    return torch.cat([encoder(X[rows]) for rows in block_slices(len(X), _ROW_BYTES)])
+    return torch.cat([encoder(X[rows]) for rows in _blocks(*X.shape)])
+
+
+def _blocks(n_rows: int, n_features: int) -> Iterator[slice]:
+    """Blocks of rows whose activations fit in little memory."""
+    row_bytes = max(_ROW_BYTES, 4 * _ACTIVATIONS * n_features)
+    return block_slices(n_rows, row_bytes, at_least=64)
 
 
 def _figures(loss: Loss) -> dict[str, Tensor]:
