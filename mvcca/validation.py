@@ -49,7 +49,13 @@ def reject_strings(block: Any) -> None:
         if values.ndim == 2:
             columns = np.flatnonzero(strings.reshape(values.shape).any(axis=0))
             where = f" in column{'s' * (len(columns) > 1)} {_columns_in_words(block, columns)}"
-        raise ValueError(f"Expected numbers, got strings{where}. Encode or drop them first.")
+        advice = "Encode or drop them first."
+        if strings.size == len(strings):
+            advice += (
+                " For texts, PerView in a pipeline applies Tokens, for networks of words, or "
+                "TfidfVectorizer and TruncatedSVD."
+            )
+        raise ValueError(f"Expected numbers, got strings{where}. {advice}")
 
 
 def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:

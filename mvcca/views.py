@@ -37,10 +37,11 @@ class Views:
     Parameters
     ----------
     blocks : mapping of str to matrix, or sequence of matrices
-        One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features).
-        A sequence gets the names ``view0``, ``view1``, ... Memory-mapped, HDF5, zarr and Dask
-        arrays, Arrow tables, Hugging Face data sets, and the sources that `mvcca.open_matrix`
-        returns, are read in blocks. Torch tensors and CuPy arrays stay on their device.
+        One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features), or a
+        sequence of texts, which becomes a single column. A sequence of matrices gets the names
+        ``view0``, ``view1``, ... Memory-mapped, HDF5, zarr and Dask arrays, Arrow tables, Hugging
+        Face data sets, and the sources that `mvcca.open_matrix` returns, are read in blocks. Torch
+        tensors and CuPy arrays stay on their device.
     index : array of int, shape (n_objects, n_views), optional
         ``index[i, v]`` is the row of object i in view v, or -1 if i is not seen in v. By default
         row i of every matrix is object i, and pandas DataFrames with contradicting row labels
@@ -426,9 +427,11 @@ def _as_block(name: str, block: Any) -> Any:
     except ValueError as error:
         raise ValueError(f"View {name!r}: {error}") from error
     if not hasattr(block, "shape"):
-        block = np.asarray(block)
+        block = _text_array(block) if _are_texts(block) else np.asarray(block)
     elif (source := as_source(block)) is not None:
         return source
+    if _are_texts(block):
+        block = block.to_frame() if hasattr(block, "to_frame") else block[:, None]
     if len(block.shape) != 2:
         raise ValueError(
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
@@ -436,6 +439,20 @@ def _as_block(name: str, block: Any) -> Any:
             "x.reshape(1, -1)."
         )
     return canonical(block)
+
+
+def _are_texts(block: Any) -> bool:
+    """Whether a block is a sequence of strings."""
+    if not isinstance(block, list | tuple) and (issparse(block) or _n_dims(block) != 1):
+        return False
+    return len(block) > 0 and all(isinstance(item, str) for item in block)
+
+
+def _text_array(texts: Sequence[str]) -> np.ndarray:
+    """Texts as objects; in an array of strings all would be as long as the longest."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
 
 
 def _different_heights(blocks: Mapping[str, Any]) -> str:

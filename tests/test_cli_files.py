@@ -1125,6 +1125,8 @@ def test_the_commands_of_the_user_guide_run(capsys):
     _save_zarr("text.zarr", image[:, :20] + rng.standard_normal((300, 20)))
     np.save("labels.npy", rng.integers(0, 2, (300, 8)))
     np.save("captions.npy", rng.standard_normal((12, 20)))
+    Path("captions.txt").write_text("a red dog\na dog\nred and blue\n" * 100)
+    Path("queries.txt").write_text("a blue dog\n")
     np.save("train_image.npy", image[:50])
     np.save("train_text.npy", rng.standard_normal((50, 20)))
     np.save("old.npy", image)

@@ -16,7 +16,7 @@ from sklearn.compose import make_column_selector
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -101,6 +101,19 @@ def test_sparse_views_stay_sparse_where_their_transformer_keeps_them_so():
     step = PerView({"image": StandardScaler(), "text": TfidfTransformer()})
     found = step.fit_transform({"image": IMAGE, "text": sp.csr_array(TEXT)})
     assert sp.issparse(found["text"])
+
+
+@pytest.mark.parametrize("form", [np.array, lambda column: pd.DataFrame({"words": column[:, 0]})])
+def test_transformers_of_texts_get_a_sequence(form):
+    texts = [["a dog runs"], ["the dog"], ["a cat"]]
+    expected = TfidfVectorizer().fit_transform([text for (text,) in texts])
+    for transformer in (TfidfVectorizer(), make_pipeline(TfidfVectorizer(), "passthrough")):
+        step = PerView({"text": transformer}).fit({"text": form(np.array(texts))})
+        found = step.transform({"text": form(np.array(texts))})["text"]
+        np.testing.assert_array_equal(found.toarray(), expected.toarray())
+    for rows in (np.ones((3, 1)), np.array(texts * 2).reshape(3, 2)):
+        with pytest.raises(ValueError, match=r"'text': TfidfVectorizer takes one column of texts"):
+            step.fit({"text": rows})
 
 
 def test_any_subset_of_the_fitted_views_is_transformed():

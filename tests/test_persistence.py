@@ -25,7 +25,7 @@ import scipy.sparse as sp
 import scipy.stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import NMF, PCA, TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import (
@@ -570,6 +570,43 @@ def test_any_transformer_of_sklearn_comes_back_bitwise_or_is_refused(name, path)
     assert_equal(back, model)
 
 
+SENTENCES = ["the red dog", "a blue dog", "the blue cat", "red and blue", "a cat and a dog"]
+VECTORIZERS = [
+    CountVectorizer(ngram_range=(1, 2), dtype=np.float32),
+    TfidfVectorizer(min_df=2, stop_words=["the"], sublinear_tf=True),
+    TfidfVectorizer(vocabulary={"cat": 1, "dog": 0}, use_idf=False),
+]
+
+
+@pytest.mark.parametrize("vectorizer", VECTORIZERS, ids=repr)
+def test_vectorizers_of_texts_come_back(vectorizer, path):
+    model = PerView(make_pipeline(vectorizer, TruncatedSVD(2))).fit({"a": SENTENCES})
+    back = there_and_back(model, path)
+    new = {"a": ["the cat", "a horse"]}
+    assert_equal(*(each.transform(new)["a"] for each in (back, model)))
+    assert_equal(*(each.transformers_["a"][0].vocabulary_ for each in (back, model)))
+
+
+@pytest.mark.parametrize("last", [5, -1, 10**9, 0.0])
+def test_positions_of_words_that_compiled_code_would_follow_are_refused(last, path):
+    model = PerView(CountVectorizer()).fit({"a": ["red blue cat dog horse"]})
+    model.transformers_["a"].vocabulary_["red"] = last
+    save(model, path)
+    with pytest.raises(ModelFileError, match="cannot be put together here"):
+        load(path)
+
+
+def test_a_forged_vectorizer_opens_no_files(path):
+    save(PerView(CountVectorizer()).fit({"a": SENTENCES}), path)
+    arrays, content = read_archive(path)
+    vectorizer = content["model"]["parts"]["transformers_"]["items"]["a"]["parts"]
+    assert vectorizer["input"] == "content"
+    vectorizer["input"] = "filename"
+    write_archive(path, arrays, content)
+    with pytest.raises(ModelFileError, match="would open files"):
+        load(path)
+
+
 @pytest.mark.parametrize("name", NOT_OF_MATRICES)
 def test_the_other_transformers_take_no_matrix(name):
     public = dict(all_estimators(type_filter="transformer"))
@@ -762,6 +799,10 @@ REFUSED = {
     "a warm start": (
         PerView(SelectFromModel(Lasso(warm_start=True))),
         "PerView.transformer.estimator cannot be stored: it has warm_start=True",
+    ),
+    "a reader of files": (
+        PerView(TfidfVectorizer(input="filename")),
+        "PerView.transformer cannot be stored: it has input='filename', and would open files",
     ),
     "a class": (CCA, "save takes a model"),
     "an array": (np.ones(3), "save takes a model"),

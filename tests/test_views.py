@@ -71,6 +71,14 @@ def test_a_view_is_the_matrix_that_was_passed_in():
     assert dict(views.items())["text"] is TEXT
 
 
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series])
+def test_texts_are_a_single_column(kind):
+    texts = ["a dog", "a cat that is much longer", "", "e"]
+    views = Views({"image": np.eye(4), "text": kind(texts)})
+    assert views.widths == {"image": 4, "text": 1}
+    assert np.asarray(views[[3, 1]]["text"]).tolist() == [["e"], ["a cat that is much longer"]]
+
+
 def test_a_list_gets_names_by_position():
     assert Views([IMAGE, TEXT]).names == Views((IMAGE, TEXT)).names == ("view0", "view1")
 

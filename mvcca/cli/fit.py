@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from sklearn.pipeline import make_pipeline
+
 from mvcca.cli.console import Progress, show
 from mvcca.cli.errors import UsageError
 from mvcca.cli.inputs import (
@@ -19,9 +21,12 @@ from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.comparison.labels import Labels
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
+from mvcca.comparison.texts import text_step, text_views
+from mvcca.compose import PerView
 from mvcca.files import file_stamp
 from mvcca.passes import workers
 from mvcca.persistence import describe, resumable, save
+from mvcca.views import Views
 
 
 def run(options: Namespace) -> None:
@@ -34,13 +39,15 @@ def run(options: Namespace) -> None:
     output = checked_output(options.output, [*files.values(), *of_labels])
     views, labels = read_inputs(options, files)
     _check_labels(method, labels)
-    model = method.build(chosen)
+    model, step = _built(method, chosen, views, options)
     config: dict[str, Any] = {"device": options.device}
     if method.is_deep:  # the device is a parameter of the estimator; progress is logged per epoch
         config |= {"device": None, "progress": False}
     parameters = model.get_params(deep=False).items()
     arguments = {
         "--method": options.method,
+        "--min-count": options.min_count,
+        "--text-components": options.text_components,
         "--param": {name: repr(value) for name, value in parameters if name != "device"},
         "--block-rows": options.block_rows,
         **{f"--view {name}": file_stamp(files[name], block) for name, block in views.items()},
@@ -52,8 +59,10 @@ def run(options: Namespace) -> None:
         resumable(output, arguments, resume=options.resume, flag="--resume"),
     ):
         with epochs_reported(model, Progress().log):
-            model.fit(views, None if labels is None else labels.vectors)
-        save(model.as_mvcca() if hasattr(model, "as_mvcca") else model, output)
+            rows = views if step is None else step.fit_transform(views)
+            model.fit(rows, None if labels is None else labels.vectors)
+        model = model.as_mvcca() if hasattr(model, "as_mvcca") else model
+        save(model if step is None else make_pipeline(step, model), output)
     found = describe(output)
     show(options, str(found), found)
 
@@ -80,6 +89,30 @@ def _parameters(method: Method, options: Namespace) -> dict[str, Any]:
             "in one process"
         )
     return {"random_state": 0, **chosen, **of_networks}
+
+
+def _built(
+    method: Method, chosen: dict[str, Any], views: Views, options: Namespace
+) -> tuple[Any, PerView | None]:
+    """The estimator, and the step before it that turns texts into numbers, if there are any."""
+    names = text_views(views)
+    given = {
+        name: value
+        for name in ("min_count", "text_components")
+        if (value := getattr(options, name)) is not None
+    }
+    if not names:
+        for name in given:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} is for views of texts, in .txt files; there are none")
+        return method.build(chosen), None
+    words: Any = ()
+    if method.reads_words:
+        tokens = chosen.setdefault("tokens", names)  # a user may choose one
+        words = [tokens] if isinstance(tokens, str) else tokens
+    options_of_step = {"min_count": "min_count", "text_components": "n_components"}
+    step = text_step(views, words, **{options_of_step[n]: value for n, value in given.items()})
+    return method.build(chosen), step
 
 
 def _check_labels(method: Method, labels: Labels | None) -> None:

@@ -48,7 +48,7 @@ FILES_NOTE = """files:
   .parquet, .arrow columns of numbers, or of lists of equal length; file.arrow:NAME for one
                    column (need pyarrow)
   .csv, .tsv       numbers, optionally with a header line of names or of pandas' 0, 1, 2, ...
-  .txt             labels only: one line per object, labels separated by commas
+  .txt             texts in UTF-8, one per line; as labels: one line per object, separated by commas
 Labels are one class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
 or the label sets of a .txt file. Column names of tables are stored in the model; rows to
 project must have the same columns in the same order."""
@@ -90,6 +90,13 @@ NETWORK_FLAGS = {
     "patience": "--patience",
     "device": "--device",
 }
+
+_MIN_COUNT, _TEXT_COMPONENTS = 2, 100  # the defaults of `mvcca.comparison.texts`
+
+_TEXTS_NOTE = """\
+Views in .txt files. msds has a network of words and reads them as sequences of words; all other
+methods take TF-IDF features reduced by truncated SVD. The vocabulary is that of the texts given
+here, and is part of the model: other commands take the same kind of file."""
 
 _VALIDATION_FRACTION = 0.1  # if only patience is given
 
@@ -151,6 +158,7 @@ the workers must see the files under the same paths"""
 networks train on auto, cpu, cuda, cuda:1 or mps (default: auto)"""
     _add(where, "--device", text, metavar="NAME")
     _add_block_rows(command)
+    _add_texts(command)
     _add_networks(command, device=False)
 
 
@@ -360,6 +368,15 @@ for map and p, pairs for other measures, if available)"""
             "--no-report", action="store_const", const=None, dest="report", help=text
         )
     _add_networks(command)
+
+
+def _add_texts(command: ArgumentParser) -> None:
+    group = command.add_argument_group("texts", _TEXTS_NOTE)
+    text = f"leave out words that occur less often (default: {_MIN_COUNT})"
+    _add(group, "--min-count", text, values.positive_int)
+    text = f"""number of features of texts that are not sequences of words (default:
+{_TEXT_COMPONENTS})"""
+    _add(group, "--text-components", text, values.positive_int)
 
 
 def _add_networks(command: ArgumentParser, *, device: bool = True) -> None:

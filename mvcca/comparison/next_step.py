@@ -36,6 +36,8 @@ def fit_command(
     words += ["--method", best.method.name]
     for name in sorted(best.method.takes()):
         value = getattr(estimator, name)
+        if name == "tokens":  # which `mvcca fit` finds in the files
+            continue
         if value != getattr(default, name):
             words += ["--param", f"{name}={value}"]
     return shlex.join([*words, "-o", "model.mvcca"])

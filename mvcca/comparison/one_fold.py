@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,7 @@ from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import Method
+from mvcca.comparison.texts import in_numbers
 from mvcca.inspection import pairwise_correlations
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.evaluate import Directions
@@ -175,6 +176,9 @@ def run_fold(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
+            if candidate.method is not None:  # other estimators have a step for texts
+                words = getattr(candidate.estimator, "tokens", None) or ()
+                data = replace(data, views=in_numbers(data.views, fold.train, words))
             with threadpool_limits(1 if data.is_small else None):
                 return _measured(candidate, data, fold, settings, report, caught)
         except Exception as error:

@@ -20,6 +20,7 @@ from mvcca.comparison.labels import Labels
 from mvcca.comparison.one_fold import Candidate, Outcome, Settings, at_random, run_fold
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
 from mvcca.comparison.result import ComparisonResult
+from mvcca.comparison.texts import text_views
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
 from mvcca.retrieval.relevance import RelevanceBy
@@ -59,7 +60,9 @@ def compare(
         `mvcca.methods`, or of groups: ``"default"``, ``"all"`` (without networks), ``"deep"``,
         ``"deep-retrieval"``.
     X : Views, mapping or list of matrices
-        The views.
+        The views. Texts in a single column are turned into numbers for methods selected by name,
+        in each fold by the training texts: into sequences of words for ``"msds"``, and into 100
+        TF-IDF features reduced by truncated SVD for others.
     y : array-like, or one array-like per view, optional
         Labels, which define relevant items and which supervised methods learn from. Labels per
         view, in a mapping or a list, mean that the views are unpaired. `Labels` of
@@ -258,6 +261,8 @@ def _named(method: Method, params: dict[str, Any], random_state: int, data: Data
     defaults: dict[str, Any] = {"n_components": N_COMPONENTS, "random_state": random_state}
     if not method.is_deep:
         defaults["reg"] = REG
+    if method.reads_words and (texts := text_views(data.views)):
+        defaults["tokens"] = texts
     learns_from = "pairs" if method.learns_from == "pairs" else "labels"
     if method.learns_from == "labels as a view" and data.has_pairs:
         learns_from = "pairs, labels"

@@ -50,6 +50,11 @@ class Method:
         """Whether it trains networks, which needs torch."""
         return self.path.startswith("mvcca.deep")
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether it has a network for views whose rows are sequences of words, ``tokens``."""
+        return self.is_deep and "tokens" in self.takes()
+
     def takes(self) -> set[str]:
         """Names of the parameters that the user can set."""
         return set(inspect.signature(self._class()).parameters) - set(self.fixed) - _OBJECTS

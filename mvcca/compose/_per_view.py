@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.pipeline import FeatureUnion
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -17,6 +17,7 @@ from mvcca._by_view import value_by_view
 from mvcca._containers import reject_masks
 from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
+from mvcca.sources import RowSource
 from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.validation import is_per_view, labels_by_view, of_view
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
@@ -49,7 +50,9 @@ class PerView(OutputContainerMixin, BaseEstimator):
     -----
     In a mapping, parameters of transformers are prefixed by the name of the view:
     ``PerView({"image": PCA()})`` has ``image__n_components``. Supervised transformers get the
-    labels of the objects seen in their view.
+    labels of the objects seen in their view. Transformers of texts, such as `Tokens` and
+    ``TfidfVectorizer``, get the column of a view as a sequence. A view in a file is not read to
+    pass it through.
 
     Examples
     --------
@@ -129,16 +132,19 @@ class PerView(OutputContainerMixin, BaseEstimator):
                 )
             block = self._checked(X, reset=False)
             return self.transformers_["X"].transform(block)
-        views = as_views(X, names, unpaired=True).in_memory()
+        views = as_views(X, names, unpaired=True)
         for name in views.names:
             if name not in names:
                 raise ValueError(
                     f"Unknown view {name!r}; PerView was fitted on the views {list(names)}."
                 )
-        transformed = {
-            name: _in_view(name, self.transformers_[name].transform, block)
-            for name, block in views.items()
-        }
+        transformed = {}
+        for name, block in views.items():
+            transformer = self.transformers_[name]
+            if _stays_in_file(transformer, block):
+                transformed[name] = block
+                continue
+            transformed[name] = _in_view(name, transformer, transformer.transform, block)
         return in_same_container(X, views, transformed)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
@@ -216,13 +222,18 @@ class PerView(OutputContainerMixin, BaseEstimator):
             self.transformers_ = transformers
             return done
         per_view = y is not None and is_per_view(X, y)
-        views = as_views(X, unpaired=per_view).in_memory()
+        views = as_views(X, unpaired=per_view)
         labels = labels_by_view(views, y, per_view)
         transformers = self._clones(views.names)
-        done = {
-            name: _in_view(name, getattr(transformers[name], method), block, labels[name])
-            for name, block in views.items()
-        }
+        done = {}
+        for name, block in views.items():
+            transformer = transformers[name]
+            if _stays_in_file(transformer, block):
+                _in_view(name, transformer, transformer.fit, block[:1])
+                done[name] = block
+            else:
+                call = getattr(transformer, method)
+                done[name] = _in_view(name, transformer, call, block, labels[name])
         forget(self)
         self.n_features_in_, self.transformers_ = views.shape[1], transformers
         return in_same_container(X, views, done) if method == "fit_transform" else None
@@ -272,13 +283,38 @@ class PerView(OutputContainerMixin, BaseEstimator):
         return tags
 
 
-def _in_view(name: str, method: Callable[..., Any], block: Any, *labels: Any) -> Any:
+def _in_view(
+    name: str, transformer: Any, method: Callable[..., Any], block: Any, *labels: Any
+) -> Any:
     """Call a transformer's method on a view; errors name the view."""
     try:
         reject_masks(block)
-        return method(block, *labels)
+        return method(_as_taken(transformer, block), *labels)
     except (ValueError, TypeError) as error:
         raise of_view(name, error) from error
+
+
+def _stays_in_file(transformer: Any, block: Any) -> bool:
+    """Whether rows in a file pass through, without a conversion to DataFrames."""
+    unchanged = isinstance(transformer, FunctionTransformer) and transformer.func is None
+    converted = hasattr(transformer, "_sklearn_output_config")
+    return isinstance(block, RowSource) and unchanged and not converted
+
+
+def _as_taken(transformer: Any, block: Any) -> Any:
+    """The block in memory, as a sequence if the transformer takes texts and not matrices."""
+    block, first = in_memory(block), transformer
+    while isinstance(first, Pipeline):
+        first = first.steps[0][1]
+    if get_tags(_as_transformer(first)).input_tags.two_d_array:
+        return block
+    kind = getattr(getattr(block, "dtype", None), "kind", "O")  # of a DataFrame: any
+    if block.shape[1] != 1 or kind in "biufc":
+        raise ValueError(
+            f"{type(first).__name__} takes one column of texts, got "
+            f"{'numbers' if kind in 'biufc' else 'a matrix'} of shape {tuple(block.shape)}."
+        )
+    return block.iloc[:, 0] if hasattr(block, "iloc") else block[:, 0]
 
 
 def _as_transformer(transformer: Any) -> Any:

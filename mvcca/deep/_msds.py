@@ -45,18 +45,18 @@ class MSDS(NetworkEstimator):
     ----------
     query : str, optional
         View of the queries, such as the texts; by default the last one.
-    tokens : str, optional
-        View whose rows are sequences of words: positions in a vocabulary, with 0 for padding at the
-        end and 1 for unknown words. Its default network is `mvcca.deep.encoders.WCNN` with the
-        widths of [1]_, and a linear layer to `n_components` outputs. Words beyond those of the
-        training rows count as unknown.
+    tokens : str or sequence of str, optional
+        View or views whose rows are sequences of words: positions in a vocabulary, with 0 for
+        padding at the end and 1 for unknown words. Their default network is
+        `mvcca.deep.encoders.WCNN` with the widths of [1]_, and a linear layer to `n_components`
+        outputs. Words beyond those of the training rows count as unknown.
     n_negatives : int, default=4
         Number c of other items per query.
     gamma : float, default=1.0
         Scale γ of the cosines.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512,)
-        Widths of the hidden layers, for all views or by view: linear → ReLU. The view `tokens` has
-        none.
+        Widths of the hidden layers, for all views or by view: linear → ReLU. Views of `tokens`
+        have none.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer. Not published.
     max_epochs : int or "auto", default=100
@@ -89,7 +89,7 @@ class MSDS(NetworkEstimator):
     """
 
     query: str | None = None
-    tokens: str | None = None
+    tokens: str | Sequence[str] | None = None
     n_negatives: int = 4
     gamma: float = 1.0
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512,)
@@ -104,25 +104,22 @@ class MSDS(NetworkEstimator):
     _network_parameters = ("hidden_layer_sizes", "tokens")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "query": [str, None],
-        "tokens": [str, None],
+        "tokens": [str, "array-like", None],
         "n_negatives": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither")],
     }
 
     def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
         networks = super()._new_encoders(views, generator)
-        if self.tokens is None:
-            return networks
-        _check_view("tokens", self.tokens, views.names)
-        words = WCNN(self._count_words(self.tokens, views[self.tokens]), generator=generator)
-        n_outputs = words.n_filters * len(words.widths)
-        last = linear(n_outputs, self._n_scores(views), generator)
-        return Encoders(
-            {
-                name: nn.Sequential(words, last) if name == self.tokens else networks[name]
-                for name in views.names
-            }
-        )
+        tokens = [] if self.tokens is None else self.tokens
+        of_words = {}
+        for name in [tokens] if isinstance(tokens, str) else tokens:
+            _check_view("tokens", name, views.names)
+            words = WCNN(self._count_words(name, views[name]), generator=generator)
+            n_outputs = words.n_filters * len(words.widths)
+            last = linear(n_outputs, self._n_scores(views), generator)
+            of_words[name] = nn.Sequential(words, last)
+        return Encoders({name: of_words.get(name, networks[name]) for name in views.names})
 
     def _mlp_options(self) -> dict[str, Any]:
         return {"batch_norm": False, "normalize_output": False}

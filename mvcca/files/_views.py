@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from mvcca.config import block_slices
 from mvcca.files._labels import read_labels
-from mvcca.sources import RowSource, SourceError, open_or_read, path_and_key
+from mvcca.sources import RowSource, SourceError, open_or_read, path_and_key, read_texts
 from mvcca.views import Views
 
 
@@ -27,7 +27,7 @@ def read_views(
     ----------
     files : mapping of str to str
         The file of each view, as for `mvcca.sources.open_or_read`. Matrices that can be read in
-        blocks are not read yet.
+        blocks are not read yet. A ``.txt`` file has one text per line, in UTF-8.
     labels : str or mapping of str to str, optional
         The file of the labels, see `read_labels`; or one for each view, which are then unpaired.
     check_finite : bool, default=False
@@ -80,7 +80,12 @@ def read_views(
 
 
 def open_view(name: str, file: str) -> Any:
-    """Open the matrix of a view to be read in blocks if possible, else read and check it."""
+    """Open the matrix of a view to be read in blocks if possible, else read and check it.
+
+    Texts in a ``.txt`` file become a column of strings.
+    """
+    if file.lower().endswith(".txt"):
+        return read_texts(file)
     block = open_or_read(file)
     if isinstance(block, RowSource):
         _check_size(name, file, block)  # numbers are checked as blocks are read
@@ -106,7 +111,10 @@ def _check(name: str, file: str, block: Any, start: int = 0) -> None:
         )
     values = block.data if issparse(block) else block
     if values.dtype.kind in "US":
-        raise SourceError(f"{file}: view {name!r} must contain numbers, got text")
+        raise SourceError(
+            f"{file}: view {name!r} must contain numbers, got text; save texts in a "
+            ".txt file, one per line"
+        )
     _check_size(name, file, block)
     if not np.isfinite(values).all():
         where = ""

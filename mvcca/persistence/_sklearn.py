@@ -9,7 +9,7 @@ open pickles (`memory`) is dropped; what joblib would evaluate (`pre_dispatch`) 
 threads are checked. Most transformers are formulas over NumPy arrays, which raise an error where
 shapes do not match. Classes whose compiled code follows attributes unchecked are left out (libsvm,
 classification by neighbors, SGD, trees), fitted again from their rows (nearest neighbors), or
-checked in `_trial`.
+checked in `_trial`. Vectorizers that would open the files that texts name are refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OF_TRANSFORMERS = (
 )
 _MODULES = {  # and a pattern of the classes in them that are stored; None: all transformers
     **dict.fromkeys(f"sklearn.{module}" for module in _OF_TRANSFORMERS.split()),
-    "sklearn.feature_extraction.text": "TfidfTransformer",
+    "sklearn.feature_extraction.text": "(Count|Tfidf)Vectorizer|TfidfTransformer",
     "sklearn.linear_model": r"(?!SGD|Perceptron|PassiveAggressive)\w+",
     "sklearn.model_selection": r"(Grid|Randomized)SearchCV|\w*(Fold|Split|Out)",
     "sklearn.neighbors": r"Nearest\w+s|Neighborhood\w+|\w+NeighborsTransformer",
@@ -110,6 +110,7 @@ def _is_stored(cls: type) -> bool:
 def _parts_of_estimator(estimator: BaseEstimator) -> dict[str, Any]:
     parts = parts_of_estimator(estimator)
     parts.pop("scorer_", None)  # made again from `scoring`
+    parts.pop("_stop_words_id", None)  # an address in memory
     _check_parts(parts)
     return parts | ({"memory": None} if "memory" in parts else {})
 
@@ -133,6 +134,10 @@ def _check_parts(parts: dict[str, Any]) -> None:
         number = parts.get(name)
         if number is not None and not -_MOST_THREADS <= number <= _MOST_THREADS:
             raise TypeError(f"it has {name}={number!r}, at most {_MOST_THREADS:,} are possible")
+    if parts.get("input", "content") != "content":
+        raise TypeError(
+            f"it has input={parts['input']!r}, and would open files; 'content' is stored"
+        )
     ahead = str(parts.get("pre_dispatch", "all"))
     if not re.fullmatch(r"all|\d{1,9}|(\d{1,4}(\.\d)? ?\* ?)?n_jobs", ahead):
         raise TypeError(f"it has pre_dispatch={ahead!r}; 'all', a number, or '2*n_jobs' is stored")

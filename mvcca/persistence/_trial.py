@@ -15,6 +15,7 @@ from typing import Any
 import joblib
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
@@ -44,6 +45,8 @@ def tried(estimator: Any) -> Any:
         _check_attributes(estimator)
     if isinstance(estimator, Tokens):
         _check_vocabulary(estimator)
+    if isinstance(estimator, CountVectorizer):  # compiled code follows the positions
+        _check_positions(estimator.vocabulary_, 0)
     _check_followed_by_compiled_code(estimator)
     tested = _without_networks(estimator)
     row = None if tested is None else _row_for(tested)
@@ -93,14 +96,21 @@ def _check_attributes(model: MultiViewEstimator) -> None:
 
 def _check_vocabulary(tokens: Tokens) -> None:
     """Check that positions are those of the networks, and that rows are not huge."""
-    positions = list(tokens.vocabulary_.values())
-    if not all(type(position) is int for position in positions):
-        raise TypeError("vocabulary_ does not hold positions of words")
-    n_words = 2 + len(positions)
-    if tokens.n_words_ != n_words or sorted(positions) != list(range(2, n_words)):
+    if _check_positions(tokens.vocabulary_, 2) != tokens.n_words_:
         raise ValueError(f"positions of words are not 2 to {tokens.n_words_ - 1}")
     if not 1 <= operator.index(tokens.length_) <= _MOST_FEATURES:
         raise ValueError(f"length_ is {tokens.length_}, not 1 to {_MOST_FEATURES:,}")
+
+
+def _check_positions(vocabulary: Any, first: int) -> int:
+    """Check that positions of words are consecutive, and return the one after the last."""
+    positions = list(vocabulary.values())
+    if not all(isinstance(position, int | np.integer) for position in positions):
+        raise TypeError("vocabulary_ does not hold positions of words")
+    end = first + len(positions)
+    if sorted(positions) != list(range(first, end)):
+        raise ValueError(f"positions of words are not {first} to {end - 1}")
+    return end
 
 
 def _check_followed_by_compiled_code(estimator: Any) -> None:
@@ -145,8 +155,8 @@ def _row_for(estimator: Any) -> Any:
         return _rows({name: _row_for(part) for name, part in estimator.transformers_.items()})
     if isinstance(estimator, JoinViews) and estimator.view_names_:
         return _rows({name: _ones(estimator._widths[name]) for name in estimator.view_names_})
-    if isinstance(estimator, Tokens):
-        return np.array([["word"]], dtype=object)
+    if isinstance(estimator, Tokens | CountVectorizer):
+        return ["word"]
     tried = isinstance(estimator, JoinViews | SplitViews)
     tried |= isinstance(estimator, FunctionTransformer) and estimator.func is None
     tried |= type(estimator).__name__ in _TRIED.split()

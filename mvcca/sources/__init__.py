@@ -7,7 +7,7 @@ reads a whole file, of text, too.
 """
 
 from mvcca.sources._open import as_source, open_matrix
-from mvcca.sources._read import open_or_read, path_and_key, read_array
+from mvcca.sources._read import open_or_read, path_and_key, read_array, read_texts
 from mvcca.sources._row_source import RowSource, SourceError
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "open_or_read",
     "path_and_key",
     "read_array",
+    "read_texts",
 ]

@@ -18,9 +18,9 @@ from mvcca.sources._open import open_matrix
 from mvcca.sources._parquet import names_of_columns
 from mvcca.sources._row_source import SourceError
 from mvcca.sources._sparse_npz import read_sparse
-from mvcca.sources._text import read_table
+from mvcca.sources._text import read_lines, read_table
 
-__all__ = ["FORMATS", "open_or_read", "path_and_key", "read_array"]
+__all__ = ["FORMATS", "open_or_read", "path_and_key", "read_array", "read_texts"]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
 
@@ -70,6 +70,19 @@ def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> 
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{path}: expected real numbers or text, got {array.dtype}")
     return array
+
+
+def read_texts(name: str) -> np.ndarray:
+    """Read a ``.txt`` file with one text per line as a column of strings, (n_texts, 1).
+
+    Raises
+    ------
+    SourceError
+        If the file is missing, is not in UTF-8, or has an empty line.
+    """
+    path = Path(name)
+    with _reading(path):
+        return read_lines(path)
 
 
 def open_or_read(name: str) -> Any:

@@ -1,9 +1,10 @@
-"""Read tables from text files, with or without a header."""
+"""Read text files: tables, with or without a header, and texts, one per line."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from mvcca._warnings import warn
 
-__all__ = ["NamedColumns", "read_table"]
+__all__ = ["NamedColumns", "read_lines", "read_table"]
 
 
 class NamedColumns(np.ndarray):
@@ -75,6 +76,35 @@ def read_table(path: Path, n_rows: int | None = None) -> np.ndarray:
                     raise ValueError(f"expected a number in {where}, got {cell!r}") from None
         raise
     return NamedColumns.of(numbers, tuple(names)) if has_names else numbers
+
+
+def read_lines(path: Path) -> np.ndarray:
+    """Read texts in UTF-8, one per line, as a column of strings: (n_lines, 1)."""
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"expected texts in UTF-8, got the byte {content[error.start]:#04x} in line {line}; "
+            "convert it, for example with iconv"
+        ) from None
+    # str.splitlines would split at more characters, such as U+2028 within a text.
+    texts = np.array([line.rstrip("\n") for line in StringIO(text, newline=None)], dtype=object)
+    if not len(texts):
+        raise ValueError("expected one text per line, it is empty")
+    if all(all(map(_is_number, line.replace(",", " ").split())) for line in texts):
+        raise ValueError(
+            "expected one text per line, found numbers only; save a matrix as .npy, or as .csv "
+            "with commas between its columns"
+        )
+    for number, line in enumerate(texts, start=1):
+        if not line.strip():
+            raise ValueError(
+                f"expected one text per line, line {number} is empty; leave out the object in all "
+                "files, or write a word for a missing text"
+            )
+    return texts[:, None]
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,91 @@
+"""Views of texts as numbers: words for networks that take them, latent semantics for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+from mvcca._backend import is_device_array
+from mvcca.compose import PerView, Tokens
+from mvcca.sources import RowSource
+from mvcca.views import Views, take_rows
+
+MIN_COUNT = 2
+N_COMPONENTS = 100
+
+
+def text_views(views: Views) -> list[str]:
+    """Names of the views of texts: single columns of strings."""
+    return [name for name, block in views.items() if _are_texts(block)]
+
+
+def text_step(
+    views: Views,
+    words: Collection[str] = (),
+    *,
+    min_count: int = MIN_COUNT,
+    n_components: int = N_COMPONENTS,
+) -> PerView:
+    """A step of a pipeline that turns texts into numbers, and leaves other views as they are.
+
+    Parameters
+    ----------
+    views : Views
+        Training rows, whose vocabulary bounds the number of components.
+    words : collection of str, default=()
+        Views for networks of words, which become sequences by `Tokens`. TF-IDF and truncated SVD
+        turn other texts into features.
+    min_count : int, default=2
+        Leave out words with fewer occurrences (with TF-IDF, words in fewer texts).
+    n_components : int, default=100
+        Number of features, at most the number of words.
+
+    Returns
+    -------
+    PerView
+
+    Raises
+    ------
+    ValueError
+        If no word of a view is frequent enough.
+    """
+    steps: dict[str, Any] = dict.fromkeys(views.names, "passthrough")
+    for name in text_views(views):
+        if name in words:
+            steps[name] = Tokens(min_count=min_count)
+            continue
+        n_words = _n_words(name, np.asarray(views[name])[:, 0], min_count)
+        svd = TruncatedSVD(min(n_components, n_words), random_state=0)
+        steps[name] = make_pipeline(TfidfVectorizer(min_df=min_count), svd)
+    return PerView(steps)
+
+
+def _are_texts(block: Any) -> bool:
+    if block.shape[1] != 1 or not block.shape[0]:
+        return False
+    if isinstance(block, RowSource) or issparse(block) or is_device_array(block):
+        return False
+    return isinstance(np.asarray(take_rows(block, slice(0, 1)))[0, 0], str)
+
+
+def in_numbers(views: Views, train: np.ndarray, words: Collection[str] = ()) -> Views:
+    """All views, with the texts as the step makes them that is fitted to the objects `train`."""
+    if not text_views(views):
+        return views
+    return text_step(views[train], words).fit(views[train]).transform(views)
+
+
+def _n_words(name: str, texts: Any, min_count: int) -> int:
+    try:
+        return len(TfidfVectorizer(min_df=min_count).fit(texts).vocabulary_)
+    except ValueError as error:
+        raise ValueError(
+            f"View {name!r}: no word is left, since none occurs in min_count={min_count} of "
+            f"{len(texts):,} texts. Lower min_count."
+        ) from error
