@@ -1,19 +1,22 @@
 """Deep CCA of 50,000 MNIST halves: total test correlation of 50 components, method by method.
 
     python benchmarks/deep_mnist.py --methods dcca ds-dcca --epochs 30 [--device auto] [--every 5]
+    python benchmarks/deep_mnist.py --methods soft-cca --set decorrelation=15 decay=0.97
     python benchmarks/deep_mnist.py --floor [--rounds 5]
 
 The first command prints a row per method for RESULTS.md, with the published result (100 epochs);
 --every adds results of intermediate epochs, from linear CCA of the networks' outputs for all
 training images. The weights are those of the best epoch on the 10,000 validation images according
-to the default `monitor` of the method. The second command compares the time of an epoch of DCCA
-with a plain torch loop that takes the same steps, and with cca-zoo's DCCA if installed by `python
+to the default `monitor` of the method. --set changes parameters of the methods, and --rows takes
+the first training images only. The last command compares the time of an epoch of DCCA with a plain
+torch loop that takes the same steps, and with cca-zoo's DCCA if installed by `python
 benchmarks/peers --install`. Needs mnist.npz in the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import subprocess
 import sys
 import tempfile
@@ -81,15 +84,25 @@ def estimator(method, options):
         max_epochs=options.epochs,
         device=options.device,
         random_state=options.seed,
-        **settings,
+        **settings | dict(options.set),
     )
 
 
+def setting(text):
+    """Name and value of "name=value"; what is no Python literal is a string."""
+    name, value = text.split("=")
+    try:
+        return name, ast.literal_eval(value)
+    except ValueError:
+        return name, value
+
+
 def measure(data, method, options):
+    train = data.train.views[: options.rows]
     model = estimator(method, options)
     model.set_params(callbacks=[OnTheWay(options.every, data.test.views, options.components)])
     start, cpu = time.perf_counter(), time.process_time()
-    model.fit(data.train.views, X_val=data.valid.views)
+    model.fit(train, X_val=data.valid.views)
     fitted, used = time.perf_counter() - start, time.process_time() - cpu
     seconds = np.median(model.history_["seconds"])
     test = correlation(model.transform(data.test.views))
@@ -180,6 +193,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--methods", nargs="+", default=["dcca"], choices=list(METHODS))
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="NAME=VALUE")
+    parser.add_argument("--rows", type=int, help="training images; all if not given")
     parser.add_argument("--warm-up", type=int, help="of DS-DCCA; half the epochs if not given")
     parser.add_argument("--components", type=int, default=50)
     parser.add_argument("--every", type=int, default=0, help="epochs between figures on the way")

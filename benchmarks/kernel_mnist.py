@@ -34,12 +34,11 @@ def correlation(model, views):
     return total_correlation(scores["left"], scores["right"])
 
 
-def with_ridge(model, reg):
-    """The model with another ridge, from the moments stored by its `partial_fit`."""
+def with_ridge(model, reg, views):
+    """The model with another ridge, from the moments of the views stored by its `partial_fit`."""
     other = copy.copy(model).set_params(reg=reg)
-    other._solve_features(
-        model.feature_maps_, model._statistic, dict.fromkeys(model.view_names_, reg)
-    )
+    rows = other._open_rows(views, None, None, reset=False, batch=True)
+    other._fit_batches(rows, model._statistic)
     return other
 
 
@@ -56,7 +55,7 @@ def measure(data, method, rank, seed, ridges):
         start = time.perf_counter()
         model.partial_fit(data.train.views)
         seconds = time.perf_counter() - start
-        models = [model, *(with_ridge(model, reg) for reg in ridges[1:])]
+        models = [model, *(with_ridge(model, reg, data.train.views) for reg in ridges[1:])]
     valid = [correlation(candidate, data.valid.views) for candidate in models]
     best = models[max(range(len(models)), key=valid.__getitem__)]
     test = correlation(best, data.test.views)
