@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from mvcca._replacing import replacing
 
-FORMAT = 1  # of the header below; files of all formats up to this one can be read
+FORMAT = 1  # of the header below
 
 _KEY = "mvcca"  # of the document among the metadata of the file
 _HEADER_BYTES = 100_000_000  # at most, as in safetensors itself

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
@@ -71,7 +70,6 @@ from mvcca.persistence import load, save
 from mvcca.persistence._classes import CLASSES, models_in
 from mvcca.persistence._sklearn import Classes
 
-DATA = Path(__file__).parent / "data"
 FITTED = [
     *(est for est in VARIANTS if not hasattr(est, "objective")),  # a function: files hold no code
     NCCA(n_neighbors=30, random_state=0),
@@ -1182,78 +1180,3 @@ def test_a_disk_that_is_full_leaves_the_model_that_was_there(path, monkeypatch):
         save(fitted(CCA(1)), path)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
-
-
-# ---- files of format 1 ---------------------------------------------------------------------------
-
-
-def probe(width: int) -> np.ndarray:
-    """Rows made without a generator of random numbers, which may change."""
-    return np.round(np.sin(np.arange(16 * width).reshape(16, width) ** 1.5), 3)
-
-
-def index_of_format_1() -> RetrievalIndex:
-    views = {"image": probe(3), "text": probe(2)[::-1] + probe(3)[:, :2]}
-    scale = PerView({"image": StandardScaler(), "text": "passthrough"}).fit(views)
-    labels = [["sea", "sky", "land"][i % 3] for i in range(16)]
-    model = MVMLCCA(2, within="sample", reg={"image": 0.1, "text": 0.2})
-    model.partial_fit(scale.transform(views), labels)
-    pipeline = Pipeline([("scale", scale), ("map", model)])
-    return RetrievalIndex(pipeline, "euclidean").add(views, ids=[f"object {i}" for i in range(16)])
-
-
-def kcca_of_format_1() -> KCCA:
-    views = {"image": probe(3), "text": sp.csr_array(probe(2) * (probe(2) > 0))}
-    return KCCA(2, approximation="nystroem", n_landmarks=6, random_state=0).partial_fit(views)
-
-
-def ncca_of_format_1() -> NCCA:
-    views = [probe(3), probe(3)[:, :2] ** 2]
-    return NCCA(1, n_neighbors=9, reducer=PCA(2), random_state=0).fit(views)
-
-
-MAKERS = {"index": index_of_format_1, "kcca": kcca_of_format_1, "ncca": ncca_of_format_1}
-
-
-def write_files_of_format_1() -> None:
-    """How the files in tests/data were made; to be run once for a format, and never again."""
-    for name, make in MAKERS.items():
-        with warnings.catch_warnings(action="ignore"):
-            save(make(), DATA / f"{name}-format1.mvcca")
-
-
-def test_an_index_of_format_1_answers_as_it_did():
-    index = load(DATA / "index-format1.mvcca")
-    scores, ids = index.search({"text": probe(2)[:2]}, target="image", k=3)
-    assert ids.tolist() == [
-        ["object 10", "object 3", "object 4"],
-        ["object 0", "object 7", "object 4"],
-    ]
-    expected = [
-        [-0.6638324443554818, -0.7938599885407025, -0.906248053369203],
-        [-0.28409481366512623, -0.4525154658732448, -0.9006200295228785],
-    ]
-    np.testing.assert_allclose(scores, expected, rtol=1e-8)
-    model = index.estimator["map"]
-    model.partial_fit({"image": probe(3), "text": probe(2)}, ["sea", "snow"] * 8)
-    assert model._statistic.sums.table.vocabulary.tolist() == ["land", "sea", "sky", "snow"]
-
-
-def test_a_kernel_model_of_format_1_scores_as_it_did():
-    scores = load(DATA / "kcca-format1.mvcca").transform(
-        {"image": probe(3)[:2], "text": sp.csr_array(probe(2)[:2])}
-    )
-    image = [[2.117781257216648, 0.00015291153193], [-0.09121193245384572, 0.4560394889319436]]
-    text = [[2.3409889134150155, 0.23935592514462142], [-0.5296796784208775, -0.9876013596167501]]
-    np.testing.assert_allclose(scores["image"], image, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(scores["text"], text, rtol=0, atol=1e-8)
-
-
-def test_a_model_of_neighbours_of_format_1_scores_as_it_did():
-    scores = load(DATA / "ncca-format1.mvcca").transform([probe(3)[:3], probe(2)[:3]])
-    expected = [
-        [0.48138005603889056, 0.7401332193619833],
-        [1.7053801490721026, -0.6424368128166881],
-        [-1.0627436215893633, -1.3294043700073506],
-    ]
-    np.testing.assert_allclose(np.hstack(scores), expected, rtol=1e-8)

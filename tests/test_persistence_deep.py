@@ -6,7 +6,6 @@ import inspect
 import os
 import subprocess
 import sys
-import warnings
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 torch = pytest.importorskip("torch")
 
-from test_persistence import array, assert_equal, node, probe, there_and_back  # noqa: E402
+from test_persistence import array, assert_equal, node, there_and_back  # noqa: E402
 from torch import nn  # noqa: E402
 
 import mvcca.deep  # noqa: E402
@@ -64,7 +63,6 @@ from mvcca.deep.storage import LAYERS as STORED_LAYERS  # noqa: E402
 from mvcca.deep.storage import STORED, argument_names  # noqa: E402
 from mvcca.persistence import load, save  # noqa: E402
 
-DATA = Path(__file__).parent / "data"
 SMALL = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
 NETS = {**SMALL, "hidden_layer_sizes": (5,)}
 
@@ -509,7 +507,8 @@ def gates(**parts: Any) -> dict[str, Any]:
 
 
 def scaled(**parts: Any) -> dict[str, Any]:
-    known = {"scaling": "outputs", "scaled": False, "training": True}
+    shape = {"is": "tuple", "items": [2, 3]}
+    known = {"scaling": "outputs", "scaled": False, "training": True, "shape": shape}
     held = {"linear": with_bias(), "hidden": sequential(a=linear(parameter("3x3"), out_features=3))}
     return node(
         "DynamicallyScaledLinear", **{**known, "held": items(**held, last=with_bias()), **parts}
@@ -683,48 +682,3 @@ def test_weights_can_be_read_by_name_elsewhere(path):
     save(fitted(ESTIMATORS[0]), path, statistic=False)
     weight = load_file(path)["DCCA.encoders_['image'].layers['0'].state['weight'].array"]
     assert weight.shape == (5, 6)
-
-
-# ---- files of earlier versions -------------------------------------------------------------------
-
-
-def dsdcca_of_format_1() -> Pipeline:
-    views = {"image": probe(3), "text": probe(2)[::-1] + probe(3)[:, :2]}
-    encoder = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), DynamicallyScaledLinear(3, 1, (2,)))
-    with torch.no_grad():
-        for number, tensor in enumerate(encoder.parameters()):
-            tensor.copy_(torch.linspace(-1, 1 + number, tensor.numel()).view_as(tensor))
-    encoders = {
-        "image": encoder,
-        "text": nn.Sequential(StochasticGates(2), DynamicallyScaledLinear(2, 1, (2,), "global")),
-    }
-    model = DSDCCA(
-        1,
-        encoders=encoders,
-        warm_up=1,
-        batch_size=8,
-        max_epochs=2,
-        callbacks=[Refinement(3)],
-        device="cpu",
-        random_state=0,
-    )
-    return make_pipeline(PerView(StandardScaler()), model).fit(views)
-
-
-def write_file_of_format_1() -> None:
-    """How the file in tests/data was made; to be run once for a format, and never again."""
-    with warnings.catch_warnings(action="ignore"):
-        save(dsdcca_of_format_1(), DATA / "dsdcca-format1.mvcca")
-
-
-def test_a_deep_model_of_format_1_scores_as_it_did_and_trains_on():
-    views = {"image": probe(3), "text": probe(2)}
-    pipeline = load(DATA / "dsdcca-format1.mvcca")
-    scores = pipeline.transform({name: rows[:3] for name, rows in views.items()})
-    image = [[0.8385976282068894], [-0.6097367366361309], [-0.994843247184599]]
-    text = [[1.0610649397649732], [-0.8519118190733929], [-1.4069961506986952]]
-    np.testing.assert_allclose(scores["image"], image, rtol=0, atol=1e-4)
-    np.testing.assert_allclose(scores["text"], text, rtol=0, atol=1e-4)
-    model = pipeline["dsdcca"].partial_fit(views)
-    assert model.history_["epoch"].tolist() == [1, 2, 3]
-    assert isinstance(model.callbacks[0], Refinement)

@@ -399,15 +399,6 @@ def test_power_takes_the_place_of_the_weights():
     )
 
 
-def test_models_saved_without_expected_correlations_rank_by_plain_scores():
-    data = load_digits_views()
-    model = CCA(5).fit(data.views)
-    del model.expected_correlations_
-    np.testing.assert_array_equal(
-        model.retrieval_scores(data.views)["left"], model.transform(data.views)["left"]
-    )
-
-
 def test_models_that_are_not_fitted_say_so():
     with pytest.raises(NotFittedError, match="CCA"):
         CCA().retrieval_scores({"x": np.ones((2, 2))})

@@ -27,9 +27,6 @@ _FOR_MANY_ROWS = {
     "scaling_start": "default",
 }
 
-# Defaults before there was "auto", which models saved then contain.
-EARLIER_DEFAULTS = {"hidden_layer_sizes": (800, 800), "scaling_start": "default"}
-
 
 def auto_setting(name: str, n_rows: int, n_components: int) -> Any:
     """Value of a parameter for a number of training rows."""

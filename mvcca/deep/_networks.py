@@ -14,7 +14,6 @@ from torch import Generator, nn
 
 from mvcca._by_view import by_view, value_by_view
 from mvcca.config import block_slices
-from mvcca.deep._auto import EARLIER_DEFAULTS
 from mvcca.deep._constructor import estimator
 from mvcca.deep._estimator import DeepEstimator
 from mvcca.deep._identity import identity
@@ -90,8 +89,7 @@ class NetworkEstimator(DeepEstimator):
         defaults = inspect.signature(type(self)).parameters
         for name in self._network_parameters:
             value = getattr(self, name)
-            usual = (defaults[name].default, EARLIER_DEFAULTS.get(name))
-            if identity(value) not in map(identity, usual):
+            if identity(value) != identity(defaults[name].default):
                 raise ValueError(
                     f"{name}={value!r} is for the default networks of {type(self).__name__}, but "
                     f"encoders are given. Leave out {name}, or encoders."

@@ -210,8 +210,7 @@ def _parts_of_scaled(layer: DynamicallyScaledLinear) -> dict[str, Any]:
 def _make_scaled(parts: dict[str, Any]) -> DynamicallyScaledLinear:
     layer = _smallest_scaled(parts["scaling"]).train(parts["training"])
     _with_attributes(layer, _like_those_of(layer, parts["held"])).scaled = True
-    # Files of earlier versions do not hold the shape, which is that of the linear layer.
-    layer.shape = parts["shape"] if "shape" in parts else tuple(layer.linear.weight.shape)
+    layer.shape = parts["shape"]
     n_context = layer.hidden[0].in_features if hasattr(layer, "hidden") else layer.shape[1]
     _outputs_on_meta(layer, layer.shape[1], n_context)
     if type(parts["scaled"]) is not bool:

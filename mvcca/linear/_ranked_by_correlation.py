@@ -42,9 +42,8 @@ class RankedByCorrelation:
         joint query or target, a and b are sums of the scores of its views; sums of these vectors
         would fix a scale per view and rank worse. Plain
         scores give a component with correlation .1 the weight of one with .9. ρ is
-        ``expected_correlations_``. If `power` is set, it weights the components instead; then, and
-        for models saved by versions without expected correlations, these are the scores of
-        `transform`.
+        ``expected_correlations_``. If `power` is set, it weights the components instead, and these
+        are the scores of `transform`.
 
         Parameters
         ----------
@@ -61,7 +60,7 @@ class RankedByCorrelation:
         mvcca.evaluate_retrieval : Other rankings by name, with its parameter `weighting`.
         """
         check_is_fitted(self)
-        if self.power or not hasattr(self, "expected_correlations_"):
+        if self.power:
             return self.transform(X, y)  # type: ignore[attr-defined]
         rho = np.minimum(self.expected_correlations_, LARGEST_CORRELATION)
         weights = component_weights(rho)

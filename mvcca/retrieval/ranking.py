@@ -70,8 +70,8 @@ class Ranking:
         if weighting == "auto":
             if declared in SIMILARITIES:
                 return cls(estimator, method, checked_similarity(declared))
-            if not hasattr(model, "expected_correlations_") or getattr(model, "power", False):
-                return cls(estimator, "transform", "cosine")  # an early file, or weighted by power
+            if getattr(model, "power", False):  # which weights the components
+                return cls(estimator, "transform", "cosine")
             weighting = declared
         return cls._weighted(estimator, model, weighting)
 

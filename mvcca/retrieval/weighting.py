@@ -72,10 +72,8 @@ class LikelihoodRatio:
     @classmethod
     def of(cls, model: Any) -> LikelihoodRatio:
         """Read the expected moments of a fitted estimator."""
-        views, of_pairs = model.view_names_, model.expected_correlations_by_pair_
-        if len(views) == 2:  # the one pair, and the only correlations of early files
-            of_pairs = np.broadcast_to(model.expected_correlations_, of_pairs.shape)
-        return cls(views, np.clip(of_pairs, 0, LARGEST_CORRELATION), model.expected_deviations_)
+        of_pairs = np.clip(model.expected_correlations_by_pair_, 0, LARGEST_CORRELATION)
+        return cls(model.view_names_, of_pairs, model.expected_deviations_)
 
     def rows(self, name: str, scores: Any) -> Any:
         """Item vectors of a view's scores, (n_rows, k + n_views + 1)."""

@@ -278,11 +278,9 @@ class Contents:
 
     @classmethod
     def of_state(cls, similarity: Similarity, state: Mapping[str, Any]) -> Contents:
-        """Restore contents; early files hold rows that are not prepared."""
+        """Restore contents."""
         contents = cls(similarity)
-        for name, rows in state.get("rows", {}).items():
-            contents = contents.plus(name, rows, state["ids"][name])
-        for name, stored in state.get("views", {}).items():
+        for name, stored in state["views"].items():
             contents = contents._plus_stored(name, **stored)
         widths = {view.gallery.n_components for view in contents.views.values()}
         if len(widths) > 1:
@@ -293,11 +291,11 @@ class Contents:
         self,
         name: str,
         rows: list[np.ndarray],
+        norms: np.ndarray | None,
         ids: Any,
         origin: np.ndarray | None,
         n_at_origin: int,
-        norms: np.ndarray | None = None,  # not in early files
-        largest_norm: float | None = None,
+        largest_norm: float,
     ) -> Contents:
         ids = restored_ids(ids)
         view = self._view_for(name, ids)

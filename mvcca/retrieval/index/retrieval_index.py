@@ -411,11 +411,8 @@ class RetrievalIndex:
         return parameters | bank | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        similarity = state["metric"] if "metric" in state else state["similarity"]  # early files
-        weighting = state.get("weighting", "auto")
-        self.__init__(  # type: ignore[misc]
-            state["estimator"], similarity, state["backend"], weighting=weighting
-        )
+        names = ("estimator", "similarity", "backend", "weighting")
+        self.__init__(**{name: state[name] for name in names})  # type: ignore[misc]
         if "hubs" in state:
             self._bank = BankOfViews.of_state(state["hubs"])
             self.hubness = self._bank.correction

@@ -22,7 +22,7 @@ def stored_ids(ids: np.ndarray) -> Any:
 
 
 def restored_ids(stored: Any) -> np.ndarray:
-    """The ids that `stored_ids` took apart; in early files they are an array in any case."""
+    """The ids that `stored_ids` took apart."""
     if not isinstance(stored, dict):
         return np.asarray(stored)
     text, ends = stored["text"], stored["ends"]

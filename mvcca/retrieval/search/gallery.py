@@ -44,7 +44,7 @@ class Gallery:
     largest_norm: float = 0.0  # of the prepared rows
     removed: RemovedRows = field(default_factory=RemovedRows)  # rows that are not ranked
     lineage: object = field(default_factory=object)  # another one if rows have moved
-    norms: ChunkedRows | None = None  # of a cosine: lengths of the added rows, if they are known
+    norms: ChunkedRows | None = None  # of a cosine: lengths of the rows that `plus` added
     device: Any = None  # array without rows on the device that the rows came from, or None
 
     @classmethod
@@ -68,7 +68,7 @@ class Gallery:
         norms: np.ndarray | None,
         origin: np.ndarray | None,
         n_at_origin: int,
-        largest_norm: float | None,
+        largest_norm: float,
     ) -> Gallery:
         """Gallery of stored parts, which are not copied; memory-mapped ones are not read."""
         if (
@@ -76,6 +76,7 @@ class Gallery:
             or any(part.shape[1:] != stored[0].shape[1:] for part in stored)
             or (similarity == "euclidean") != (origin is not None)
             or (origin is not None and origin.shape != (stored[0].shape[1] - 1,))
+            or is_cosine(similarity) != (norms is not None)
             or (norms is not None and norms.shape != (sum(map(len, stored)),))
         ):
             raise ValueError("rows, lengths and origin of a gallery do not belong together")
@@ -88,8 +89,6 @@ class Gallery:
         lengths = None
         if norms is not None:
             lengths = ChunkedRows().plus(checked_rows(norms[:, None], "lengths")[:, 0])
-        if largest_norm is None:
-            largest_norm = max(map(_largest_norm, parts))
         rows = ChunkedRows.of_parts(parts)
         return cls(similarity, rows, origin, n_at_origin, float(largest_norm), norms=lengths)
 
@@ -116,7 +115,7 @@ class Gallery:
         gallery, norms = self, None
         if self.similarity == "euclidean" and self.origin is None:
             gallery = replace(self, origin=origin_near(rows), n_at_origin=len(rows))
-        if is_cosine(self.similarity) and (self.norms is not None or not len(self)):
+        if is_cosine(self.similarity):
             norms = lengths_of_rows(rows, self.similarity)
         prepared = prepared_gallery(rows, self.similarity, gallery.origin)
         gallery = gallery.plus_prepared(prepared, norms)
@@ -153,11 +152,7 @@ class Gallery:
             return rows[:, :-1] + self.origin.astype(rows.dtype)
         if not is_cosine(self.similarity):
             return rows
-        if self.norms is None:
-            raise ValueError(
-                "This index was saved by an early version, without the lengths of its rows, which "
-                "a target of several views needs. Add the objects to a new index."
-            )
+        assert self.norms is not None  # rows were added by `plus`
         return (rows * self.norms.take(positions)[:, None]).astype(rows.dtype)
 
     def stored_norms(self) -> np.ndarray | None:
