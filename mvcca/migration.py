@@ -6,7 +6,7 @@ held out from the fit; all regressions share the sums of products of a few parts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mvcca._threads import each
-from mvcca.measures import unit_rows
+from mvcca.measures import descending_order, unit_rows
 from mvcca.statistics import Moments, column_slices
 from mvcca.views import Views
 
@@ -183,12 +183,9 @@ def _split(pairs: Views, size: float | int, rng: np.random.Generator) -> tuple[V
 
 def _affine_maps(sums: Iterable[Moments], rank: int | None) -> Callable[[Any], Map]:
     """Ridge regressions by their ridge, from sums of products of parts of the sample."""
-    moments = reduce(add, sums)
-    columns, means = column_slices(moments.widths), moments.mean()
-    covariance = moments.covariance()
-    x, y = columns[_OLD], columns[_NEW]
-    values, Q = eigh(covariance[x, x], driver="evd", check_finite=True)
-    cross = Q.T @ covariance[x, y]
+    covariance, between, means = _covariances(sums)
+    values, Q = eigh(covariance, driver="evd", check_finite=True)
+    cross = Q.T @ between
     least = values[-1] * len(values) * np.finfo(float).eps
 
     def fit(reg: float) -> Map:
@@ -198,28 +195,35 @@ def _affine_maps(sums: Iterable[Moments], rank: int | None) -> Callable[[Any], M
         if rank is not None and rank < min(B.shape):
             top = eigh(cross.T @ B, subset_by_index=(B.shape[1] - rank, B.shape[1] - 1))[1]
             B = B @ top @ top.T
-        return _mapping(Q @ B, means[_OLD], means[_NEW])
+        return _mapping(Q @ B, means)
 
     return fit
 
 
 def _rotations(sums: Iterable[Moments], rank: int | None) -> Callable[[Any], Map]:
     """The scaled rotation that maps the old vectors closest to the new ones."""
-    moments = reduce(add, sums)
-    columns, means = column_slices(moments.widths), moments.mean()
-    covariance = moments.covariance()
-    x, y = columns[_OLD], columns[_NEW]
-    left, values, right = np.linalg.svd(covariance[x, y], full_matrices=False)
+    covariance, between, means = _covariances(sums)
+    left, values, right = np.linalg.svd(between, full_matrices=False)
     left, right = left[:, :rank], right[:rank]
-    variance = np.einsum("ik,ik->", left, covariance[x, x] @ left)
+    variance = np.einsum("ik,ik->", left, covariance @ left)
     scale = values[:rank].sum() / variance if variance > 0 else 0.0
-    return lambda _: _mapping(scale * left @ right, means[_OLD], means[_NEW])
+    return lambda _: _mapping(scale * left @ right, means)
 
 
-def _mapping(weights: np.ndarray, old_mean: np.ndarray, new_mean: np.ndarray) -> Map:
+def _covariances(
+    sums: Iterable[Moments],
+) -> tuple[np.ndarray, np.ndarray, Mapping[str, np.ndarray]]:
+    """Covariance of the old vectors, that between old and new ones, and the means."""
+    moments = reduce(add, sums)
+    columns, covariance = column_slices(moments.widths), moments.covariance()
+    old = columns[_OLD]
+    return covariance[old, old], covariance[old, columns[_NEW]], moments.mean()
+
+
+def _mapping(weights: np.ndarray, means: Mapping[str, np.ndarray]) -> Map:
     """The affine map with these weights of centred rows, in the precision of the rows."""
     in_precision = {
-        np.dtype(kind): tuple(part.astype(kind) for part in (weights, old_mean, new_mean))
+        np.dtype(kind): tuple(part.astype(kind) for part in (weights, means[_OLD], means[_NEW]))
         for kind in (np.float32, np.float64)
     }
 
@@ -269,8 +273,6 @@ def _nearest(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     queries, rows = unit_rows(queries), unit_rows(rows)
     found = np.empty((len(queries), k), dtype=np.int64)
     for start in range(0, len(queries), _TILE_QUERIES):
-        scores = queries[start : start + _TILE_QUERIES] @ rows.T
-        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
-        found[start : start + _TILE_QUERIES] = np.take_along_axis(best, order, axis=1)
+        tile = slice(start, start + _TILE_QUERIES)
+        found[tile] = descending_order(queries[tile] @ rows.T, k)
     return found

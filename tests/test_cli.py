@@ -991,8 +991,8 @@ def test_without_matplotlib_the_report_has_no_pictures_and_says_so(capsys, monke
 def test_a_report_with_an_unknown_ending_is_refused_before_the_work(capsys, name):
     code, out, err = compare(capsys, "--methods", "cca", "--report", name)
     assert (code, out) == (1, "")
-    endings = ".html, .htm, .csv, .json, .md"
-    assert err == f"mvcca: error: {name}: expected a report ending in {endings}\n"
+    endings = ".html, .htm, .csv, .json or .md"
+    assert err == f"mvcca: error: {name}: expected a file for results ending in {endings}\n"
     assert not Path(name).exists()
 
 

@@ -449,7 +449,7 @@ def test_the_table_marks_the_best_and_its_equals(result):
 def test_notebooks_show_the_table_with_the_best_and_its_equals_in_bold(result):
     table = result._repr_html_()
     for name in result.methods:
-        (row,) = re.findall(rf'<tr><th scope="row">{name}</th>(.*?)</tr>', table)
+        (row,) = re.findall(rf'<th scope="row">{name}</th>(.*?)</tr>', table)
         cells = re.findall(r"<td>(.*?)</td>", row)
         for cell, measure in zip(cells, MEASURES, strict=False):
             is_bold = name in result.not_worse(measure)
@@ -458,7 +458,7 @@ def test_notebooks_show_the_table_with_the_best_and_its_equals_in_bold(result):
             rounding = 0.051 if measure == "mr" else 5.1e-4
             assert value == pytest.approx(result.mean(name, measure), abs=rounding)
     assert "<caption>image and text: " in table
-    assert "<li>bold: best, or not significantly worse" in table
+    assert "<li>* best, or not significantly worse" in table
 
 
 def test_a_method_that_fails_is_a_row_with_its_reason():
@@ -536,7 +536,7 @@ def test_reports_by_ending(result, tmp_path):
     assert "| method | mAP@50 |" in (tmp_path / "out.md").read_text(encoding="utf-8")
     result.report(tmp_path / "out.html")
     assert "data:image/png" in (tmp_path / "out.html").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match=r"out\.xls: expected a report ending in \.html"):
+    with pytest.raises(ValueError, match=r"out\.xls: expected a file for results ending in \.html"):
         result.report(tmp_path / "out.xls")
 
 

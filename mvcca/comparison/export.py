@@ -12,22 +12,22 @@ from typing import Any
 from mvcca._replacing import replacing
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
+from mvcca.files import check_format
 
 Results = Sequence[Measurements]
 
 
-def check_suffix(path: Path) -> None:
-    """Raise ValueError unless results can be written to a file of this name."""
-    if path.suffix.lower() not in _WRITERS:
-        raise ValueError(f"{path}: expected a report ending in {', '.join(_WRITERS)}")
+def check_suffix(path: Path) -> str:
+    """Return the suffix of a file to which results can be written."""
+    return check_format(str(path), "results", tuple(_WRITERS))
 
 
 def write(path: Path, results: Results, command: str = "", next_step: str = "") -> None:
     """Write results; `command` and `next_step` are those of the command line, if any."""
-    check_suffix(path)
+    suffix = check_suffix(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
-    text = _WRITERS[path.suffix.lower()](results, command, next_step)
+    text = _WRITERS[suffix](results, command, next_step)
     with replacing(path) as file:
         file.write(text.encode(errors="backslashreplace"))  # a file name need not be valid text
 

@@ -13,18 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.examples import Example, Item
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.one_fold import RANKS, at_random, recall_curves
 from mvcca.comparison.summary import pretty
-from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay
+from mvcca.plotting import (
+    CorrelationDisplay,
+    EmbeddingDisplay,
+    RecallCurveDisplay,
+    RetrievedDisplay,
+)
 from mvcca.plotting._style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import Measure
 
-_RIGHT, _WRONG = "#1a7f5a", "#d9480f"
 _DPI = 150
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))  # beside the colours
 _LINE_HEIGHT = 0.055  # of a label, as a share of the height of the axes
@@ -165,20 +168,19 @@ def embedding(result: Measurements) -> Picture:
 
 def images(result: Measurements, found: Sequence[Example]) -> Picture:
     """Queries in the first column, each followed by the images it retrieves."""
-    n_columns = 1 + max(len(example.found) for example in found)
+    n_columns = 1 + len(found[0].found)
     figure = Figure(figsize=(0.85 * (n_columns + 0.5), 0.85 * len(found)))
-    ax = figure.add_axes((0, 0, 1, 1))  # shared: axes per image would take seconds
+    display = RetrievedDisplay(
+        [_image(result, example.query) for example in found],
+        [[_image(result, item) for item in example.found] for example in found],
+        np.array([[item.is_right for item in example.found] for example in found]),
+    ).plot(figure.add_axes((0, 0, 1, 1)), vmin=0, vmax=1)
+    items = [item for example in found for item in example.found]
+    for frame, item in zip(display.frame_, items, strict=True):
+        frame.set_linewidth(4 if item.is_same else 2)
     for line, example in enumerate(found):
-        for column, item in enumerate([example.query, *example.found]):
-            box = (column - 0.4, column + 0.4, line + 0.4, line - 0.4)
-            ax.imshow(_image(result, item), cmap="gray_r", vmin=0, vmax=1, extent=box)
-            if column:
-                ax.add_patch(_frame(item, box))
-        ax.text(
-            -0.55, line, literal(example.query.labels), ha="right", va="center", fontsize="large"
-        )
-    ax.set(xlim=(-1, n_columns - 0.5), ylim=(len(found) - 0.5, -0.5))
-    ax.set_axis_off()
+        label = literal(example.query.labels)
+        display.ax_.text(-0.1, line, label, ha="right", va="center", fontsize="large")
     return _picture(figure)
 
 
@@ -194,20 +196,6 @@ def _image(result: Measurements, item: Item) -> np.ndarray:
         return pixels if name == item.view else _FADED * pixels
 
     return np.block([[part(name) for name in line] for line in shown.layout])
-
-
-def _frame(item: Item, box: tuple[float, float, float, float]) -> Rectangle:
-    left, right, bottom, top = box
-    tone, dash = (_RIGHT, "-") if item.is_right else (_WRONG, (0, (2, 2)))
-    return Rectangle(
-        (left, bottom),
-        right - left,
-        top - bottom,
-        fill=False,
-        edgecolor=tone,
-        linestyle=dash,
-        linewidth=4 if item.is_same else 2,
-    )
 
 
 def _picture(figure: Figure) -> Picture:

@@ -10,21 +10,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sklearn import config_context
 
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.one_fold import Measured
-from mvcca.comparison.summary import CAPTION, Summary, pretty, written
+from mvcca.comparison.summary import CAPTION, Summary, pretty, template, written
 from mvcca.comparison.verdict import verdict
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 _TITLE = "Retrieval across views"
 _N_QUERIES, _N_ITEMS = 6, 8
@@ -51,28 +47,13 @@ def report_page(results: Sequence[Measurements], command: str = "", next_step: s
     """
     if not command and len(results) == 1 and results[0].successes:
         next_step = _NEXT_IN_PYTHON
-    return _template().render(
+    return template("report.html").render(
         title=_TITLE,
         caption=CAPTION,
         cases=[Case.of(result) for result in results],
         facts=list(_facts(results, command)),
         next_step=next_step,
     )
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("mvcca.comparison"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("report.html")
 
 
 class Picture(NamedTuple):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from functools import cache
 from textwrap import fill
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from mvcca.comparison.measurements import Measurements, mean_correlation
 from mvcca.retrieval import Measure
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
 _MEGABYTE = 10**6
@@ -159,24 +162,7 @@ class Summary:
 
     def as_html(self) -> str:
         """An HTML table with its notes."""
-        head = "".join(f'<th scope="col">{escape(c)}</th>' for c in ["method", *self.columns])
-        body = []
-        for line in self.lines:
-            name = f'<th scope="row">{escape(line.name)}</th>'
-            cells = "".join(
-                f"<td><b>{escape(c.text)}</b></td>" if c.is_marked else f"<td>{escape(c.text)}</td>"
-                for c in line.cells
-            )
-            if line.reason:
-                reason = escape(f"skipped: {line.reason}")
-                cells = f'<td colspan="{len(self.columns)}" style="text-align:left">{reason}</td>'
-            body.append(f"<tr>{name}{cells}</tr>")
-        notes = [*self.notes, *self._numbered_warnings]
-        small = "".join(f"<li>{escape(text.replace('* ', 'bold: ', 1))}</li>" for text in notes)
-        return (
-            f"<table><caption>{escape(f'{self.title}: {CAPTION}')}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><ul>{small}</ul>"
-        )
+        return template("notebook.html").render(summary=self, caption=CAPTION)
 
     @property
     def _numbered_warnings(self) -> list[str]:
@@ -221,6 +207,22 @@ class Summary:
             is_text = self.columns[j] in _WORDS
             texts.append(text.ljust(widths[j]) if is_text else text.rjust(widths[j]))
         return "".join(f"  {text}" for text in texts)
+
+
+@cache
+def template(name: str) -> Template:
+    """A file of the folder ``templates``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mvcca.comparison"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)
 
 
 def pretty(name: str) -> str:

@@ -234,12 +234,12 @@ class RetrievedDisplay:
         """
         n_queries, k = self.relevant.shape
         of_texts = isinstance(self.items[0][0], str)
-        start = 0.5 + _GAP if not isinstance(self.queries[0], str) else _WIDTH / 2
+        start = 1 + _GAP if not isinstance(self.queries[0], str) else _WIDTH / 2 + 0.5
         width = start + (_WIDTH if of_texts else k)
         if ax is None:
             ax = tidy_axes()
             height = n_queries * max(0.85, 0.2 * k if of_texts else 0)
-            ax.figure.set_size_inches(min(0.9 * (width + 0.5), 12), height)
+            ax.figure.set_size_inches(min(0.9 * width, 12), height)
         tidy_axes(ax).set_axis_off()
         self.im_, self.frame_, self.text_ = [], [], []
         for line, (query, items, relevant) in enumerate(
@@ -250,13 +250,13 @@ class RetrievedDisplay:
                 if of_texts:
                     middle = line - 0.5 + (place + 0.5) / k
                     mark = "✓" if right else "✗"
-                    text = self._draw(ax, f"{mark} {item}", start + 0.5, middle, 1 / k, kwargs)
+                    text = self._draw(ax, f"{mark} {item}", start, middle, 1 / k, kwargs)
                     text.set_color(RIGHT if right else WRONG)
                 else:
                     middle = start + place + 0.5
                     image = self._draw(ax, item, middle, line, 1.0, kwargs)
                     self.frame_.append(_framed(ax, image.get_extent(), right))
-        ax.set(xlim=(-0.1, width + 0.6), ylim=(n_queries - 0.5, -0.5))
+        ax.set(xlim=(-0.1, width + 0.1), ylim=(n_queries - 0.5, -0.5))
         ax.set_aspect("auto" if of_texts and isinstance(self.queries[0], str) else "equal")
         self.ax_, self.figure_ = ax, ax.figure
         return self
