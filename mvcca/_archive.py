@@ -114,12 +114,12 @@ def _damaged(path: Any, finding: str, cause: Exception | None = None) -> NoRetur
     ) from cause
 
 
-def not_ours(path: Any, finding: str, cause: Exception | None = None) -> NoReturn:
+def not_ours(path: Any, finding: str) -> NoReturn:
     """Refuse a file that mvcca did not write, or not for this purpose."""
     raise ModelFileError(
         f"{os.fspath(path)} {finding}. Expected a file written by mvcca.save; pickles, .npz and "
         "other formats are not read."
-    ) from cause
+    )
 
 
 # ---- writing -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from mvcca._sparse import canonical
 from mvcca.sources import RowSource
 from mvcca.sources._positions import Positions, as_index, as_positions, composed
 from mvcca.sources._row_source import Selection
-from mvcca.validation import FLOATS
+from mvcca.validation import FLOATS, check_shape
 
 _NAMED_ROWS = 5  # at most, in an error
 
@@ -43,14 +43,7 @@ class CheckedRows(Selection):
     ) -> None:
         if source.dtype.kind not in "biuf":
             raise ValueError(f"View {name!r}: expected real numbers, got {source.dtype}.")
-        for size, what, least in zip(
-            source.shape, ("sample", "feature"), (ensure_min_samples, 1), strict=True
-        ):
-            if size < least:
-                raise ValueError(
-                    f"View {name!r}: Found array with {size} {what}(s) (shape={source.shape}) "
-                    f"while a minimum of {least} is required by {estimator}."
-                )
+        check_shape(source.shape, estimator, ensure_min_samples, f"View {name!r}: ")
         self._view, self._estimator = name, estimator
         self._select_floats(source, range(len(source)))
 

@@ -6,7 +6,7 @@ Rows that are not in memory are validated as they are read, by `mvcca._checked_r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,16 @@ def _columns_in_words(block: Any, columns: np.ndarray) -> str:
     return few(names[column] for column in columns)
 
 
+def check_shape(shape: Sequence[int], estimator: str, min_samples: int, prefix: str = "") -> None:
+    """Raise ValueError for too few rows or no columns, with scikit-learn's message."""
+    for size, what, least in zip(shape, ("sample", "feature"), (min_samples, 1), strict=True):
+        if size < least:
+            raise ValueError(
+                f"{prefix}Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum "
+                f"of {least} is required by {estimator}."
+            )
+
+
 def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1) -> Any:
     """Validate a device block as scikit-learn validates arrays, and convert it to floats."""
     xp = namespace(block)
@@ -133,14 +143,7 @@ def check_device_matrix(block: Any, estimator: str, ensure_min_samples: int = 1)
         raise TypeError("Sparse tensors are not supported. Pass a sparse matrix of SciPy.")
     if xp.isdtype(block.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported, got {block.dtype}.")
-    for size, what, least in zip(
-        block.shape, ("sample", "feature"), (ensure_min_samples, 1), strict=True
-    ):
-        if size < least:
-            raise ValueError(
-                f"Found array with {size} {what}(s) (shape={tuple(block.shape)}) while a minimum "
-                f"of {least} is required by {estimator}."
-            )
+    check_shape(block.shape, estimator, ensure_min_samples)
     if hasattr(block, "detach"):  # gradients through a fit are not supported
         block = block.detach()
     if block.dtype not in (xp.float32, xp.float64):

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from mvcca.problem._expected import LARGEST_CORRELATION, component_weights
 from mvcca.retrieval.joint import summed
@@ -80,6 +81,8 @@ class Ranking:
         exponent = power_of(weighting)
         needed = "expected_deviations_" if weighting == "likelihood" else "expected_correlations_"
         if not hasattr(model, needed):
+            if hasattr(model, "fit"):
+                check_is_fitted(model)
             raise ValueError(
                 f"weighting={weighting!r} needs an estimator with correlations; "
                 f"{type(model).__name__} has no {needed}. Leave weighting at 'auto', or fit CCA, "

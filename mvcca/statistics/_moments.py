@@ -246,9 +246,7 @@ def _moments_of_features(
     return _moments_of_block(features(in_precision(views, dtype)), weights, dtype)
 
 
-def _moments_of_block(
-    views: Views, weights: np.ndarray | None, dtype: DTypeLike = np.float64
-) -> Moments:
+def _moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:
     dtype, columns = np.dtype(dtype), column_slices(views.widths)
     n_features = views.shape[1]
     seen = views.seen.astype(float)
