@@ -129,25 +129,14 @@ def average_precision(
 
     Parameters
     ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to rank.
-    relevance : relevance or matrix of bool, shape (n_queries, n_gallery), optional
-        Result of `by_pairs` (default) or `by_labels`, or a dense or sparse matrix of whether each
-        gallery row is relevant to each query.
+    queries, gallery, relevance, similarity, exclude_self, hubness, bank
+        See `ranks`.
     k : int or None, default=None
         Cut-off; None takes the whole gallery.
     normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
         Divisor of the sum of precisions.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Value of a query without a relevant row.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity used for ranking.
-    exclude_self : bool, default=False
-        Queries are the gallery's rows; exclude each query from its results.
-    hubness, bank : optional
-        Correction for hubs, as in `top_k`.
 
     Returns
     -------
@@ -178,14 +167,8 @@ def score_blocks(
 
     Parameters
     ----------
-    queries : array-like, shape (n_queries, n_components)
-        Projected rows.
-    gallery : array-like, shape (n_gallery, n_components)
-        Projected rows to rank.
-    similarity : {"cosine", "euclidean", "inner"}, default="cosine"
-        Similarity used for ranking.
-    hubness, bank : optional
-        Correction for hubs, as in `top_k`.
+    queries, gallery, similarity, hubness, bank
+        See `ranks`.
 
     Returns
     -------
