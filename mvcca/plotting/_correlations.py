@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import component_correlations, pairwise_correlations
+from mvcca.plotting._display import Display
 from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
 from mvcca.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 
-class CorrelationDisplay:
+class CorrelationDisplay(Display):
     """Correlation of each component, on training and on held-out rows or for several methods.
 
     For more than two views, the mean over pairs of views is drawn with a band from the smallest to
@@ -47,8 +47,6 @@ class CorrelationDisplay:
     """
 
     line_: dict[str, Line2D]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, correlations: Mapping[str, Mapping[tuple[str, str], np.ndarray]]) -> None:
         self.correlations = correlations
@@ -81,7 +79,7 @@ class CorrelationDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the lines, see `plot`.
+            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
 
         Returns
         -------
@@ -125,7 +123,7 @@ class CorrelationDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the lines, see `plot`.
+            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
 
         Returns
         -------
@@ -136,20 +134,7 @@ class CorrelationDisplay:
             correlations["held-out"] = pairwise_correlations(scores_test)
         return cls(correlations).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         ax = tidy_axes(ax, grid="y")
         from matplotlib.lines import Line2D
 
@@ -170,7 +155,7 @@ class CorrelationDisplay:
                 "linewidth": 1.2,
                 "label": f"{literal(rows)} (sum {mean.sum():.2f})",
             }
-            (line,) = ax.plot(place, mean, **styled(style, kwargs, Line2D))
+            (line,) = ax.plot(place, mean, **styled(style, given, Line2D))
             self.line_[rows] = line
             if len(values) > 1:
                 band = values.min(axis=0), values.max(axis=0)
@@ -182,5 +167,4 @@ class CorrelationDisplay:
         ax.autoscale_view()
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca.plotting._display import Display
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.plotting._style import color, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.patches import Rectangle
 
 
-class GridSearchDisplay:
+class GridSearchDisplay(Display):
     """Mean validation score for every pair of values of two hyper-parameters.
 
     A frame marks the best pair. For further parameters of the search, a cell is the best score
@@ -64,8 +64,6 @@ class GridSearchDisplay:
     im_: AxesImage
     text_: np.ndarray | None
     best_: Rectangle
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -106,7 +104,7 @@ class GridSearchDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the image, see `plot`.
+            Keywords of `matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -145,24 +143,11 @@ class GridSearchDisplay:
         label = "Mean score" if measure == "score" else f"Mean {measure}"
         return cls(scores, (values[0], values[1]), (chosen[0], chosen[1]), label).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         sides = [_name(v) for v in self.values[0]], [_name(v) for v in self.values[1]]
         style = {"cmap": "viridis"}
         ax, self.im_, self.text_ = draw_heatmap(
-            ax, self.scores, sides, self.label, style, kwargs, digits=3
+            ax, self.scores, sides, self.label, style, given, digits=3
         )
         from matplotlib.patches import Rectangle
 
@@ -171,8 +156,7 @@ class GridSearchDisplay:
         self.best_ = Rectangle((j - 0.5, i - 0.5), 1, 1, clip_on=False, **box)
         ax.add_patch(self.best_)
         ax.set(ylabel=literal(self.parameters[0]), xlabel=literal(self.parameters[1]))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax
 
 
 def _distinct(values: list[Any]) -> list[Any]:

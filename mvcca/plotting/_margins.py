@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca.plotting._display import Display
 from mvcca.plotting._heatmap import draw_heatmap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 
-class CategoryMarginsDisplay:
+class CategoryMarginsDisplay(Display):
     """Margin between every two categories, as learned by `mvcca.deep.SAM` [1]_.
 
     Categories that are close in the shared space have small margins. How the mean margin develops
@@ -56,8 +56,6 @@ class CategoryMarginsDisplay:
 
     im_: AxesImage
     text_: np.ndarray | None
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, margins: Any, categories: Sequence[Any] | None = None) -> None:
         self.margins = np.asarray(margins, dtype=float)
@@ -90,7 +88,7 @@ class CategoryMarginsDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the image, see `plot`.
+            Keywords of `matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -110,21 +108,7 @@ class CategoryMarginsDisplay:
         names = estimator.categories_ if categories is None else categories
         return cls(estimator.category_margins_, names).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         sides, style = (self.categories, self.categories), {"cmap": "viridis", "aspect": "equal"}
-        ax, self.im_, self.text_ = draw_heatmap(ax, self.margins, sides, "Margin", style, kwargs)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        ax, self.im_, self.text_ = draw_heatmap(ax, self.margins, sides, "Margin", style, given)
+        return ax

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mvcca.measures import Ties
+from mvcca.plotting._display import Display
 from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
@@ -19,13 +20,12 @@ from mvcca.views import holds_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 _DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # for the two directions between two views
 
 
-class RecallCurveDisplay:
+class RecallCurveDisplay(Display):
     """Recall@k as a function of k, for one or several methods.
 
     Each method has a colour. For two views there is a line per direction; for more views, the mean
@@ -55,8 +55,6 @@ class RecallCurveDisplay:
     """
 
     line_: dict[str, list[Line2D]]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, curves: Mapping[str, Mapping[tuple[str, str], np.ndarray]]) -> None:
         self.curves = curves
@@ -93,7 +91,7 @@ class RecallCurveDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the lines, see `plot`.
+            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
 
         Returns
         -------
@@ -144,7 +142,7 @@ class RecallCurveDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the lines, see `plot`.
+            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
 
         Returns
         -------
@@ -163,20 +161,7 @@ class RecallCurveDisplay:
         )
         return cls({name: compute(scores) for name, scores in methods.items()}).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         ax = tidy_axes(ax, grid="both")
         from matplotlib.lines import Line2D
         from matplotlib.ticker import NullFormatter, PercentFormatter, ScalarFormatter
@@ -193,7 +178,7 @@ class RecallCurveDisplay:
                 values = values.mean(axis=0, keepdims=True)
             style = {"color": color(number), "linewidth": 1.6}
             self.line_[name] = [
-                ax.plot(place, curve, **styled({"linestyle": dash, **style}, kwargs, Line2D))[0]
+                ax.plot(place, curve, **styled({"linestyle": dash, **style}, given, Line2D))[0]
                 for curve, dash in zip(values, _DASHES, strict=False)
             ]
         ax.set(xscale="log", xlim=(1, longest), xlabel="Length of the list k", ylabel="Recall@k")
@@ -203,8 +188,7 @@ class RecallCurveDisplay:
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         self._explain(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax
 
     def _explain(self, ax: Axes) -> None:
         """Draw a legend of methods and directions."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.plotting._display import Display
 from mvcca.plotting._style import RIGHT, WRONG, literal, styled, tidy_axes
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.similarity import Similarity
@@ -17,7 +18,6 @@ from mvcca.views import Views, as_views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.patches import Rectangle
     from matplotlib.text import Text
@@ -27,7 +27,7 @@ _CHARACTERS = 40  # of a text
 _WIDTH = 4.0  # of a column of texts, in widths of an image
 
 
-class RetrievedDisplay:
+class RetrievedDisplay(Display):
     """Queries in the first column, each followed by the items it retrieves, best first.
 
     Images have a frame: solid green around relevant items, dashed orange around others. Texts
@@ -73,8 +73,6 @@ class RetrievedDisplay:
     im_: list[AxesImage]
     frame_: list[Rectangle]
     text_: list[Text]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, queries: Sequence[Any], items: Sequence[Any], relevant: np.ndarray) -> None:
         shape = np.shape(relevant)
@@ -127,7 +125,8 @@ class RetrievedDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the images or texts, see `plot`.
+            Keywords of `matplotlib.axes.Axes.imshow`, or of `matplotlib.axes.Axes.text` if there
+            are only texts.
 
         Returns
         -------
@@ -217,21 +216,7 @@ class RetrievedDisplay:
             np.array(gains) > 0,
         )
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`, or of `matplotlib.axes.Axes.text` if there
-            are only texts.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         n_queries, k = self.relevant.shape
         of_texts = isinstance(self.items[0][0], str)
         start = 1 + _GAP if not isinstance(self.queries[0], str) else _WIDTH / 2 + 0.5
@@ -245,23 +230,22 @@ class RetrievedDisplay:
         for line, (query, items, relevant) in enumerate(
             zip(self.queries, self.items, self.relevant, strict=True)
         ):
-            self._draw(ax, query, 0.0 if isinstance(query, str) else 0.5, line, 1.0, kwargs)
+            self._place(ax, query, 0.0 if isinstance(query, str) else 0.5, line, 1.0, given)
             for place, (item, right) in enumerate(zip(items, relevant, strict=True)):
                 if of_texts:
                     middle = line - 0.5 + (place + 0.5) / k
                     mark = "✓" if right else "✗"
-                    text = self._draw(ax, f"{mark} {item}", start, middle, 1 / k, kwargs)
+                    text = self._place(ax, f"{mark} {item}", start, middle, 1 / k, given)
                     text.set_color(RIGHT if right else WRONG)
                 else:
                     middle = start + place + 0.5
-                    image = self._draw(ax, item, middle, line, 1.0, kwargs)
+                    image = self._place(ax, item, middle, line, 1.0, given)
                     self.frame_.append(_framed(ax, image.get_extent(), right))
         ax.set(xlim=(-0.1, width + 0.1), ylim=(n_queries - 0.5, -0.5))
         ax.set_aspect("auto" if of_texts and isinstance(self.queries[0], str) else "equal")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax
 
-    def _draw(self, ax: Axes, what: Any, x: float, y: float, height: float, given: Any) -> Any:
+    def _place(self, ax: Axes, what: Any, x: float, y: float, height: float, given: Any) -> Any:
         """Draw an image around a point, or a text to its right."""
         from matplotlib.image import AxesImage
         from matplotlib.text import Text

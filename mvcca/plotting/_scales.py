@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mvcca.plotting._display import Display
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.typing import ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 
-class ScalesDisplay:
+class ScalesDisplay(Display):
     """Factors that a row gives the parameters of the last layer of `mvcca.deep.DSDCCA` [1]_.
 
     The image has a row per component and a column per hidden unit; the last column belongs to the
@@ -53,8 +53,6 @@ class ScalesDisplay:
     """
 
     im_: AxesImage
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, scales: Any, label: str = "Scale") -> None:
         self.scales = np.asarray(scales, dtype=float)
@@ -92,7 +90,7 @@ class ScalesDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the image, see `plot`.
+            Keywords of `matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -122,24 +120,8 @@ class ScalesDisplay:
             of_rows, label = found[view][row], "Scale"
         return cls(of_rows, label).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         style = {"cmap": "viridis", "interpolation": "nearest"}
-        ax, self.im_, _ = draw_heatmap(
-            ax, self.scales, None, self.label, style, kwargs, digits=None
-        )
+        ax, self.im_, _ = draw_heatmap(ax, self.scales, None, self.label, style, given, digits=None)
         ax.set(xlabel="Hidden unit (last: bias)", ylabel="Component")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.inspection import component_correlations, permutation_test, views_of
+from mvcca.plotting._display import Display
 from mvcca.plotting._style import GREY, color, styled, tidy_axes
 from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views
@@ -17,13 +18,12 @@ from mvcca.views import Views
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 _BAND = (5, 95)  # percentiles
 
 
-class ScreeDisplay:
+class ScreeDisplay(Display):
     """Correlations of the components in decreasing order, beside those of permuted rows.
 
     The band holds 90 % of the permutations. A component above it has a correlation that shuffled
@@ -71,8 +71,6 @@ class ScreeDisplay:
 
     line_: Line2D
     band_: PolyCollection
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -129,7 +127,7 @@ class ScreeDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the line, see `plot`.
+            Keywords of `matplotlib.axes.Axes.plot`, for the line of correlations.
 
         Returns
         -------
@@ -179,7 +177,7 @@ class ScreeDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the line, see `plot`.
+            Keywords of `matplotlib.axes.Axes.plot`, for the line of correlations.
 
         Returns
         -------
@@ -188,20 +186,7 @@ class ScreeDisplay:
         test = permutation_test(X, y, n_permutations=n_permutations, random_state=random_state)
         return cls(test.correlations, test.permuted, test.p_values).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for the line of correlations.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         ax = tidy_axes(ax, grid="y")
         from matplotlib.lines import Line2D
 
@@ -212,7 +197,7 @@ class ScreeDisplay:
         style = {"facecolor": GREY, "alpha": 0.4, "edgecolor": GREY, "linewidth": 1}
         self.band_ = ax.fill_between(place, low, high, label=label, **style)
         chosen = {"color": color(0), "linewidth": 1.2, "marker": "o", "label": "observed"}
-        (self.line_,) = ax.plot(place, self.correlations, **styled(chosen, kwargs, Line2D))
+        (self.line_,) = ax.plot(place, self.correlations, **styled(chosen, given, Line2D))
         within = ~self.significant
         if within.any():
             what = "within the band" if self.p_values is None else "p ≥ 0.05"
@@ -230,8 +215,7 @@ class ScreeDisplay:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(bottom=min(0.0, float(min(low.min(), self.correlations.min()))))
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax
 
 
 def _shuffled(views: Views, rng: np.random.RandomState) -> Views:

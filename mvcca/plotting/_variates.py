@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import projected
+from mvcca.plotting._display import Display
 from mvcca.plotting._embedding import group_names
 from mvcca.plotting._style import (
     FAINT,
@@ -25,10 +26,9 @@ from mvcca.views import as_views
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.figure import Figure
 
 
-class VariatesDisplay:
+class VariatesDisplay(Display):
     """Canonical variates of one component: a point per object, one view against the other.
 
     Points near a line have a high correlation; outliers and groups show where it comes from.
@@ -71,8 +71,6 @@ class VariatesDisplay:
     """
 
     scatter_: dict[str, PathCollection]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -160,7 +158,7 @@ class VariatesDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the points, see `plot`.
+            Keywords of `matplotlib.axes.Axes.scatter`, for the points of all groups.
 
         Returns
         -------
@@ -197,20 +195,7 @@ class VariatesDisplay:
         values = {name: np.asarray(both[name])[:, component] for name in pair}
         return cls(values, of_objects, component).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.scatter`, for the points of all groups.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         ax = tidy_axes(ax)
         from matplotlib.collections import PathCollection
 
@@ -225,7 +210,7 @@ class VariatesDisplay:
             style = {"c": tone, "marker": shape, "label": literal(name), **shared}
             rows = groups == name
             self.scatter_[name] = ax.scatter(
-                x[rows], y[rows], **styled(style, kwargs, PathCollection)
+                x[rows], y[rows], **styled(style, given, PathCollection)
             )
         first, second = map(literal, self.variates)
         number = self.component + 1
@@ -238,5 +223,4 @@ class VariatesDisplay:
                 other.set_label(f"{len(tones) - len(named)} others")
                 handles.append(other)
             ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax

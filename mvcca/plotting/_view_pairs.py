@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mvcca.inspection import component_correlations, pairwise_correlations
+from mvcca.plotting._display import Display
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.plotting._style import check_component
 from mvcca.retrieval import RetrievalTable
@@ -15,11 +16,10 @@ from mvcca.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 
-class ViewPairsDisplay:
+class ViewPairsDisplay(Display):
     """Matrix of a value for every pair of views: correlations, or a retrieval measure.
 
     Parameters
@@ -60,8 +60,6 @@ class ViewPairsDisplay:
 
     im_: AxesImage
     text_: np.ndarray | None
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self, values: Mapping[tuple[str, str], float], label: str, *, symmetric: bool = False
@@ -105,7 +103,7 @@ class ViewPairsDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the image, see `plot`.
+            Keywords of `matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -157,7 +155,7 @@ class ViewPairsDisplay:
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
-            Keywords of the image, see `plot`.
+            Keywords of `matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -184,24 +182,10 @@ class ViewPairsDisplay:
         chosen = {pair: float(values[component]) for pair, values in pairs.items()}
         return cls(chosen, f"Correlation of component {component + 1}", symmetric=True)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        self
-        """
+    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
         sides = self.rows, self.columns
         style = {"cmap": "viridis", "aspect": "equal"}
-        ax, self.im_, self.text_ = draw_heatmap(ax, self.matrix, sides, self.label, style, kwargs)
+        ax, self.im_, self.text_ = draw_heatmap(ax, self.matrix, sides, self.label, style, given)
         if not self.symmetric:
             ax.set(xlabel="Target", ylabel="Query")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return ax
