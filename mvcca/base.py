@@ -210,7 +210,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         correlation = mean_correlation(scores)
         if correlation is not None:
             return correlation
-        if y is None or not self._supervised:
+        by_labels = self._supervised or not getattr(self, "_needs_pairs", True)
+        if y is None or not by_labels:
             raise ValueError(
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."

@@ -183,7 +183,8 @@ def ridged(estimator: Any, reg: float) -> Any:
 
 
 LABELLED = [est for est in VARIANTS if est._supervised]
-UNPAIRED = [est for est in LABELLED if not getattr(est, "_needs_pairs", False)]
+# Networks pair rows at random, see tests/test_deep_unpaired.py.
+UNPAIRED = [est for est in LABELLED if est not in DEEP]
 # The number of components is bounded by the data, not only by the networks.
 BOUNDED = [est for est in VARIANTS if est not in DEEP or asks(est, "reg")]
 WEIGHTED = [est for est in VARIANTS if has_fit_parameter(est, "sample_weight")]

@@ -37,6 +37,8 @@ class ACMR(LabelledEstimator):
     similar to those of g. The gradient of L_view is reversed in front of the adversary, and
     multiplied by 2 / (1 + exp(-10 t / T)) - 1 in epoch t of T.
 
+    In unpaired views g is a row with equal labels, another one in every epoch.
+
     In the released implementation the reversed gradient does not reach the networks, the label
     classifier keeps its random weights, and one hinge is taken of the sum over a batch.
 
@@ -80,6 +82,7 @@ class ACMR(LabelledEstimator):
     batch_size: int = 64
 
     retrieval_ranking = ("transform", "euclidean")
+    _needs_pairs = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
         "label_weight": [Interval(Real, 0, None, closed="left")],

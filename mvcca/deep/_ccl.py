@@ -29,7 +29,7 @@ class CCL(LabelledEstimator):
 
     where b is the batch size, c(d) is d for rows that share a label and max(0, m - d) for others,
     and L_p is the cross entropy of the labels that a linear classifier predicts from the scores of
-    view p.
+    view p. Views may be unpaired.
 
     [1]_ learns features in a first stage, which is left out: belief networks of whole images and
     texts and of their patches and segments, fused by a restricted Boltzmann machine. Pass features
@@ -72,6 +72,7 @@ class CCL(LabelledEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int = 80
 
+    _needs_pairs = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "inter_weight": [Interval(Real, 0, None, closed="left")],
         "intra_weight": [Interval(Real, 0, None, closed="left")],

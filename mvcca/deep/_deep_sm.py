@@ -26,8 +26,8 @@ class DeepSM(LabelledEstimator):
 
     The scores of a row are the probabilities of the labels given its features: softmax for classes,
     sigmoids, with the sum of binary cross entropies, for label sets. Networks of different views
-    are trained independently. Rows are ranked by the cosine of their posteriors. There is a
-    component for each label.
+    are trained independently, so that views may be unpaired. Rows are ranked by the cosine of their
+    posteriors. There is a component for each label.
 
     Parameters
     ----------
@@ -59,6 +59,8 @@ class DeepSM(LabelledEstimator):
 
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # one per label
     batch_size: int = 100
+
+    _needs_pairs = False
 
     def _n_scores(self, views: Views) -> int:
         return self._targets().shape[1]

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator
 
 from mvcca._by_view import by_view
+from mvcca._containers import few
 from mvcca._memory import memory_bytes
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
@@ -42,15 +43,15 @@ from mvcca.deep.callbacks import (
 )
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
-from mvcca.deep.samplers import Sampler, ShuffledBatches
+from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches, rows_by_code
 from mvcca.deep.steps import Optimizer, Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.labels import LabelTable
+from mvcca.labels import LabelTable, label_names
 from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
 from mvcca.validation import encode_views, is_per_view, read_labels
-from mvcca.views import Views, as_views, holds_views
+from mvcca.views import Views, as_views, holds_views, take_rows
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -182,13 +183,17 @@ class DeepEstimator(MultiViewEstimator):
         Parameters
         ----------
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-            The views, paired. A lone matrix is the first of two views.
+            The views, paired. A lone matrix is the first of two views. `SAM`, `ACMR`, `DeepSM`,
+            `CCL` and `TwoBranch` also take unpaired views with labels: each epoch pairs rows with
+            equal labels at random, see `mvcca.deep.samplers.LabelPairs`.
         y : matrix or labels, optional
             The second view, if X is a lone matrix. For other X labels: a class vector, an indicator
-            matrix or label sets, one per object. Methods that learn from labels require them;
-            others use them if `monitor` does.
+            matrix or label sets, one per object; for unpaired views also a list or mapping with the
+            labels of each view. Methods that learn from labels require them; others use them if
+            `monitor` does.
         X_val : Views, mapping or list of matrices, optional
-            Validation rows, used instead of `validation_fraction`.
+            Validation rows, used instead of `validation_fraction`. The loss of unpaired ones is
+            that of the same pairs in every epoch.
         y_val : labels, optional
             Labels of the validation rows, in the form of y.
 
@@ -200,7 +205,8 @@ class DeepEstimator(MultiViewEstimator):
         ------
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from the others; if an
-            object is missing from a view; if a batch has no more rows than there are components; if
+            object is missing from a view; if a label of unpaired views does not occur in all of
+            them; if a batch has no more rows than there are components; if
             a callback or `patience` needs validation rows and there are none; if labels are needed
             and missing; if both `encoders` and parameters of the default networks are given; or if
             the loss is never finite.
@@ -214,7 +220,7 @@ class DeepEstimator(MultiViewEstimator):
             checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), seeds)
             seeds = checkpoint.seeds
         if validation is None and self.validation_fraction is not None:
-            split = _split(len(sample.views), self.validation_fraction, seeds[3])
+            split = _split(sample, self.validation_fraction, seeds[3])
             sample, validation = (sample.take(objects) for objects in split)
         callbacks = self._callbacks(validation is not None)
         trainer = self._new_trainer(sample.views, seeds, callbacks)
@@ -304,9 +310,10 @@ class DeepEstimator(MultiViewEstimator):
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
         return 1e-4
 
-    def _new_sampler(self) -> Sampler:
+    def _new_sampler(self, is_paired: bool) -> Sampler:
         """The batches of an epoch."""
-        return ShuffledBatches(self._setting("batch_size"))
+        batches = ShuffledBatches if is_paired else LabelPairs
+        return batches(self._setting("batch_size"))
 
     def _new_step(self, optimizer: Optimizer, rates: Mapping[str, float] | None) -> Step:
         """The training step."""
@@ -368,7 +375,7 @@ class DeepEstimator(MultiViewEstimator):
         """The user's rows, with the codes of their labels if the training uses them."""
         table: LabelTable | None = None
         codes: dict[str, np.ndarray] = {}
-        if self._supervised:
+        if self._supervised or self._may_be_unpaired(X, y):
             views, table, codes, _ = self._open_supervised_fit(X, y, None, reset=reset)
             names = views.names[:1] if views.is_paired else views.names
             check_labels(table, {name: codes[name] for name in names})
@@ -378,15 +385,20 @@ class DeepEstimator(MultiViewEstimator):
                 table, codes = encode_views(views, read_labels(y), is_per_view(X, y))
         if self._needs_pairs and not views.is_paired:
             n_paired = int(views.seen.all(axis=1).sum())
-            advice = "MLCCA and MVMLCCA learn from unpaired views that have labels."
+            advice = (
+                "MLCCA and MVMLCCA, and with networks SAM, ACMR, DeepSM, CCL and TwoBranch, learn "
+                "from unpaired views that have labels."
+            )
             if n_paired:
                 advice = "Fit views[views.seen.all(axis=1)]."
-            elif y is not None and holds_views(X) and is_per_view(X, y):
+            elif y is not None and not isinstance(X, Views) and is_per_view(X, y):
                 advice = "With labels by view, views are unpaired: give one label per object."
             raise ValueError(
                 f"{type(self).__name__} learns from objects seen in all views, but "
                 f"{len(views) - n_paired} of {len(views)} are seen in some only. {advice}"
             )
+        if table is not None and not views.is_paired:
+            self._check_same_labels(table, codes)
         if not reset and table is not None and self._labels is not None:
             codes = self._codes_of_fitted_labels(table, codes)
         else:
@@ -395,6 +407,27 @@ class DeepEstimator(MultiViewEstimator):
         if reset:
             self._n_rows, self._n_words = len(views), None
         return Sample(views, codes)
+
+    def _may_be_unpaired(self, X: Any, y: Any) -> bool:
+        """Whether rows are unpaired, and have labels by which the method can pair them."""
+        if self._needs_pairs or y is None or not holds_views(X):
+            return False
+        return is_per_view(X, y) or not as_views(X).is_paired
+
+    def _check_same_labels(self, table: LabelTable, codes: Mapping[str, np.ndarray]) -> None:
+        """Refuse unpaired rows whose label set does not occur in all views."""
+        everywhere = np.unique(np.concatenate(list(codes.values())))
+        for name, own in codes.items():
+            missing = np.setdiff1d(everywhere, own)
+            if len(missing):
+                known = table.is_binary
+                sets = [", ".join(map(str, label_names(table, code[None]))) for code in missing[:9]]
+                raise ValueError(
+                    f"{type(self).__name__} pairs rows of unpaired views by their labels, but view "
+                    f"{name!r} has no row with {len(missing)} of {len(everywhere)} label sets"
+                    f"{': ' + few(sets) if known else ''}. Leave out the rows of other views with "
+                    "these labels."
+                )
 
     def _reads_labels(self) -> bool:
         """Whether labels that are not required are used if given."""
@@ -425,7 +458,8 @@ class DeepEstimator(MultiViewEstimator):
         unpaired = per_view and not isinstance(X_val, Views)
         given = as_views(X_val, names, unpaired=unpaired) if unpaired else X_val
         views = self._open(given, reset=False).views
-        if set(views.names) != set(names) or (self._needs_pairs and not views.is_paired):
+        pairs_only = self._needs_pairs or self._labels is None
+        if set(views.names) != set(names) or (pairs_only and not views.is_paired):
             raise ValueError(
                 f"X_val must hold paired rows of the views {list(names)}, got {list(views.names)}."
             )
@@ -456,7 +490,7 @@ class DeepEstimator(MultiViewEstimator):
             encoders,
             objective,
             self._new_step(optimizer, by_name),
-            sampler=self._new_sampler(),
+            sampler=self._new_sampler(views.is_paired),
             callbacks=callbacks,
             device=device_named(self.device),
             seed=seeds[1],
@@ -529,10 +563,25 @@ class DeepEstimator(MultiViewEstimator):
         return self._widths[name]
 
 
-def _split(n_rows: int, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training and of the validation rows."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    n_valid = round(fraction * n_rows)
+def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training and of the validation objects.
+
+    Unpaired ones are stratified by view and label, and none is held out that is alone.
+    """
+    n_rows, rng = len(sample.views), np.random.default_rng(seed)
+    if sample.views.is_paired:
+        order = rng.permutation(n_rows)
+        n_valid = round(fraction * n_rows)
+    else:
+        kinds = np.full((n_rows, len(sample.views.names)), -1)
+        for column, name in zip(kinds.T, sample.views.names, strict=True):
+            column[sample.views.objects(name)] = sample.labels[name]
+        _, kind = np.unique(kinds, axis=0, return_inverse=True)
+        groups = map(rng.permutation, rows_by_code(kind.reshape(-1), kind.max() + 1))
+        cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
+        valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
+        order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
+        n_valid = len(valid)
     if not 2 <= n_valid <= n_rows - 2:
         raise ValueError(
             f"validation_fraction={fraction} of {n_rows} rows leaves too few rows for training or "
@@ -553,12 +602,12 @@ def _representations(encoders: Encoders, views: Views) -> Views:
 def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:
     """Widths of the networks' outputs, found by encoding two rows in evaluation mode."""
     widths = {}
-    for name, block in views[:2].items():
-        out = encoded(encoders[name], name, block)
+    for name, block in views.items():
+        out = encoded(encoders[name], name, take_rows(block, slice(0, 2)))
         if out.ndim != 2:
             raise ValueError(
                 f"The encoder of view {name!r} must give scores of shape (n_rows, n_scores), got "
-                f"shape {out.shape} for {block.shape[0]} rows."
+                f"shape {out.shape} for 2 rows."
             )
         widths[name] = out.shape[1]
     return widths

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from mvcca.deep.objectives import Batch
-from mvcca.deep.samplers import Objects
+from mvcca.deep.samplers import Objects, pairs_by_label
 from mvcca.sources import RowSource
 from mvcca.views import Views, take_rows
 
@@ -94,9 +94,11 @@ class Rows:
         return {n: self._tensor(n, take_rows(self.views[n], rows)) for n, rows in chosen.items()}
 
     def all(self) -> dict[str, np.ndarray]:
-        """Positions of all rows of each view."""
+        """Positions of all rows of each view; with labels, unpaired rows make the same pairs."""
         if self.objects.paired:
             return dict.fromkeys(self.views.names, np.arange(len(self)))
+        if self.labels:
+            return pairs_by_label(self.labels, np.random.default_rng(0))
         return {name: np.arange(size) for name, size in self.objects.sizes.items()}
 
     def batch(self, chosen: Mapping[str, np.ndarray], epoch: int, n_epochs: int) -> Batch:

@@ -47,6 +47,8 @@ class SAM(NetworkEstimator):
     both are means over the two views. No gradient flows through margins. Rows with several labels
     are negatives if they share none, and c is then the mean over their pairs of labels.
 
+    In unpaired views the counterpart of a row is one with equal labels, another one in every epoch.
+
     The scores are the networks' outputs, ranked by cosine. With 200 components, the defaults are
     the settings of [1]_ for up to ten thousand rows.
 
@@ -122,6 +124,7 @@ class SAM(NetworkEstimator):
     monitor: Any = "valid_map"
 
     _supervised = True
+    _needs_pairs = False
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],

@@ -29,7 +29,8 @@ class TwoBranch(NetworkEstimator):
 
     with Euclidean distances d of outputs scaled to length 1. Neighbours N(i) are rows with the same
     label if `fit` is given labels; otherwise the row of the same object only, and the last two
-    terms vanish. [1]_ mines the violations of large batches, and trains by SGD.
+    terms vanish. Views with labels may be unpaired. [1]_ mines the violations of large batches, and
+    trains by SGD.
 
     Parameters
     ----------
@@ -73,6 +74,7 @@ class TwoBranch(NetworkEstimator):
     monitor: Any = "valid_mrr"
 
     _max_views = 2
+    _needs_pairs = False
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],

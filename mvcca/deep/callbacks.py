@@ -229,6 +229,15 @@ class TotalCorrelation(ValidationScore):
         super().__init__(_mean_total_correlation, ending, column="valid_total_correlation")
         self.n_components, self.reg = n_components, reg
 
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Refuse unpaired rows, which have no correlation."""
+        assert trainer.validation is not None
+        if not (trainer.rows.objects.paired and trainer.validation.objects.paired):
+            raise ValueError(
+                "The total correlation is that of paired rows, and these are unpaired. Monitor "
+                '"valid_map" instead, or pass paired X_val and X.'
+            )
+
 
 def _mean_total_correlation(scores: Views, labels: Any) -> float:  # noqa: ARG001
     """Mean total correlation of pairs of views."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Objects", "Sampler", "ShuffledBatches"]
+__all__ = ["LabelPairs", "Objects", "Sampler", "ShuffledBatches"]
 
 _LAST = ("drop", "fill", "keep")
 
@@ -75,23 +75,111 @@ class ShuffledBatches:
     """
 
     def __init__(self, batch_size: int, last: str = "drop") -> None:
-        if last not in _LAST:
-            raise ValueError(f"last must be one of {_LAST}, got {last!r}.")
-        self.batch_size, self.last = batch_size, last
+        self.batch_size, self.last = batch_size, _checked(last)
 
     def __call__(
         self, objects: Objects, rng: np.random.Generator
     ) -> Iterator[dict[str, np.ndarray]]:
         """Positions of the rows of each view, a mapping per batch."""
-        # Drawn at once, not per batch: reading ahead must not change the state of rng.
-        n_rows = len(objects)
-        order = rng.permutation(n_rows)
-        size = min(self.batch_size, n_rows)
-        left_over = n_rows % size
-        if left_over and self.last == "drop":
-            order = order[: n_rows - left_over]
-        elif left_over and self.last == "fill":
-            others = rng.choice(order[: n_rows - left_over], size - left_over, replace=False)
-            order = np.concatenate([order, others])
-        starts = range(0, len(order), size)
-        return (dict.fromkeys(objects.names, order[start : start + size]) for start in starts)
+        batches = _shuffled(len(objects), self.batch_size, self.last, rng)
+        return (dict.fromkeys(objects.names, rows) for rows in batches)
+
+
+class LabelPairs:
+    """Batches of unpaired views that pair rows with equal labels, anew in every epoch.
+
+    In an epoch, all rows of a class occur once in the view that has most of them. In the other
+    views they are repeated, each as often as the others or once more. Rows whose label set does not
+    occur in every view are left out.
+
+    Parameters
+    ----------
+    batch_size : int
+        Pairs per batch; all pairs if there are fewer.
+    last : {"drop", "fill", "keep"}, default="drop"
+        Leftover pairs are skipped this epoch, padded with random pairs, or form a smaller batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvcca.deep.samplers import LabelPairs, Objects
+    >>> labels = {"image": np.array([0, 0, 0, 0, 1, 1]), "sound": np.array([1, 0, 0])}
+    >>> objects = Objects({"image": 6, "sound": 3}, labels, paired=False)
+    >>> (batch,) = LabelPairs(6)(objects, np.random.default_rng(0))
+    >>> bool((labels["image"][batch["image"]] == labels["sound"][batch["sound"]]).all())
+    True
+    >>> np.bincount(batch["image"]), np.bincount(batch["sound"])
+    (array([1, 1, 1, 1, 1, 1]), array([2, 2, 2]))
+    """
+
+    def __init__(self, batch_size: int, last: str = "drop") -> None:
+        self.batch_size, self.last = batch_size, _checked(last)
+
+    def __call__(
+        self, objects: Objects, rng: np.random.Generator
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Positions of the rows of each view, a mapping per batch."""
+        pairs = pairs_by_label(objects.labels, rng)
+        n_pairs = len(next(iter(pairs.values())))
+        batches = _shuffled(n_pairs, self.batch_size, self.last, rng)
+        return ({name: rows[chosen] for name, rows in pairs.items()} for chosen in batches)
+
+
+def pairs_by_label(
+    labels: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Positions of rows with equal labels, each as often as `LabelPairs` says, by view.
+
+    Raises
+    ------
+    ValueError
+        If no label set occurs in all views.
+    """
+    n_codes = 1 + max((int(codes.max(initial=-1)) for codes in labels.values()), default=-1)
+    groups = [rows_by_code(codes, n_codes) for codes in labels.values()]
+    pairs: list[list[np.ndarray]] = [[] for _ in groups]
+    for rows in zip(*groups, strict=True):
+        n_pairs = max(map(len, rows)) if all(map(len, rows)) else 0
+        for own, positions in zip(pairs, rows, strict=True):
+            own.append(_repeated(positions, n_pairs, rng))
+    found = {name: np.concatenate(own) for name, own in zip(labels, pairs, strict=True) if own}
+    if not any(map(len, found.values())):
+        raise ValueError(
+            "Rows of unpaired views are paired by their labels, but no label set occurs in all "
+            "views. Use the same labels in all views."
+        )
+    return found
+
+
+def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
+    """Positions of the rows of codes 0, ..., n_codes - 1."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.searchsorted(codes[order], np.arange(1, n_codes)))
+
+
+def _repeated(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """A number of the rows in random order, all equally often."""
+    times = -(-n // max(len(rows), 1))
+    return np.concatenate([rows[:0], *(rng.permutation(rows) for _ in range(times))])[:n]
+
+
+def _shuffled(
+    n_rows: int, batch_size: int, last: str, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Positions of rows in random order, in batches."""
+    # Drawn at once, not per batch: reading ahead must not change the state of rng.
+    order = rng.permutation(n_rows)
+    size = min(batch_size, n_rows)
+    left_over = n_rows % size
+    if left_over and last == "drop":
+        order = order[: n_rows - left_over]
+    elif left_over and last == "fill":
+        others = rng.choice(order[: n_rows - left_over], size - left_over, replace=False)
+        order = np.concatenate([order, others])
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _checked(last: str) -> str:
+    if last not in _LAST:
+        raise ValueError(f"last must be one of {_LAST}, got {last!r}.")
+    return last
