@@ -58,13 +58,11 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "sgd": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
 }
-_MONITORED = {  # columns of the history; the last two names are those of earlier versions
+_MONITORED = {  # columns of the history
     "valid_loss": "valid_loss",
     "valid_correlation": "valid_total_correlation",
     "valid_mrr": "valid_mrr",
     "valid_map": "valid_map",
-    "loss": "valid_loss",
-    "correlation": "valid_total_correlation",
 }
 _FLOATS = (np.float64, np.float32)
 _INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)

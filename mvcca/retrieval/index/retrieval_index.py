@@ -36,6 +36,8 @@ from mvcca.views import Views, as_views, in_memory, in_same_container
 # (view, gallery, k) -> scores, items
 SearchView = Callable[[Searched, Gallery, int], tuple[np.ndarray, np.ndarray]]
 
+_PARAMETERS = ("estimator", "similarity", "backend", "weighting")  # those that are stored
+
 
 class RetrievalIndex:
     """Search index: a gallery of one or several views, for queries of any view of an estimator.
@@ -405,14 +407,12 @@ class RetrievalIndex:
         return index.search(gallery, rows, k)
 
     def __getstate__(self) -> dict[str, Any]:  # without locks and faiss indexes
-        names = ("estimator", "similarity", "backend", "weighting")
-        parameters = {name: getattr(self, name) for name in names}
+        parameters = {name: getattr(self, name) for name in _PARAMETERS}
         bank = {} if self._bank is None else {"hubs": self._bank.state()}
         return parameters | bank | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        names = ("estimator", "similarity", "backend", "weighting")
-        self.__init__(**{name: state[name] for name in names})  # type: ignore[misc]
+        self.__init__(**{name: state[name] for name in _PARAMETERS})  # type: ignore[misc]
         if "hubs" in state:
             self._bank = BankOfViews.of_state(state["hubs"])
             self.hubness = self._bank.correction
