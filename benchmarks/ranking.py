@@ -23,9 +23,9 @@ from threadpoolctl import threadpool_limits
 
 from mvcca._threads import each
 from mvcca.measures import unit_rows
-from mvcca.retrieval import CSLS, search, top_k
+from mvcca.retrieval import CSLS, top_k
 from mvcca.retrieval.hubs import Bank, corrected
-from mvcca.retrieval.search import Gallery
+from mvcca.retrieval.search import Gallery, exact
 from mvcca.retrieval.weighting import LikelihoodRatio
 
 LIMIT = 1.5
@@ -37,13 +37,13 @@ def product_only(queries, gallery):
     """Compute and discard every tile of the similarity matrix."""
 
     def multiply(rows):
-        columns = search.TILE_COLUMNS
+        columns = exact.TILE_COLUMNS
         tile = np.empty((rows.stop - rows.start, columns), dtype=np.float32)
         for first in range(0, len(gallery), columns):
             block = gallery[first : first + columns]
             np.matmul(queries[rows], block.T, out=tile[:, : len(block)])
 
-    each(multiply, search.tile_rows(len(queries)))
+    each(multiply, exact.tile_rows(len(queries)))
 
 
 def likelihood_vectors(queries, gallery):
@@ -88,7 +88,7 @@ def main():
     to_correct = with_terms.queries(queries)
     contestants = {
         "mvcca": lambda: top_k(queries, gallery, options.k),
-        "CSLS": lambda: search.search(with_terms, to_correct, options.k),
+        "CSLS": lambda: exact.search(with_terms, to_correct, options.k),
         "and terms": lambda: top_k(queries, gallery, options.k, hubness="csls", bank=bank),
         "likelihood": lambda: top_k(*ratios, options.k, "inner"),
         "faiss": lambda: index.search(queries, options.k),

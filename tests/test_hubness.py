@@ -47,9 +47,9 @@ from mvcca.retrieval import (
     ranks,
     recall_curve,
     score_blocks,
-    search,
     top_k,
 )
+from mvcca.retrieval.search import exact
 
 SIMILARITIES = ("cosine", "euclidean", "inner")
 CORRECTIONS = (
@@ -78,8 +78,8 @@ BANK = rows(40, seed=2), rows(35, seed=3)  # of the queries' view, of the galler
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Several tiles and blocks in a small problem."""
-    monkeypatch.setattr(search, "TILE_ROWS", 7)
-    monkeypatch.setattr(search, "TILE_COLUMNS", 48)
+    monkeypatch.setattr(exact, "TILE_ROWS", 7)
+    monkeypatch.setattr(exact, "TILE_COLUMNS", 48)
 
 
 def similarity_of(q, g, similarity):
