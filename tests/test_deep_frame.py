@@ -256,7 +256,7 @@ def planted_model(monitor, **parameters):
         encoders=networks,
         callbacks=(Planted(),),
         monitor=monitor,
-        **{**SMALL, "max_epochs": 5, **parameters, "hidden_layer_sizes": (800, 800)},
+        **{**SMALL, "max_epochs": 5, **parameters, "hidden_layer_sizes": "auto"},
     )
 
 
@@ -372,7 +372,7 @@ def test_integers_stay_integers_up_to_a_network_that_takes_them():
     words = np.random.default_rng(0).integers(0, 7, (90, 5)).astype(np.int16)
     encoders = {"words": Words(), "image": nn.Linear(6, 4)}
     X = {"words": words, "image": blocks()["image"]}
-    settings = {**SMALL, "hidden_layer_sizes": (800, 800), "batch_size": 45}
+    settings = {**SMALL, "hidden_layer_sizes": "auto", "batch_size": 45}
     models = [
         DCCA(2, encoders=encoders, **settings).fit({**X, "words": words.astype(dtype)})
         for dtype in (np.int16, np.float64)
