@@ -309,13 +309,14 @@ class Views:
 
     def replace(self, blocks: Mapping[str, Any]) -> Views:
         """The same objects with other matrices of the same heights."""
+        blocks = _named_blocks(dict(blocks))
         for name, block in blocks.items():
             if block.shape[0] != self[name].shape[0]:
                 raise ValueError(
                     f"View {name!r} has {self[name].shape[0]} rows, got {block.shape[0]}."
                 )
             check_same_rows(f"view {name!r}", row_labels(block), "the objects", self.ids_of(name))
-        return Views._of(_named_blocks(dict(blocks)), self.select(list(blocks)).seen, self._ids)
+        return Views._of(blocks, self.select(list(blocks)).seen, self._ids)
 
     def add(self, name: str, block: Any) -> Views:
         """Add a view in which all objects are seen."""

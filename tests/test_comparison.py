@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
@@ -68,6 +69,17 @@ def one_split():
 
 
 # ---- folds --------------------------------------------------------------------------------------
+
+
+def test_pipelines_take_views_with_row_labels():
+    rng = np.random.default_rng(0)
+    blocks = {name: rng.standard_normal((60, 4)) for name in ("x", "y")}
+    model = {"CCA": make_pipeline(PerView("passthrough"), CCA(2))}
+    expected = mvcca.compare(model, blocks, cv=2, measures="mrr").mean("CCA", "mrr")
+    for index in (range(60), range(5, 65)):
+        frames = {name: pd.DataFrame(X, index=index) for name, X in blocks.items()}
+        found = mvcca.compare(model, frames, cv=2, measures="mrr")
+        assert found.mean("CCA", "mrr") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("labels", [CLASSES, np.array(list("abcde"))[CLASSES]])

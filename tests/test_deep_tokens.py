@@ -85,6 +85,35 @@ def test_the_size_of_the_vocabulary_follows_the_step_in_a_search():
     assert search.estimator[-1].encoders["text"][0].n_words is None
 
 
+def test_lists_of_texts_go_through_searches_files_and_comparisons(tmp_path):
+    model = before(MSDS(5, tokens="text", gamma=5.0, **TRAINED | {"max_epochs": 2}))
+    views = Views({"image": VIEWS["image"], "text": TEXTS})
+    scorer = retrieval_scorer("mrr")
+    searches = [
+        GridSearchCV(model, {"perview__text__min_count": [1, 20]}, cv=2, scoring=scorer).fit(X)
+        for X in (views, VIEWS)
+    ]
+    found, expected = (search.cv_results_["mean_test_score"] for search in searches)
+    np.testing.assert_array_equal(found, expected)
+    mvcca.save(searches[0], tmp_path / "search.mvcca")
+    back = mvcca.load(tmp_path / "search.mvcca")
+    scores = [each.transform({"text": TEXTS[:9]})["text"] for each in (back, searches[1])]
+    np.testing.assert_array_equal(*scores)
+
+    figures = [
+        mvcca.evaluate_retrieval(X, estimator=searches[1], measures="mrr").mean()["mrr"]
+        for X in (views, VIEWS)
+    ]
+    assert figures[0] == figures[1]
+    result = mvcca.compare({"MSDS": model}, views, cv=2, measures="mrr")
+    assert result.successes == ["MSDS"]
+    assert 0 < result.mean("MSDS", "mrr") <= 1
+    nets = {name: value for name, value in TRAINED.items() if name != "random_state"}
+    named = mvcca.compare("msds", views, cv=2, measures="mrr", params=nets | {"max_epochs": 2})
+    assert named.successes == ["MSDS"]
+    assert named.fits("MSDS")[0].estimator.tokens == ["text"]
+
+
 def test_the_initial_vectors_of_words_are_those_of_random_state():
     rows = Tokens().fit_transform(TEXTS)
     X = {"image": VIEWS["image"], "text": rows}

@@ -77,6 +77,7 @@ def test_texts_are_a_single_column(kind):
     views = Views({"image": np.eye(4), "text": kind(texts)})
     assert views.widths == {"image": 4, "text": 1}
     assert np.asarray(views[[3, 1]]["text"]).tolist() == [["e"], ["a cat that is much longer"]]
+    assert views.replace({"text": kind(texts[::-1])}).widths == {"text": 1}
 
 
 def test_a_list_gets_names_by_position():

@@ -60,7 +60,12 @@ class Data:
             y = learned.by_name()
         ids = None if views.ids is None or are_positions(views.ids) else views.ids
         # Positions from 0 are not kept when rows are selected, numbers from 1 are.
-        views = views.with_ids(np.arange(1, len(views) + 1))
+        numbers = np.arange(1, len(views) + 1)
+        frames = {
+            name: block.set_axis(numbers[views.objects(name)]) if hasattr(block, "iloc") else block
+            for name, block in views.items()
+        }
+        views = views.with_ids(numbers).replace(frames)
         return cls(views, ids, labels, learned, y)
 
     @property
