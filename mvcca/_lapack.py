@@ -54,7 +54,9 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     first = max(0, n - k)
     if n < _LONG or not _is_32_bit():
         return linalg.eigh(A, subset_by_index=[first, n - 1])
-    return interruptible(_syevr, np.array(np.asarray_chkfinite(A), float, order="F"), first)
+    A = np.asarray_chkfinite(A)
+    overwritten = np.array(A.T if A.flags.c_contiguous else A, float, order="F")
+    return interruptible(_syevr, overwritten, first)
 
 
 def qr(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

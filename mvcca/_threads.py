@@ -4,14 +4,15 @@ As many Python threads run as BLAS may use (`OMP_NUM_THREADS`, `threadpoolctl.th
 and each calls BLAS with one thread. Blocks do not depend on the number of threads, so that results
 are the same bit for bit, if BLAS on one thread is deterministic (OpenBLAS since NumPy 2). A single
 block is multiplied by all BLAS threads, whose number may change its last digits. Idle BLAS threads
-spin and occupy a core, so that many small products are best computed with one BLAS thread.
+spin and occupy a core, so that many small products are best computed with one BLAS thread. So are
+factorisations of small matrices, whose threads wait for each other at every step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
@@ -20,6 +21,8 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+
+_SMALL = 1_000  # rows of a matrix that LAPACK factorises with one thread
 
 _turn = Lock()  # the BLAS limit applies to the whole process
 _counting = Lock()
@@ -71,7 +74,7 @@ def one_blas_thread() -> Iterator[None]:
 @contextmanager
 def one_blas_thread_per_block() -> Iterator[None]:
     """Limit BLAS to one thread, and let `each` run on as many threads as BLAS could use."""
-    token = _block_threads.set(_n_blas_threads())
+    token = _block_threads.set(_block_threads.get() or _n_blas_threads())
     try:
         with one_blas_thread():
             yield
@@ -79,9 +82,14 @@ def one_blas_thread_per_block() -> Iterator[None]:
         _block_threads.reset(token)
 
 
+def threads_to_factorise(n_rows: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread if matrices of `n_rows` rows and columns are small."""
+    return one_blas_thread_per_block() if n_rows <= _SMALL else nullcontext()
+
+
 @cache
 def _blas() -> ThreadpoolController:
-    import numpy as np  # noqa: F401, loads its BLAS
+    import scipy.linalg  # noqa: F401, loads the BLAS of NumPy and that of SciPy
 
     return ThreadpoolController().select(user_api="blas")
 

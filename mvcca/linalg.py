@@ -88,17 +88,16 @@ class Whitener:
         columns = np.flatnonzero(variances > 0)
         scale = np.zeros(len(B))
         scale[columns] = 1 / np.sqrt(variances[columns])
-        d = scale[columns]
         kept = B if len(columns) == len(B) else B[np.ix_(columns, columns)]
-        correlation = kept * d[:, None] * d
-        factor, failed = linalg.lapack.dpotrf(correlation, lower=1, clean=1)
+        correlation = _scaled(kept, scale[columns])
+        # The transpose is in LAPACK's order, so that nothing is copied.
+        factor, failed = linalg.lapack.dpotrf(correlation.T, lower=1, clean=1, overwrite_a=1)
         if not failed:
-            norm = np.abs(correlation).sum(axis=0).max()
-            inverse_condition, _ = linalg.lapack.dpocon(factor, norm, uplo="L")
-            if inverse_condition > 10 * len(columns) * np.finfo(float).eps:
-                largest, smallest = extreme_eigenvalues(factor)
+            largest, smallest = extreme_eigenvalues(factor)
+            if smallest > 10 * len(columns) * np.finfo(float).eps * largest:
                 condition = float(np.sqrt(largest / smallest))
                 return cls(scale, factor, columns, True, len(columns), condition)
+        correlation = _scaled(kept, scale[columns])
         values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         real = values > len(values) * np.finfo(float).eps * values[-1]
         basis = vectors[:, real] / np.sqrt(values[real])
@@ -107,11 +106,12 @@ class Whitener:
 
     def project(self, C: np.ndarray) -> np.ndarray:
         """WᵀC, of shape (rank, m)."""
-        scaled = C[self.columns] * self.scale[self.columns, None]
-        if self.is_triangular:
-            return linalg.solve_triangular(
-                self.factor, scaled, lower=True, overwrite_b=True, check_finite=False
-            )
+        kept = C if len(self.columns) == len(C) else C[self.columns]
+        scaled = np.multiply(kept, self.scale[self.columns, None], order="C")
+        if self.is_triangular:  # L⁻¹C as the transpose of CᵀL⁻ᵀ, in place
+            return linalg.blas.dtrsm(
+                1.0, self.factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1
+            ).T
         return self.factor.T @ scaled
 
     def lift(self, U: np.ndarray) -> np.ndarray:
@@ -171,6 +171,13 @@ class Scaling:
         return float(self.scale @ self.scale)
 
 
+def _scaled(B: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """DBD."""
+    scaled = np.multiply(B, d, order="C")
+    scaled *= d[:, None]
+    return scaled
+
+
 def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
     """λ_max and λ_min of LLᵀ, within about a third, by power and inverse iteration.
 
@@ -181,9 +188,9 @@ def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
         largest = largest / np.linalg.norm(largest)
         largest = linalg.blas.dtrmv(factor, largest, lower=1, trans=1)
         largest = linalg.blas.dtrmv(factor, largest, lower=1)
-        smallest = linalg.cho_solve(
-            (factor, True), smallest / np.linalg.norm(smallest), check_finite=False
-        )
+        smallest = smallest / np.linalg.norm(smallest)
+        smallest = linalg.blas.dtrsv(factor, smallest, lower=1)
+        smallest = linalg.blas.dtrsv(factor, smallest, lower=1, trans=1)
     return float(np.linalg.norm(largest)), float(1 / np.linalg.norm(smallest))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import threading
 import time
 
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mvcca import Views
-from mvcca._threads import each
+from mvcca import CCA, LGCFL, PLS, Views
+from mvcca._threads import each, one_blas_thread_per_block
 from mvcca.datasets import make_multilabel_views
 from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram
@@ -121,3 +122,39 @@ def test_a_lone_block_that_blas_splits_among_its_threads_differs_by_rounding_onl
             scatters.append(Moments.of(views).scatter)
     for scatter in scatters[1:]:
         np.testing.assert_allclose(scatter, scatters[0], rtol=0, atol=1e-14 * scatter.max())
+
+
+@pytest.mark.parametrize(
+    ("model", "solver"),
+    [
+        (CCA(2, reg=0.1), "mvcca.problem._problem.canonical_directions"),
+        (PLS(2), "mvcca.linear._pls.canonical_directions"),
+        (LGCFL(), "mvcca.problem._group_sparse.linalg.solve"),
+        (CCA(2, reg=0.1), "mvcca.problem._bases.extreme_eigenvalues"),
+    ],
+)
+def test_small_matrices_are_factorised_with_one_blas_thread(monkeypatch, model, solver):
+    original, seen = pydoc.locate(solver), []
+
+    def recorded(*args, **options):
+        seen.append(blas_threads())
+        return original(*args, **options)
+
+    monkeypatch.setattr(solver, recorded)
+    X = np.random.default_rng(0).normal(size=(20, 30))
+    with threadpool_limits(2, user_api="blas"):
+        allowed = blas_threads()
+        model.fit({"a": X, "b": X[:, :25]}, np.arange(20) % 3)
+        assert set(seen) == {1}
+        assert blas_threads() == allowed
+
+
+def test_blocks_within_a_factorisation_use_the_threads_that_blas_may_use():
+    busy = Busy()
+    with (
+        threadpool_limits(2, user_api="blas"),
+        one_blas_thread_per_block(),
+        one_blas_thread_per_block(),
+    ):
+        each(busy, BLOCKS)
+    assert busy.most > 1

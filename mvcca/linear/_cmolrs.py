@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from mvcca._threads import threads_to_factorise
 from mvcca._warnings import warn
 from mvcca.base import LinearEstimator, all_or_nothing
 from mvcca.labels import LabelTable
@@ -404,10 +405,11 @@ class _LowRank:
         That part of G is GUUᵀ + UUᵀG - UUᵀGUUᵀ, all of it in the span of U and GU.
         """
         k = len(self.values)
-        span, triangle = linalg.qr(np.hstack([self.basis, gradient]), mode="economic")
-        U, GU = triangle[:, :k], triangle[:, k:]
-        sided = (GU - U @ (U.T @ GU) / 2) @ U.T
-        values, vectors = linalg.eigh(U * self.values @ U.T - step * (sided + sided.T))
+        with threads_to_factorise(2 * k):
+            span, triangle = linalg.qr(np.hstack([self.basis, gradient]), mode="economic")
+            U, GU = triangle[:, :k], triangle[:, k:]
+            sided = (GU - U @ (U.T @ GU) / 2) @ U.T
+            values, vectors = linalg.eigh(U * self.values @ U.T - step * (sided + sided.T))
         top = slice(None, -k - 1, -1)
         return _LowRank(self.columns, span @ vectors[:, top], np.maximum(values[top], 0))
 

@@ -141,7 +141,7 @@ class LGCFL(StatisticEstimator):
             self.weights_[name], self.objectives_[name] = problem.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )
-            self.means_[name] = basis.back(means[name])
+            self.means_[name] = basis.mean + basis.back(means[name])
         self.n_iter_ = max(map(len, self.objectives_.values()))
         self.labels_ = sums.table.vocabulary
         if self.labels_ is None:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca._threads import threads_to_factorise
 from mvcca.base import StatisticEstimator
 from mvcca.linalg import Directions, Scaling, _top_singular, canonical_directions
 from mvcca.problem import Basis, Identity, Rows, Solution, check_variance
@@ -181,14 +182,15 @@ class PLS(StatisticEstimator):
             name: self._units(variances[name], rows.basis(name), len(mean))
             for name, mean in means.items()
         }
-        if self.algorithm == "svd":
-            found = canonical_directions(
-                between, units, self.n_components, rows.eps, is_joint=False
-            )
-        else:
-            found = _by_deflation(
-                within, between, units, self.n_components, self.algorithm, rows.eps
-            )
+        with threads_to_factorise(max(map(len, means.values()))):
+            if self.algorithm == "svd":
+                found = canonical_directions(
+                    between, units, self.n_components, rows.eps, is_joint=False
+                )
+            else:
+                found = _by_deflation(
+                    within, between, units, self.n_components, self.algorithm, rows.eps
+                )
         self._learn(
             Solution(
                 found.values,

@@ -7,9 +7,10 @@ ridge and the weights stay those of the features in every basis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +18,9 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from mvcca import _lapack
+from mvcca._threads import threads_to_factorise
 from mvcca.linalg import extreme_eigenvalues
+from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
 _WELL_CONDITIONED = 1e3  # of rows with the ridge
@@ -34,6 +37,10 @@ class Basis(Protocol):
         """The number of features, d."""
 
     @property
+    def mean(self) -> np.ndarray | float:
+        """What is subtracted from rows of X, (d,) or 0."""
+
+    @property
     def inverse(self) -> np.ndarray | None:
         """Pseudo-inverse of E, (r, d); None is the identity."""
 
@@ -41,7 +48,7 @@ class Basis(Protocol):
         """Weights of X, (d, k), that give the scores of weights W of Z, (r, k)."""
 
     def back(self, Z: np.ndarray) -> np.ndarray:
-        """Rows X with coordinates Z."""
+        """Centred rows X - mean with coordinates Z."""
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         """Share · B + ridge · EᵀE: a ridge on the features of a matrix B in this basis."""
@@ -61,6 +68,7 @@ class Identity:
     """The features themselves."""
 
     n_features: int
+    mean = 0.0
     inverse = None
 
     def lift(self, W: np.ndarray) -> np.ndarray:
@@ -112,7 +120,7 @@ class Explicit:
         return self.matrix @ W
 
     def back(self, Z: np.ndarray) -> np.ndarray:
-        return self.mean + Z @ self.inverse
+        return Z @ self.inverse
 
     def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
         return share * B + ridge * (self.matrix.T @ self.matrix)
@@ -168,6 +176,11 @@ class Span:
     def n_features(self) -> int:
         return len(self.mean)
 
+    @property
+    def count(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return len(self.normal) if self.weights is None else self.weights.sum()
+
     @cached_property
     def inverse(self) -> np.ndarray:
         """The pseudo-inverse as a matrix, which takes as long as finding L."""
@@ -186,7 +199,7 @@ class Span:
         return (self.scale**2 * self._products(W).T).T
 
     def back(self, Z: np.ndarray) -> np.ndarray:
-        return self.mean + (self.scale > 0) * self._products(Z.T).T
+        return (self.scale > 0) * self._products(Z.T).T
 
     def _products(self, W: np.ndarray) -> np.ndarray:
         """(X - mean)ᵀ diag(s) Q L⁻ᵀ W, of shape (d, k)."""
@@ -197,7 +210,7 @@ class Span:
         lifted = np.empty((self.n_features, *W.shape[1:]))
         for columns in _column_blocks(self.rows):
             block = self.rows[:, columns].astype(np.float64, copy=False)
-            lifted[columns] = block.T @ sums
+            lifted[columns] = (sums.T @ block).T  # faster than block.T @ sums
         lifted -= np.multiply.outer(self.mean, sums.sum(axis=0))
         return lifted
 
@@ -218,6 +231,22 @@ class Span:
         """The same basis by its matrix."""
         matrix = self.scale[:, None] ** 2 * self.inverse.T
         return Explicit(self.mean, matrix, self.inverse, self.known)
+
+
+def moments_of_spans(spans: Mapping[str, Span]) -> Moments:
+    """Moments of paired rows in bases of their spans, for half the multiplications of `Moments.of`.
+
+    Views of the same objects have the same Q, so that their scatter is (Q L_p)ᵀ Q L_q = L_pᵀ L_q.
+    """
+    widths = {name: len(span.factor) for name, span in spans.items()}
+    moments, columns = Moments.of_nothing(widths), column_slices(widths)
+    moments.counts[:] = next(iter(spans.values())).count
+    for p, q in combinations_with_replacement(spans, 2):
+        product = linalg.blas.dtrmm(1.0, spans[p].factor, spans[q].factor, trans_a=1, lower=1)
+        moments.scatter[columns[q], columns[p]] = product.T
+        if p != q:
+            moments.scatter[columns[p], columns[q]] = product
+    return moments
 
 
 def row_space(
@@ -250,18 +279,18 @@ def row_space(
     normal /= np.linalg.norm(normal)
     normal[-1] += 1  # the Householder reflection of s to the last axis
     normal /= np.sqrt(normal[-1])
-    image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
-    image -= (normal @ image) / 2 * normal
-    gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
-    factor, failed = linalg.lapack.dpotrf(gram[:-1, :-1], lower=1, clean=1)
-    if not failed:
-        largest, smallest = extreme_eigenvalues(factor)
-        is_orthonormal = largest < _ORTHONORMAL**2 * smallest
-        mean_square = np.mean(lengths**2)
-        if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge * mean_square):
-            scale = _column_scale(lengths, equilibrate)  # four times as fast as QR:
-            span = Span(mean, X, weights, normal, scale, factor, known)
-            return span, _unweighted(span.turned(factor), weights)
+    with threads_to_factorise(n):
+        image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
+        image -= (normal @ image) / 2 * normal
+        gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)
+        factor, failed = linalg.lapack.dpotrf(gram[:-1, :-1], lower=1, clean=1)
+        largest, smallest = (1.0, 0.0) if failed else extreme_eigenvalues(factor)
+    is_orthonormal = largest < _ORTHONORMAL**2 * smallest
+    mean_square = np.mean(lengths**2)
+    if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge * mean_square):
+        scale = _column_scale(lengths, equilibrate)  # four times as fast as QR:
+        span = Span(mean, X, weights, normal, scale, factor, known)
+        return span, _unweighted(span.turned(factor), weights)
     return _row_space_by_qr(X, weights, equilibrate=equilibrate)
 
 
@@ -307,7 +336,7 @@ def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray
     """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
     X = (X.toarray() if issparse(X) else X).astype(np.float64, copy=False)
     share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
-    mean = share @ X
+    mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
     centred = X - mean
     if weights is not None:
         centred *= np.sqrt(weights)[:, None]

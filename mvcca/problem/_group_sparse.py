@@ -14,6 +14,7 @@ from scipy import linalg
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
+from mvcca._threads import threads_to_factorise
 from mvcca._warnings import warn
 
 _SMOOTHING = 1e-6  # of group norms, in units of the largest
@@ -122,7 +123,8 @@ class GroupSparse:
         epsilon = None
         objectives: list[float] = []
         for _ in range(max_iter):
-            U = self._step(norms / self.penalties)
+            with threads_to_factorise(len(self.M)):
+                U = self._step(norms / self.penalties)
             if epsilon is None:
                 epsilon = _SMOOTHING * self._norms(U, 0.0).max()
             norms = self._norms(U, epsilon)

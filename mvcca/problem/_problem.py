@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mvcca._threads import threads_to_factorise
 from mvcca._warnings import warn
 from mvcca.linalg import Scaling, Whitener, canonical_directions
 from mvcca.problem._bases import Basis
@@ -64,16 +65,16 @@ class Solution:
 
     def lifted(self, bases: Mapping[str, Basis]) -> Solution:
         """The same maps as weights of the features, from coordinates in `bases`."""
-        patterns = self.patterns and {
-            n: (bases[n].back(p.T) - bases[n].back(0 * p[:, 0])).T if n in bases else p
-            for n, p in self.patterns.items()
-        }
-        return replace(
-            self,
-            patterns=patterns,
-            weights={n: bases[n].lift(w) if n in bases else w for n, w in self.weights.items()},
-            means={n: bases[n].back(m) if n in bases else m for n, m in self.means.items()},
-        )
+        weights, means = dict(self.weights), dict(self.means)
+        patterns = self.patterns and dict(self.patterns)
+        for name, basis in bases.items():
+            weights[name] = basis.lift(weights[name])
+            other = [patterns[name].T] if patterns else []
+            centred = basis.back(np.vstack([means[name], *other]))
+            means[name] = basis.mean + centred[0]
+            if patterns:
+                patterns[name] = centred[1:].T
+        return replace(self, weights=weights, means=means, patterns=patterns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,10 @@ class Problem:
         ValueError
             If a view never varies, or overflows.
         """
+        with threads_to_factorise(max(map(len, self.means.values()))):
+            return self._solve(n_components)
+
+    def _solve(self, n_components: int) -> Solution:
         between, within = self._blocks()
         of_rows = self.counts is not None
         variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}

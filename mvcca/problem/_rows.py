@@ -20,7 +20,14 @@ from scipy.sparse import issparse
 from mvcca._backend import precision, to_host
 from mvcca._warnings import warn
 from mvcca.linalg import DigitsLost, Scaling, Whitener
-from mvcca.problem._bases import Basis, Identity, principal_components, row_space
+from mvcca.problem._bases import (
+    Basis,
+    Identity,
+    Span,
+    moments_of_spans,
+    principal_components,
+    row_space,
+)
 from mvcca.sources import RowSource
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -75,6 +82,10 @@ class Rows:
 
     def moments(self) -> Moments:
         """Moments of all views, with products in the precision that they need."""
+        bases = {name: self.basis(name) for name in self.views.names}
+        spans = {name: basis for name, basis in bases.items() if isinstance(basis, Span)}
+        if self.views.is_paired and len(spans) == len(bases):
+            return moments_of_spans(spans)
         return Moments.of(self.views, self.weights, self.products)
 
     def moments_of_each(self) -> dict[str, Moments]:

@@ -196,27 +196,27 @@ class Moments:
 
     def scatter_about_means(self) -> np.ndarray:
         """Scatter about the mean of each view over *all* its objects, (D, D)."""
-        scatter = self.scatter.copy()
-        own = np.concatenate(list(self.mean().values()))
-        for p, in_p in enumerate(self._columns):
-            for q, in_q in enumerate(self._columns):
-                shift_p, shift_q = self.means[q, in_p] - own[in_p], self.means[p, in_q] - own[in_q]
-                if p != q and (np.any(shift_p) or np.any(shift_q)):
-                    _add_product(
-                        scatter[in_p, in_q], self.counts[p, q] * shift_p[None], shift_q[None]
-                    )
-        counts = np.repeat(np.diag(self.counts), list(self.widths.values()))
-        _clear_rounding(scatter, own, counts)
-        return scatter
+        return self._scatter_over(np.ones_like(self.counts))
 
     def covariance(self) -> np.ndarray:
         """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero if no object is shared."""
-        freedom = np.maximum(self.counts - 1, 1e-300)
-        covariance = self.scatter_about_means()
+        return self._scatter_over(np.maximum(self.counts - 1, 1e-300))
+
+    def _scatter_over(self, divisors: np.ndarray) -> np.ndarray:
+        """Scatter about the means, that of each pair of views divided by a number."""
+        scatter = np.empty_like(self.scatter)
+        own = np.concatenate(list(self.mean().values()))
         for p, in_p in enumerate(self._columns):
             for q, in_q in enumerate(self._columns):
-                covariance[in_p, in_q] /= freedom[p, q]
-        return covariance
+                block = scatter[in_p, in_q]
+                np.divide(self.scatter[in_p, in_q], divisors[p, q], out=block)
+                shift_p, shift_q = self.means[q, in_p] - own[in_p], self.means[p, in_q] - own[in_q]
+                if p != q and (np.any(shift_p) or np.any(shift_q)):
+                    share = self.counts[p, q] / divisors[p, q]
+                    _add_product(block, share * shift_p[None], shift_q[None])
+        counts = np.diag(self.counts / divisors)
+        _clear_rounding(scatter, own, np.repeat(counts, list(self.widths.values())))
+        return scatter
 
 
 def column_slices(widths: dict[str, int]) -> dict[str, slice]:
