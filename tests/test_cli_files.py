@@ -964,7 +964,10 @@ def _damage():
         (lambda: os.remove("model.mvcca"), "model.mvcca: no such file"),
         (_damage, "does not match its checksum"),
         (lambda: os.truncate("model.mvcca", 100), "model.mvcca"),
-        (lambda: mvcca.save(mvcca.RetrievalIndex(CCA(2)), "model.mvcca"), "a RetrievalIndex"),
+        (
+            lambda: mvcca.save(mvcca.RetrievalIndex(mvcca.load("model.mvcca")), "model.mvcca"),
+            "a RetrievalIndex",
+        ),
     ],
     ids=["absent", "damaged", "cut", "an index"],
 )
