@@ -79,13 +79,14 @@ TWO_WAY = {
     "Cross-Corr-AE": Method(CrossCorrAE, {"correspondence": 0.5, **_AUTOENCODER}),
 }
 _FOUR = ("en", "de", "fr", "cs")
-_CORRELATED = {"n_components": 200, "hidden_layer_sizes": (512,), "monitor": "valid_mrr"}
+_DEEP = {"n_components": 100, "hidden_layer_sizes": (256,), "monitor": "valid_mrr"}
+_RANKED = {"n_components": 100, "margin": 0.2, "batch_size": 500}
 FOUR_WAY = {
     "MVCCA": Method(MVCCA, {"n_components": 200, "reg": 1e-2}),
-    "DCCA": Method(DCCA, {"batch_size": 2000, "reg": 1e-2, **_CORRELATED}),
-    "SoftHGR": Method(SoftHGR, _CORRELATED),
-    "LearnedRanking": Method(LearnedRanking, {"margin": 0.2, "hidden_layer_sizes": (512,)}),
-    "LearnedRanking, words": Method(LearnedRanking, {"margin": 0.2}, _FOUR),
+    "DCCA": Method(DCCA, {"reg": 1e-2, **_DEEP}),
+    "SoftHGR": Method(SoftHGR, _DEEP),
+    "LearnedRanking": Method(LearnedRanking, {**_RANKED, **_DEEP}),
+    "LearnedRanking, words": Method(LearnedRanking, _RANKED, _FOUR),
 }
 
 
