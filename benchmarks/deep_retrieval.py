@@ -17,16 +17,14 @@ import argparse
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from _measure import machine
-from scipy.stats import ttest_rel
+from _retrieval import figures, report
 
-from mvcca import CCA, evaluate_retrieval
+from mvcca import CCA
 from mvcca.datasets import fetch_mnist_halves
 from mvcca.deep import CCAL, DCCA, DSRankingCCA, LearnedRanking
 
-MEASURES = ("r@1", "r@5", "r@10", "mrr")
 SHARED = {
     "optimizer": "adam",
     "learning_rate": 1e-3,
@@ -65,16 +63,6 @@ def fitted(method, train, valid, options, seed):
     return model.fit(train, X_val=valid)
 
 
-def figures(model, test):
-    """Measures of both directions, in percent."""
-    table = evaluate_retrieval(test, estimator=model, measures=MEASURES)
-    return [
-        100 * direction[measure]
-        for direction in (table["left", "right"], table["right", "left"])
-        for measure in MEASURES
-    ]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
@@ -108,24 +96,7 @@ def main():
             if options.output:
                 with options.output.open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
-    report(results)
-
-
-def report(results):
-    columns = " | ".join(MEASURES).upper()
-    print(f"\n| method | left to right {columns} | right to left {columns} |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for method, rows in results.items():
-        table = np.array(rows)
-        spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
-        cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(table.mean(axis=0), spread, strict=True)]
-        print("|", " | ".join([method, *cells]), "|")
-    reference = results.get("ccal", [])
-    for method, rows in results.items():
-        if method != "ccal" and len(reference) == len(rows) > 1:
-            ours, theirs = (np.array(r)[:, [3, 7]].mean(axis=1) for r in (rows, reference))
-            p = ttest_rel(ours, theirs).pvalue
-            print(f"{method} against ccal, mean MRR: {(ours - theirs).mean():+.2f}, p = {p:.1e}")
+    report(results, test.names)
 
 
 if __name__ == "__main__":

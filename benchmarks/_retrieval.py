@@ -1,0 +1,43 @@
+"""Retrieval between two views by several methods: figures of a model, and a table over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import ttest_rel
+
+from mvcca import Views, evaluate_retrieval
+
+MEASURES = ("r@1", "r@5", "r@10", "mrr")
+
+
+def figures(model: Any, views: Views) -> list[float]:
+    """Measures of both directions, in percent."""
+    table = evaluate_retrieval(views, estimator=model, measures=MEASURES)
+    first, second = views.names
+    return [
+        100 * direction[measure]
+        for direction in (table[first, second], table[second, first])
+        for measure in MEASURES
+    ]
+
+
+def report(results: dict[str, list[list[float]]], names: Sequence[str]) -> None:
+    """Print means and deviations over seeds, and paired t-tests of the mean MRR against CCAL."""
+    first, second = names
+    columns = " | ".join(MEASURES).upper()
+    print(f"\n| method | {first} to {second} {columns} | {second} to {first} {columns} |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for method, rows in results.items():
+        table = np.array(rows)
+        spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
+        cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(table.mean(axis=0), spread, strict=True)]
+        print("|", " | ".join([method, *cells]), "|")
+    reference = results.get("ccal", [])
+    for method, rows in results.items():
+        if method != "ccal" and len(reference) == len(rows) > 1:
+            ours, theirs = (np.array(r)[:, [3, 7]].mean(axis=1) for r in (rows, reference))
+            p = ttest_rel(ours, theirs).pvalue
+            print(f"{method} against ccal, mean MRR: {(ours - theirs).mean():+.2f}, p = {p:.1e}")
