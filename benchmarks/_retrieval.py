@@ -24,8 +24,10 @@ def figures(model: Any, views: Views) -> list[float]:
     ]
 
 
-def report(results: dict[str, list[list[float]]], names: Sequence[str]) -> None:
-    """Print means and deviations over seeds, and paired t-tests of the mean MRR against CCAL."""
+def report(
+    results: dict[str, list[list[float]]], names: Sequence[str], reference: str = "ccal"
+) -> None:
+    """Print means and deviations over seeds, and paired t-tests of the mean MRR of both ways."""
     first, second = names
     columns = " | ".join(MEASURES).upper()
     print(f"\n| method | {first} to {second} {columns} | {second} to {first} {columns} |")
@@ -35,9 +37,9 @@ def report(results: dict[str, list[list[float]]], names: Sequence[str]) -> None:
         spread = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
         cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(table.mean(axis=0), spread, strict=True)]
         print("|", " | ".join([method, *cells]), "|")
-    reference = results.get("ccal", [])
-    for method, rows in results.items():
-        if method != "ccal" and len(reference) == len(rows) > 1:
-            ours, theirs = (np.array(r)[:, [3, 7]].mean(axis=1) for r in (rows, reference))
-            p = ttest_rel(ours, theirs).pvalue
-            print(f"{method} against ccal, mean MRR: {(ours - theirs).mean():+.2f}, p = {p:.1e}")
+    mrr = {method: np.array(rows)[:, [3, 7]].mean(axis=1) for method, rows in results.items()}
+    theirs = mrr.pop(reference, np.empty(0))
+    for method, ours in mrr.items():
+        if len(ours) == len(theirs) > 1:
+            gain, p = (ours - theirs).mean(), ttest_rel(ours, theirs).pvalue
+            print(f"{method} against {reference}, mean MRR: {gain:+.2f}, p = {p:.1e}")
