@@ -44,7 +44,7 @@ METHODS = {
     "ccal": (CCAL, SHARED, RATES_AND_MARGINS),
     "ranking-cca": (CCAL, MEMORY, RATES_AND_MARGINS),
     **{
-        f"ds-ranking-{sees}": (DSRankingCCA, {**DYNAMIC, "sees": sees}, RATES_AND_MARGINS)
+        f"ds-ranking-{sees}": (DSRankingCCA, {**DYNAMIC, "sees": sees}, RATES_AND_MARGINS[2:])
         for sees in ("z", "x", "zx")
     },
 }
