@@ -28,9 +28,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from mvcca import Views
-from mvcca.deep._msds import OneVersusMoreLoss
-from mvcca.deep._rows import Sample
-from mvcca.deep._scheduled_margins import Centroids, ScheduledMarginLoss
+from mvcca.deep._losses.scheduled_margins import Centroids, ScheduledMarginLoss
+from mvcca.deep._methods.msds import OneVersusMoreLoss
+from mvcca.deep._training.rows import Sample
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import cosines
 from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear, linear

@@ -133,7 +133,7 @@ def stop_after_first_writing(fit: Any) -> None:
         raise Stop
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("mvcca._archive", "mvcca.deep._checkpoint"):
+        for module in ("mvcca._archive", "mvcca.deep._training.checkpoint"):
             if module in sys.modules:  # torch may not be there
                 patch.setattr(f"{module}.write_archive", write_and_stop)
         with pytest.raises(Stop):

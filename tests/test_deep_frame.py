@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402
 
 from mvcca import Views, config_context, deep, evaluate_retrieval  # noqa: E402
 from mvcca.deep import DCCA, DCCAE, L0CCA, EncoderCCA  # noqa: E402
-from mvcca.deep._rows import Sample  # noqa: E402
+from mvcca.deep._training.rows import Sample  # noqa: E402
 from mvcca.deep.callbacks import Callback, Refinement, ValidationScore  # noqa: E402
 from mvcca.deep.encoders import Encoders  # noqa: E402
 from mvcca.deep.samplers import Objects, ShuffledBatches  # noqa: E402

@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402
 
 from mvcca import CCA  # noqa: E402
 from mvcca.deep import functional, layers, objectives  # noqa: E402
-from mvcca.deep._trace_norm import polar_by_products  # noqa: E402
+from mvcca.deep._losses.trace_norm import polar_by_products  # noqa: E402
 from mvcca.deep.encoders import (  # noqa: E402
     DynamicEncoder,
     Encoders,

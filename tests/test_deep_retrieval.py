@@ -17,9 +17,9 @@ from mvcca import (  # noqa: E402
     evaluate_retrieval,
 )
 from mvcca.deep import MSDS, SAM, CorrAE, CrossCorrAE  # noqa: E402
-from mvcca.deep._corr_ae import CorrespondenceLoss  # noqa: E402
-from mvcca.deep._msds import OneVersusMoreLoss  # noqa: E402
-from mvcca.deep._scheduled_margins import ScheduledMarginLoss  # noqa: E402
+from mvcca.deep._losses.scheduled_margins import ScheduledMarginLoss  # noqa: E402
+from mvcca.deep._methods.corr_ae import CorrespondenceLoss  # noqa: E402
+from mvcca.deep._methods.msds import OneVersusMoreLoss  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.functional import other_rows  # noqa: E402
 from mvcca.deep.objectives import Batch  # noqa: E402

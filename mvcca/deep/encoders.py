@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from mvcca.deep._capacity import n_parameters, widened
-from mvcca.deep._dynamically_scaled import DynamicEncoder
-from mvcca.deep._image_encoders import cnn, vgg
-from mvcca.deep._text_encoders import WCNN, WordCNN, WordCNNRNN
-from mvcca.deep._weights import linear
+from mvcca.deep._networks.capacity import n_parameters, widened
+from mvcca.deep._networks.dynamically_scaled import DynamicEncoder
+from mvcca.deep._networks.image_encoders import cnn, vgg
+from mvcca.deep._networks.text_encoders import WCNN, WordCNN, WordCNNRNN
+from mvcca.deep._networks.weights import linear
 
 __all__ = [
     "WCNN",

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from mvcca.deep._ranking import (
+from mvcca.deep._losses.ranking import (
     contrastive,
     cosines,
     devise,
@@ -30,8 +30,8 @@ from mvcca.deep._ranking import (
     structure_preserving,
     triplet,
 )
-from mvcca.deep._singular_vectors import polar_factor, safe_svd
-from mvcca.deep._trace_norm import trace_norm, trace_norm_by_autograd
+from mvcca.deep._losses.singular_vectors import polar_factor, safe_svd
+from mvcca.deep._losses.trace_norm import trace_norm, trace_norm_by_autograd
 
 __all__ = [
     "contrastive",

@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from mvcca.deep._cca_layer import CCALayer
-from mvcca.deep._dynamically_scaled import DynamicallyScaledLinear
-from mvcca.deep._weights import linear
+from mvcca.deep._networks.cca_layer import CCALayer
+from mvcca.deep._networks.dynamically_scaled import DynamicallyScaledLinear
+from mvcca.deep._networks.weights import linear
 from mvcca.deep.functional import covariance, reverse_gradient
 
 __all__ = [

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from mvcca._warnings import warn
 from mvcca.deep import functional
-from mvcca.deep._retrieval_losses import (
+from mvcca.deep._losses.retrieval_losses import (
     ACMRLoss,
     CCLLoss,
     CMDNLoss,

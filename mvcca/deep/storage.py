@@ -22,8 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from mvcca._archive import ModelFileError
-from mvcca.deep import _trees, callbacks, objectives
-from mvcca.deep._training_state import TrainingState
+from mvcca.deep import callbacks, objectives
+from mvcca.deep._training.training_state import TrainingState
+from mvcca.deep._training.trees import put_together, taken_apart
 from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN, takes_integers
 from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates
 from mvcca.deep.trainer import encoded
@@ -458,12 +459,12 @@ def _make_tensor(parts: dict[str, Any]) -> Tensor:
 
 
 def _parts_of_state(state: TrainingState) -> dict[str, Any]:
-    tree, arrays = _trees.taken_apart(state.tree)
+    tree, arrays = taken_apart(state.tree)
     return {**vars(state), "tree": tree, "arrays": arrays}
 
 
 def _make_state(parts: dict[str, Any]) -> TrainingState:
-    tree = _trees.put_together(parts.pop("tree"), parts.pop("arrays"))
+    tree = put_together(parts.pop("tree"), parts.pop("arrays"))
     return TrainingState(**parts, tree=tree)
 
 

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from mvcca._warnings import warn
 from mvcca.config import block_slices
-from mvcca.deep._checkpoint import Checkpoint
-from mvcca.deep._host import IsolatedGenerator, evaluating, without_denormals
-from mvcca.deep._rows import Rows, Sample, as_array
-from mvcca.deep._trees import copied
+from mvcca.deep._training.checkpoint import Checkpoint
+from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
+from mvcca.deep._training.rows import Rows, Sample, as_array
+from mvcca.deep._training.trees import copied
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, takes_integers
 from mvcca.deep.objectives import Batch, total

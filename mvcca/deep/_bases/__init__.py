@@ -1,0 +1,1 @@
+"""What deep estimators share: constructors, training, default networks, labels, linear CCA."""

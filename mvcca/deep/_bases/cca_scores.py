@@ -1,0 +1,92 @@
+"""The part of deep estimators whose scores are linear CCA of the networks' outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from mvcca.base import LinearEstimator
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep.endings import Ending, LinearCCA
+from mvcca.linear import MVCCA
+from mvcca.problem import held_out_moments
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+_LEAST_VALIDATION_ROWS = 100  # correlations have standard errors of at most 0.1
+
+
+@estimator
+class CCAScores(DeepEstimator):
+    """Deep estimator that ends in linear CCA of the networks' outputs.
+
+    Parameters
+    ----------
+    reg : float or mapping of str to float, default=1e-4
+        Ridge of the linear CCA that ends the fit, in units of the mean variance of each view's
+        network outputs; one number, or one per view. The loss does not use it.
+    monitor : str or callable, default="valid_correlation"
+        Quantity compared across epochs on the validation rows: "valid_correlation", their total
+        correlation under the linear CCA of the training rows; "valid_mrr" or "valid_map", the mean
+        reciprocal rank of pairs or the mean average precision of labels, over all ordered pairs of
+        views; "valid_loss" (lower is better); or ``monitor(scores, labels) -> float``, larger is
+        better. The scale of a loss may drift in training, so that the first epoch has the lowest
+        value.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_scores, n_components_)
+        Weights of the linear CCA by view. Unpack them with ``weights_.values()``: iterating over a
+        dict gives its keys.
+    means_ : dict of str to ndarray, shape (n_scores,)
+        Means of the networks' outputs on the training rows.
+    canonical_correlations_ : ndarray, shape (n_components_,)
+        Canonical correlations ρ of the training rows, decreasing; only for two views. Optimistic:
+        use `score` on held-out data.
+    expected_correlations_ : ndarray, shape (n_components_,)
+        Correlations of the scores to expect on new rows; see `mvcca.MVCCA`. From at least 100
+        validation rows if there are any: networks fit the training rows more closely than the
+        degrees of freedom of the linear CCA tell.
+    expected_correlations_by_pair_ : ndarray, shape (n_views, n_views, n_components_)
+        Expected correlations of each pair of views.
+    expected_deviations_ : dict of str to ndarray, shape (n_components_,)
+        Standard deviations of each view's scores.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        Eigenvalues λ = 1 + ρ, as in `mvcca.MVCCA`.
+    ranks_ : dict of str to int
+        Rank of each view's network outputs.
+    """
+
+    reg: float | Mapping[str, float] = 1e-4
+    monitor: Any = "valid_correlation"
+
+    power = 0.0  # a parameter of MVCCA, which gives the method below
+    retrieval_ranking = MVCCA.retrieval_ranking
+    retrieval_scores = MVCCA.retrieval_scores
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+    }
+
+    def _ending(self) -> Ending:
+        return LinearCCA(self.n_components, self._final_reg())
+
+    def _final_reg(self) -> float | dict[str, float]:
+        return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
+
+    def _calibrate(self, validation: Views) -> None:
+        if len(validation) < _LEAST_VALIDATION_ROWS:
+            return
+        blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation).items()}
+        moments = Moments.of(validation.replace(blocks))
+        expected = held_out_moments(self.weights_, moments)
+        if expected is not None:
+            LinearEstimator._expect(self, expected)
+
+    def _n_scores(self, views: Views) -> int:
+        """Width of the networks' outputs; the linear CCA warns of components beyond the rows."""
+        return self._within_memory(min(self.n_components, len(views) - 1), views)

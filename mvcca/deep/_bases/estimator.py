@@ -1,0 +1,611 @@
+"""Base of the deep estimators: train one network per view, then map their outputs to scores.
+
+Subclasses define the networks (`_new_encoders`), the loss (`_objective`) and the ending
+(`_ending`); and where they differ from paired, shuffled batches and one optimizer, the batches
+(`_new_sampler`) and the training step (`_new_step`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import field
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Generator
+
+from mvcca._by_view import by_view
+from mvcca._containers import few
+from mvcca._memory import memory_bytes
+from mvcca._warnings import warn
+from mvcca.base import MultiViewEstimator, all_or_nothing
+from mvcca.config import get_config
+from mvcca.deep._bases.auto import auto_setting
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._training.checkpoint import Checkpoint
+from mvcca.deep._training.host import device_named
+from mvcca.deep._training.identity import identity
+from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.training_state import TrainingState
+from mvcca.deep.callbacks import (
+    Callback,
+    EarlyStopping,
+    ProgressLines,
+    TotalCorrelation,
+    ValidationScore,
+)
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches, rows_by_code
+from mvcca.deep.steps import Optimizer, Step
+from mvcca.deep.trainer import Objective, Trainer, encoded
+from mvcca.labels import LabelTable, label_names
+from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
+from mvcca.problem._label_checks import check_labels
+from mvcca.statistics import Moments, column_slices
+from mvcca.validation import encode_views, is_per_view, read_labels
+from mvcca.views import Views, as_views, holds_views, take_rows
+
+_OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "sgd": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
+}
+_MONITORED = {  # columns of the history
+    "valid_loss": "valid_loss",
+    "valid_correlation": "valid_total_correlation",
+    "valid_mrr": "valid_mrr",
+    "valid_map": "valid_map",
+}
+_FLOATS = (np.float64, np.float32)
+_INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
+_SEED_BOUND = 2**31 - 1
+
+Widths = Mapping[str, int]  # of the networks' outputs, by view
+
+
+@estimator
+class DeepEstimator(MultiViewEstimator):
+    """Base of the deep estimators: one network per view, and an ending that gives the scores.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space, and width of the networks' outputs.
+    batch_size : int or "auto", default="auto"
+        Rows per batch; all rows if there are fewer. "auto" is 128 for fewer than 10,000 training
+        rows and 750 for more, and at least 8 rows per component.
+    max_epochs : int or "auto", default="auto"
+        Maximum number of passes over the rows. "auto" is 60 for fewer than 10,000 training rows and
+        100 for more.
+    optimizer : {"rmsprop", "adam", "sgd"} or callable, default="rmsprop"
+        Name of an optimizer, a class of `torch.optim`, or a callable with the same signature. "sgd"
+        has Nesterov momentum 0.9.
+    learning_rate : float or mapping of str to float, default=1e-3
+        Learning rate of the optimizer, for all views or by view. In a mapping, parameters of the
+        loss have the lowest rate.
+    weight_decay : float, default=1e-5
+        Weight decay of the optimizer.
+    validation_fraction : float, optional
+        Share of the rows held out for validation, unless `fit` is given `X_val`. With validation
+        rows, the model keeps the weights of the best epoch according to `monitor`.
+    patience : int, optional
+        Stop after this many epochs without improvement of `monitor`. Requires validation rows.
+    monitor : str or callable, default="valid_loss"
+        Quantity compared across epochs on the validation rows: "valid_loss" (lower is better);
+        "valid_mrr" or "valid_map", the mean reciprocal rank of pairs or the mean average precision
+        of labels, over all ordered pairs of views; "valid_correlation", their total correlation
+        under linear CCA of the training rows; or ``monitor(scores, labels) -> float``, larger is
+        better, of the scores as `Views` and their labels by view (None without labels).
+    callbacks : sequence of `mvcca.deep.callbacks.Callback`, default=()
+        Called during training; `fit` uses copies.
+    mixed_precision : bool, default=False
+        Run the networks in bfloat16 wherever torch considers it safe.
+    device : str, default="auto"
+        Device to train on: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses a GPU if torch finds one.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial weights, the batches and the validation split. The global generators of
+        torch and NumPy are left unchanged.
+
+    Attributes
+    ----------
+    encoders_ : dict of str to Module
+        The trained networks by view, on the CPU.
+    history_ : dict of str to ndarray, shape (n_epochs,)
+        Training history as columns, ready for ``pandas.DataFrame(model.history_)``: epoch, loss,
+        learning_rate, skipped (steps whose loss or gradient was not finite), seconds, and what
+        callbacks measure; with validation rows also valid_loss and what is monitored, such as
+        valid_total_correlation or valid_mrr. Losses of several terms have a column for each, such
+        as loss_reconstruction and valid_loss_reconstruction.
+    best_epoch_ : int
+        Epoch whose weights the model has.
+    n_components_ : int
+        Number of components.
+    view_names_ : tuple of str
+        Names of the views, in order.
+    n_features_in_ : int
+        Number of features of X, summed over its views.
+    """
+
+    n_components: int = field(default=2, kw_only=False)
+    batch_size: int | str = "auto"
+    max_epochs: int | str = "auto"
+    optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop"
+    learning_rate: float | Mapping[str, float] = 1e-3
+    weight_decay: float = 1e-5
+    validation_fraction: float | None = None
+    patience: int | None = None
+    monitor: str | Callable[..., float] = "valid_loss"
+    callbacks: Sequence[Callback] = ()
+    mixed_precision: bool = False
+    device: str = "auto"
+    random_state: Any = None
+
+    _labels = cast("LabelTable | None", None)  # of the rows, if the training uses labels
+    _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
+    _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
+    _needs_pairs = True  # else views may be unpaired, with labels by view
+    _computes_on_devices = False
+    _collapse_advice = "training has collapsed: lower learning_rate"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "optimizer": [StrOptions(set(_OPTIMIZERS)), callable],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "monitor": [StrOptions(set(_MONITORED)), callable],
+        "callbacks": ["array-like"],
+        "mixed_precision": ["boolean"],
+        "device": [str],
+        "random_state": ["random_state"],
+    }
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+        """Train the networks, then find the map from their outputs to the scores.
+
+        If `mvcca.config_context` names a checkpoint directory, an interrupted fit resumes from it:
+        on a CPU it ends with the same model, bit for bit. With ``random_state=None`` it resumes
+        with the seeds of the interrupted fit.
+
+        Parameters
+        ----------
+        X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+            The views, paired. A lone matrix is the first of two views. `SAM`, `ACMR`, `DeepSM`,
+            `CCL` and `TwoBranch` also take unpaired views with labels: each epoch pairs rows with
+            equal labels at random, see `mvcca.deep.samplers.LabelPairs`.
+        y : matrix or labels, optional
+            The second view, if X is a lone matrix. For other X labels: a class vector, an indicator
+            matrix or label sets, one per object; for unpaired views also a list or mapping with the
+            labels of each view. Methods that learn from labels require them; others use them if
+            `monitor` does.
+        X_val : Views, mapping or list of matrices, optional
+            Validation rows, used instead of `validation_fraction`. The loss of unpaired ones is
+            that of the same pairs in every epoch.
+        y_val : labels, optional
+            Labels of the validation rows, in the form of y.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a view holds NaN or infinity, never varies, or differs in rows from the others; if an
+            object is missing from a view; if a label of unpaired views does not occur in all of
+            them; if a batch has no more rows than there are components; if
+            a callback or `patience` needs validation rows and there are none; if labels are needed
+            and missing; if both `encoders` and parameters of the default networks are given; or if
+            the loss is never finite.
+        """
+        self._validate_params()
+        sample = self._open_sample(X, y, reset=True)
+        validation = self._open_validation(X_val, y_val, sample)
+        seeds = self._draw_seeds()
+        checkpoint, file = None, file_of_next_pass()
+        if file is not None:
+            checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), seeds)
+            seeds = checkpoint.seeds
+        if validation is None and self.validation_fraction is not None:
+            split = _split(sample, self.validation_fraction, seeds[3])
+            sample, validation = (sample.take(objects) for objects in split)
+        callbacks = self._callbacks(validation is not None)
+        trainer = self._new_trainer(sample.views, seeds, callbacks)
+        trainer.train(sample, self._setting("max_epochs"), validation, checkpoint)
+        self._finish(trainer, sample.views)
+        if validation is not None:
+            self._calibrate(validation.views)
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Train for one more epoch, continuing from the state that `fit` or `partial_fit` left.
+
+        There are no validation rows, so `patience` and callbacks that need them are ignored. A
+        final linear CCA is that of the given rows only. Parameters changed between calls take
+        effect, except those that define the networks or the optimizer. A model saved with
+        ``statistic=False`` starts over, with a warning. Labels must be among those of the first
+        call.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; also if the views differ from those of earlier calls, or if changed
+            parameters ask for other networks or another optimizer.
+        """
+        self._validate_params()
+        first = self._is_first_batch()
+        sample = self._open_sample(X, y, reset=first)
+        seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
+        callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
+        trainer = self._new_trainer(sample.views, seeds, callbacks)
+        if not first:
+            self._statistic.resume(trainer, self._decisive_params())
+        trainer.train(sample, 1)
+        return self._finish(trainer, sample.views)
+
+    def encode(self, X: Any, y: Any = None) -> Any:
+        """Apply the networks alone, without a final linear CCA.
+
+        Parameters
+        ----------
+        X, y
+            As in `transform`.
+
+        Returns
+        -------
+        representations : same container as X
+            float32 matrices of shape (n_rows, n_scores), the outputs of each view's network.
+        """
+        check_is_fitted(self)
+        data = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
+        return data.wrap({n: encoded(self.encoders_[n], n, X) for n, X in data.views.items()})
+
+    def _setting(self, name: str) -> Any:
+        """Value of a parameter, with "auto" replaced by what suits the number of training rows."""
+        value = getattr(self, name)
+        is_auto = isinstance(value, str) and value == "auto"
+        return auto_setting(name, self._n_rows or 0, self.n_components) if is_auto else value
+
+    # ---- for subclasses --------------------------------------------------------------------------
+
+    def _calibrate(self, validation: Views) -> None:
+        """Learn from validation rows, after training."""
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        """The networks to train."""
+        raise NotImplementedError
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        """The loss to minimize."""
+        raise NotImplementedError
+
+    def _ending(self) -> Ending:
+        """How the networks' outputs become scores; by default they are the scores."""
+        return AsTrained(self.retrieval_ranking[1])
+
+    def _final_reg(self) -> float | dict[str, float]:
+        """Ridge of the linear CCA that ends the fit, or measures total correlation."""
+        return 1e-4
+
+    def _new_sampler(self, is_paired: bool) -> Sampler:
+        """The batches of an epoch."""
+        batches = ShuffledBatches if is_paired else LabelPairs
+        return batches(self._setting("batch_size"))
+
+    def _new_step(self, optimizer: Optimizer, rates: Mapping[str, float] | None) -> Step:
+        """The training step."""
+        return Step(optimizer, rates)
+
+    def _n_scores(self, views: Views) -> int:
+        """Width of the networks' outputs."""
+        return self._within_memory(self.n_components, views)
+
+    def _within_memory(self, width: int, views: Views) -> int:
+        """The width, if there is memory for covariances of outputs that wide."""
+        needed, available = 8 * (len(views.names) * width) ** 2, memory_bytes()
+        if needed > available:
+            raise MemoryError(
+                f"n_components={self.n_components} needs about {needed:,} bytes "
+                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and this "
+                f"machine has {available / 1e9:.1f} GB. Lower n_components."
+            )
+        return width
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        """Copies of the user's callbacks, and those that parameters and configuration ask for."""
+        callbacks = deepcopy(list(self.callbacks))
+        column = self._monitored()
+        measured = {c.column for c in callbacks if isinstance(c, ValidationScore)}
+        if validated and column not in measured | {"valid_loss"}:
+            callbacks.append(self._score_callback(column))
+        if self.patience is not None:
+            callbacks.append(EarlyStopping(self.patience))
+        if get_config().progress:
+            callbacks.append(ProgressLines())
+        return callbacks
+
+    def _monitored(self) -> str:
+        """Column of the history that decides the best epoch."""
+        return _MONITORED[self.monitor] if isinstance(self.monitor, str) else "valid_monitor"
+
+    def _score_callback(self, column: str) -> ValidationScore:
+        if column == "valid_total_correlation":
+            return TotalCorrelation(self.n_components, self._final_reg())
+        if column == "valid_map" and self._labels is None:
+            raise ValueError('monitor="valid_map" needs labels: pass y to fit.')
+        score = self.monitor if callable(self.monitor) else column.removeprefix("valid_")
+        return ValidationScore(score, self._ending(), self._labels, column)
+
+    # ---- the parts of fit ------------------------------------------------------------------------
+
+    def _is_first_batch(self) -> bool:
+        if hasattr(self, "_statistic"):
+            return False
+        if hasattr(self, "n_components_"):
+            warn(
+                "partial_fit starts over with new networks: the model was saved without its "
+                "training state (statistic=False)."
+            )
+        return True
+
+    def _open_sample(self, X: Any, y: Any, *, reset: bool) -> Sample:
+        """The user's rows, with the codes of their labels if the training uses them."""
+        table: LabelTable | None = None
+        codes: dict[str, np.ndarray] = {}
+        if self._supervised or self._may_be_unpaired(X, y):
+            views, table, codes, _ = self._open_supervised_fit(X, y, None, reset=reset)
+            names = views.names[:1] if views.is_paired else views.names
+            check_labels(table, {name: codes[name] for name in names})
+        else:
+            views = self._open_fit(X, y, None, reset=reset)[0]
+            if y is not None and holds_views(X) and self._reads_labels():
+                table, codes = encode_views(views, read_labels(y), is_per_view(X, y))
+        if self._needs_pairs and not views.is_paired:
+            n_paired = int(views.seen.all(axis=1).sum())
+            advice = (
+                "MLCCA and MVMLCCA, and with networks SAM, ACMR, DeepSM, CCL and TwoBranch, learn "
+                "from unpaired views that have labels."
+            )
+            if n_paired:
+                advice = "Fit views[views.seen.all(axis=1)]."
+            elif y is not None and not isinstance(X, Views) and is_per_view(X, y):
+                advice = "With labels by view, views are unpaired: give one label per object."
+            raise ValueError(
+                f"{type(self).__name__} learns from objects seen in all views, but "
+                f"{len(views) - n_paired} of {len(views)} are seen in some only. {advice}"
+            )
+        if table is not None and not views.is_paired:
+            self._check_same_labels(table, codes)
+        if not reset and table is not None and self._labels is not None:
+            codes = self._codes_of_fitted_labels(table, codes)
+        else:
+            self._labels = table
+        self.view_names_, self._widths = views.names, views.widths
+        if reset:
+            self._n_rows, self._n_words = len(views), None
+        return Sample(views, codes)
+
+    def _may_be_unpaired(self, X: Any, y: Any) -> bool:
+        """Whether rows are unpaired, and have labels by which the method can pair them."""
+        if self._needs_pairs or y is None or not holds_views(X):
+            return False
+        return is_per_view(X, y) or not as_views(X).is_paired
+
+    def _check_same_labels(self, table: LabelTable, codes: Mapping[str, np.ndarray]) -> None:
+        """Refuse unpaired rows whose label set does not occur in all views."""
+        everywhere = np.unique(np.concatenate(list(codes.values())))
+        for name, own in codes.items():
+            missing = np.setdiff1d(everywhere, own)
+            if len(missing):
+                known = table.is_binary
+                sets = [", ".join(map(str, label_names(table, code[None]))) for code in missing[:9]]
+                raise ValueError(
+                    f"{type(self).__name__} pairs rows of unpaired views by their labels, but view "
+                    f"{name!r} has no row with {len(missing)} of {len(everywhere)} label sets"
+                    f"{': ' + few(sets) if known else ''}. Leave out the rows of other views with "
+                    "these labels."
+                )
+
+    def _reads_labels(self) -> bool:
+        """Whether labels that are not required are used if given."""
+        return self.monitor == "valid_map" or callable(self.monitor)
+
+    def _codes_of_fitted_labels(
+        self, table: LabelTable, codes: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Codes of labels in the table of the training labels."""
+        assert self._labels is not None
+        merged, lines = self._labels.merge(table)
+        if len(merged) > len(self._labels):
+            raise ValueError(
+                f"{len(merged) - len(self._labels)} of {len(table)} different labels do not occur "
+                "in the rows of the first call. Make them part of it."
+            )
+        return {name: lines[len(self._labels) :][code] for name, code in codes.items()}
+
+    def _open_validation(self, X_val: Any, y_val: Any, sample: Sample) -> Sample | None:
+        names = sample.views.names
+        if X_val is None:
+            if y_val is not None:
+                raise ValueError("y_val are the labels of X_val, which is missing.")
+            return None
+        if not holds_views(X_val):
+            raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
+        per_view = y_val is not None and is_per_view(X_val, y_val)
+        unpaired = per_view and not isinstance(X_val, Views)
+        given = as_views(X_val, names, unpaired=unpaired) if unpaired else X_val
+        views = self._open(given, reset=False).views
+        pairs_only = self._needs_pairs or self._labels is None
+        if set(views.names) != set(names) or (pairs_only and not views.is_paired):
+            raise ValueError(
+                f"X_val must hold paired rows of the views {list(names)}, got {list(views.names)}."
+            )
+        views = views.select(names)
+        if self._labels is None:
+            return Sample(views)
+        if y_val is None:
+            raise ValueError("X_val needs labels, as the training rows have: pass y_val to fit.")
+        table, codes = encode_views(views, read_labels(y_val), per_view)
+        n_known = len(self._labels)
+        self._labels, lines = self._labels.merge(table)
+        return Sample(views, {name: lines[n_known:][code] for name, code in codes.items()})
+
+    def _draw_seeds(self) -> list[int]:
+        """Seeds of initial weights, batches, torch's global generator and validation split."""
+        return check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
+
+    def _new_trainer(self, views: Views, seeds: list[int], callbacks: list[Callback]) -> Trainer:
+        generator = Generator().manual_seed(seeds[0])
+        encoders = self._new_encoders(views, generator)
+        objective = self._objective(encoders, _output_widths(encoders, views), generator)
+        name = self.optimizer
+        optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
+        rates = by_view(self, "learning_rate", views.names)
+        optimizer = partial(optimizer, lr=min(rates.values()), weight_decay=self.weight_decay)
+        by_name = rates if isinstance(self.learning_rate, Mapping) else None
+        return Trainer(
+            encoders,
+            objective,
+            self._new_step(optimizer, by_name),
+            sampler=self._new_sampler(views.is_paired),
+            callbacks=callbacks,
+            device=device_named(self.device),
+            seed=seeds[1],
+            torch_seed=seeds[2],
+            mixed_precision=self.mixed_precision,
+            monitor=self._monitored(),
+            n_epochs=self._setting("max_epochs"),
+        )
+
+    def _fingerprints(self, sample: Sample, validation: Sample | None) -> dict[str, str]:
+        """Texts of everything that decides the course of a training, except its length."""
+        held_out = None if validation is None else _digest(validation)
+        seed = self.random_state if isinstance(self.random_state, Integral) else None
+        return {
+            "the method": identity(type(self)),
+            **{name: identity(value) for name, value in self._decisive_params().items()},
+            "random_state": identity(seed),  # otherwise the seeds in the file decide
+            "the rows": identity(_digest(sample)),
+            "the validation rows": identity(held_out),
+        }
+
+    def _decisive_params(self) -> dict[str, Any]:
+        free = {"max_epochs", "callbacks", "device", "random_state"}
+        return {n: v for n, v in self.get_params(deep=False).items() if n not in free}
+
+    def _finish(self, trainer: Trainer, views: Views) -> Self:
+        """Find the map from the networks' outputs to scores, and set the fitted attributes."""
+        encoders = trainer.encoders
+        widths = _output_widths(encoders, views)
+        with not_kept():  # no checkpoint here: its fingerprint does not cover the networks
+            moments = Moments.of_features(partial(_representations, encoders), views, widths)
+        self._check_spread(moments)
+        trainer.move_to(torch.device("cpu"))
+        self.encoders_ = {name: encoders[name].eval() for name in views.names}
+        for name, value in self._ending().attributes(trainer, views, moments).items():
+            setattr(self, name, value)
+        self._statistic = TrainingState.of(trainer, self._decisive_params())
+        self.best_epoch_ = trainer.best_epoch
+        columns = {name: None for figures in trainer.history for name in figures}
+        self.history_ = {
+            name: np.array([figures.get(name, np.nan) for figures in trainer.history])
+            for name in columns
+        }
+        return self
+
+    def _check_spread(self, moments: Moments) -> None:
+        variances = np.diag(moments.covariance())
+        for name, columns in column_slices(moments.widths).items():
+            rounding = (1e-6 * moments.mean()[name]) ** 2  # of float32 scores, block by block
+            found = variances[columns]
+            if not np.isfinite(found).all() or not (found > rounding).any():
+                raise ValueError(
+                    f"View {name!r} has no variance after its network: all rows have the same "
+                    f"scores. Either the rows are all the same, or {self._collapse_advice}."
+                )
+
+    def _check_view(self, name: str, block: Any, **options: Any) -> Any:
+        if isinstance(block, np.ndarray) and block.dtype in _INTEGERS:
+            options["dtype"] = _INTEGERS  # such as the words of a text, or pixels
+        return super()._check_view(name, block, **options)
+
+    def _project(self, name: str, block: Any) -> Any:
+        scores = encoded(self.encoders_[name], name, block)
+        if hasattr(self, "weights_"):
+            scores = super()._project(name, scores.astype(np.float64))
+        dtype = block.dtype if block.dtype in _FLOATS else np.float64
+        return scores.astype(dtype, copy=False)
+
+    def _fitted_width(self, name: str) -> int:
+        return self._widths[name]
+
+
+def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training and of the validation objects.
+
+    Unpaired ones are stratified by view and label, and none is held out that is alone.
+    """
+    n_rows, rng = len(sample.views), np.random.default_rng(seed)
+    if sample.views.is_paired:
+        order = rng.permutation(n_rows)
+        n_valid = round(fraction * n_rows)
+    else:
+        kinds = np.full((n_rows, len(sample.views.names)), -1)
+        for column, name in zip(kinds.T, sample.views.names, strict=True):
+            column[sample.views.objects(name)] = sample.labels[name]
+        _, kind = np.unique(kinds, axis=0, return_inverse=True)
+        groups = map(rng.permutation, rows_by_code(kind.reshape(-1), kind.max() + 1))
+        cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
+        valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
+        order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
+        n_valid = len(valid)
+    if not 2 <= n_valid <= n_rows - 2:
+        raise ValueError(
+            f"validation_fraction={fraction} of {n_rows} rows leaves too few rows for training or "
+            "for validation. Pass X_val to fit."
+        )
+    return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+
+def _digest(sample: Sample) -> str:
+    return fingerprint_of(sample.views, "deep", *sample.labels.values())
+
+
+def _representations(encoders: Encoders, views: Views) -> Views:
+    blocks = {n: encoded(encoders[n], n, X).astype(np.float64) for n, X in views.items()}
+    return views.replace(blocks)
+
+
+def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:
+    """Widths of the networks' outputs, found by encoding two rows in evaluation mode."""
+    widths = {}
+    for name, block in views.items():
+        out = encoded(encoders[name], name, take_rows(block, slice(0, 2)))
+        if out.ndim != 2:
+            raise ValueError(
+                f"The encoder of view {name!r} must give scores of shape (n_rows, n_scores), got "
+                f"shape {out.shape} for 2 rows."
+            )
+        widths[name] = out.shape[1]
+    return widths

@@ -1,0 +1,134 @@
+"""Deep estimators whose networks are multilayer perceptrons, or modules given by the user."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+from torch import Generator, nn
+
+from mvcca._by_view import by_view, value_by_view
+from mvcca.config import block_slices
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep._training.identity import identity
+from mvcca.deep._training.rows import as_array
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.layers import linear
+from mvcca.views import Views, take_rows
+
+
+@estimator
+class NetworkEstimator(DeepEstimator):
+    """Deep estimator with a network of the user's choice for each view.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, mapping of str to sequence, or "auto", default="auto"
+        Widths of the hidden layers, for all views or by view. "auto" is (256, 256) for fewer than
+        10,000 training rows and (800, 800) for more. Each hidden layer is linear → batch
+        norm → ReLU; the output is batch-normalized too. Without hidden layers the network is
+        linear.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores). `fit` trains copies. They replace the networks of
+        `hidden_layer_sizes`, which must then be left at its default.
+    """
+
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = "auto"
+    encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None
+
+    _network_parameters: ClassVar[tuple[str, ...]] = ("hidden_layer_sizes",)  # not for encoders
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": ["array-like", Mapping, StrOptions({"auto"})],
+        "encoders": ["array-like", Mapping, None],
+    }
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        """A default network."""
+        last = partial(self._last_layer, generator=generator)
+        return mlp(n_in, hidden, n_out, last=last, generator=generator, **self._mlp_options())
+
+    def _mlp_options(self) -> dict[str, Any]:
+        """Options of `mvcca.deep.encoders.mlp` for the default networks."""
+        return {}
+
+    def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
+        """The last linear layer of a default network."""
+        return linear(n_in, n_out, generator)
+
+    def _hidden_sizes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+        """Widths of the hidden layers by view."""
+        if isinstance(self.hidden_layer_sizes, Mapping):
+            sizes = by_view(self, "hidden_layer_sizes", names)
+        else:
+            sizes = dict.fromkeys(names, self._setting("hidden_layer_sizes"))
+        return {name: _sizes(name, sizes[name]) for name in names}
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        if self.encoders is not None:
+            return self._copied_encoders(self.encoders, views, generator)
+        hidden, n_scores = self._hidden_sizes(views.names), self._n_scores(views)
+        return Encoders(
+            {
+                n: self._new_network(width, hidden[n], n_scores, generator)
+                for n, width in views.widths.items()
+            }
+        )
+
+    def _copied_encoders(self, encoders: Any, views: Views, generator: Generator) -> Encoders:
+        """Copies of the user's networks, so that another fit starts from the same weights."""
+        names = views.names
+        defaults = inspect.signature(type(self)).parameters
+        for name in self._network_parameters:
+            value = getattr(self, name)
+            if identity(value) != identity(defaults[name].default):
+                raise ValueError(
+                    f"{name}={value!r} is for the default networks of {type(self).__name__}, but "
+                    f"encoders are given. Leave out {name}, or encoders."
+                )
+        if not isinstance(encoders, Mapping):
+            if len(encoders) != len(names):
+                raise ValueError(f"Expected {len(names)} encoders, got {len(encoders)}.")
+            encoders = dict(zip(names, encoders, strict=True))
+        encoders = value_by_view("encoders", encoders, names)
+        for name, encoder in encoders.items():
+            if not isinstance(encoder, nn.Module):
+                raise TypeError(
+                    f"The encoder of view {name!r} must be a torch.nn.Module, got {encoder!r}."
+                )
+        copies = Encoders({name: deepcopy(encoder) for name, encoder in encoders.items()})
+        for name in names:
+            for layer in copies[name].modules():
+                if getattr(layer, "n_words", 0) is None:
+                    layer.set_n_words(self._count_words(name, views[name]), generator)
+        return copies
+
+    def _count_words(self, name: str, block: Any) -> int:
+        """Size of the vocabulary of a view of words, in the rows of the first call."""
+        known = self._n_words or {}
+        if name not in known:
+            self._n_words = known = {**known, name: 1 + max(1, _largest(name, block))}
+        return known[name]
+
+
+def _largest(name: str, block: Any) -> int:
+    """Largest position in rows of words, read in blocks."""
+    slices = block_slices(block.shape[0], block.shape[1] * 8)
+    return max(int(as_array(name, take_rows(block, rows), integers=True).max()) for rows in slices)
+
+
+def _sizes(name: str, sizes: Any) -> tuple[int, ...]:
+    sizes = tuple(sizes)
+    if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+        raise ValueError(
+            f"hidden_layer_sizes must be numbers of units, got {sizes} for view {name!r}."
+        )
+    return tuple(int(size) for size in sizes)

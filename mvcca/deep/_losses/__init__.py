@@ -1,0 +1,1 @@
+"""Terms of losses and their gradients; public in `mvcca.deep.functional` and `objectives`."""

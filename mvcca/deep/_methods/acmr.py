@@ -1,0 +1,111 @@
+"""Adversarial cross-modal retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+from torch import Generator, nn
+
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.labelled import LabelledEstimator
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import linear
+from mvcca.deep.objectives import ACMRLoss
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class ACMR(LabelledEstimator):
+    r"""Adversarial cross-modal retrieval: scores that tell labels, but not views [1]_.
+
+    .. math::
+
+        \min_{\text{networks}} \; α L_{triplet} + β L_{label} - γ L_{view}, \qquad
+        \min_{\text{adversary}} \; L_{view},
+
+    with the cross entropies L_label of labels that one linear classifier predicts from the scores
+    of any view, and L_view of the view that an adversary predicts. L_triplet is the mean of
+
+    .. math:: \max\big(0, \; m + \lVert f - g \rVert^2 - \lVert f - g^- \rVert^2\big)
+
+    for the paired row g, and the row g⁻ of another label in the batch whose features are most
+    similar to those of g. The gradient of L_view is reversed in front of the adversary, and
+    multiplied by 2 / (1 + exp(-10 t / T)) - 1 in epoch t of T.
+
+    In unpaired views g is a row with equal labels, another one in every epoch.
+
+    In the released implementation the reversed gradient does not reach the networks, the label
+    classifier keeps its random weights, and one hinge is taken of the sum over a batch.
+
+    Parameters
+    ----------
+    triplet_weight : float, default=1.0
+        Weight α of the triplets.
+    label_weight : float, default=1.0
+        Weight β of the labels.
+    adversary_weight : float, default=1.0
+        Weight γ of the adversary.
+    margin : float, default=0.1
+        Margin m of the triplets.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512, 100)
+        Widths of the hidden layers, for all views or by view: linear → tanh, as is the output.
+    batch_size : int, default=64
+        Rows per batch; all rows if there are fewer.
+
+    References
+    ----------
+    .. [1] Wang, Yang, Xu, Hanjalic and Shen, "Adversarial Cross-Modal Retrieval", ACM MM 2017.
+
+    Examples
+    --------
+    >>> from mvcca import evaluate_retrieval
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import ACMR
+    >>> data = load_digits_views()
+    >>> model = ACMR(16, hidden_layer_sizes=(64,), max_epochs=5, random_state=0)
+    >>> model = model.fit(data.views[:1500], data.labels[:1500])
+    >>> test, labels = data.views[1500:], data.labels[1500:]
+    >>> evaluate_retrieval(test, labels, estimator=model, measures="map").mean()["map"] > 0.3
+    True
+    """
+
+    triplet_weight: float = 1.0
+    label_weight: float = 1.0
+    adversary_weight: float = 1.0
+    margin: float = 0.1
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
+    batch_size: int = 64
+
+    retrieval_ranking = ("transform", "euclidean")
+    _needs_pairs = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "triplet_weight": [Interval(Real, 0, None, closed="left")],
+        "label_weight": [Interval(Real, 0, None, closed="left")],
+        "adversary_weight": [Interval(Real, 0, None, closed="left")],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _mlp_options(self) -> dict[str, Any]:
+        activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}
+        return {"batch_norm": False, "normalize_output": False, **activations}
+
+    def _decisive_params(self) -> dict[str, Any]:
+        # The reversed gradient of an epoch depends on how many there are to be.
+        return super()._decisive_params() | {"max_epochs": self._setting("max_epochs")}
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        targets, k = self._targets(), self._common_width(widths)
+        sizes = [k, max(k // 2, 2), max(k // 4, 2)]  # 40, 20, 10 in the publication
+        adversary = [linear(a, b, generator) for a, b in pairwise(sizes)]
+        return ACMRLoss(
+            targets,
+            linear(k, targets.shape[1], generator),
+            nn.Sequential(*adversary, linear(sizes[-1], len(widths), generator)),
+            (self.triplet_weight, self.label_weight, self.adversary_weight),
+            self.margin,
+        )

@@ -1,0 +1,235 @@
+"""Ranking through a CCA layer, with plain and with dynamically scaled networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Generator, nn
+
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._losses.trace_norm import check_enough_rows
+from mvcca.deep._methods.ds_dcca import WarmUp
+from mvcca.deep._methods.learned_ranking import RankingEstimator
+from mvcca.deep.callbacks import Callback
+from mvcca.deep.encoders import DynamicEncoder, Encoders, mlp
+from mvcca.deep.endings import Ending, LinearCCA, Projection, StoredCCA
+from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
+from mvcca.deep.objectives import RankingLoss
+from mvcca.deep.trainer import Objective, Trainer
+from mvcca.linear import MVCCA
+from mvcca.problem import reg_of_names
+from mvcca.statistics import Moments
+from mvcca.views import Views
+
+
+@estimator
+class CCAL(RankingEstimator):
+    r"""Ranking loss of canonical variates: networks that end in a CCA layer [1]_.
+
+    .. math::
+
+        \min \; \sum_i \sum_{j≠i} \max\big(0, \;
+            m - \cos(x^*_i, y^*_i) + \cos(x^*_i, y^*_j)\big),
+
+    plus the same with the views exchanged if `symmetric`, where x* and y* are the canonical
+    variates of the networks' outputs in the batch (see `mvcca.deep.layers.CCALayer`), so that
+    training adapts the networks to a projection that is always optimal for the batch. Scores of the
+    model are ranked by their cosine.
+
+    Parameters
+    ----------
+    reg : float or mapping of str to float, default=1e-3
+        Ridge of the CCA layer and of its final projection, in units of the mean variance of each
+        view's network outputs; one number, or one per view.
+    memory : float, default=0.0
+        Weight of earlier batches in the running means and covariances of the layer; see
+        `mvcca.deep.layers.CCALayer`. [2]_ tunes it between 0.85 and 0.97.
+    projection : {"refit", "stored"}, default="refit"
+        Projection of the model: linear CCA of the networks' outputs for all training rows, as in
+        the published implementation, or the statistics that the layer has at the end of training.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_scores, n_components_)
+        Projection of the networks' outputs by view.
+    means_ : dict of str to ndarray, shape (n_scores,)
+        Means of the networks' outputs.
+
+    See Also
+    --------
+    LearnedRanking : The same loss with trained projections.
+    DSRankingCCA : The same with dynamically scaled networks.
+
+    References
+    ----------
+    .. [1] Dorfer, Schlüter, Vall, Korzeniowski and Widmer, "End-to-End Cross-Modality Retrieval
+       with CCA Projections and Pairwise Ranking Loss", 2018.
+    .. [2] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CCAL
+    >>> views = load_digits_views().views
+    >>> model = CCAL(8, hidden_layer_sizes=(32,), batch_size=300, max_epochs=3, random_state=0)
+    >>> model = model.fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    reg: float | Mapping[str, float] = 1e-3
+    memory: float = 0.0
+    projection: str = "refit"
+
+    _max_views = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "memory": [Interval(Real, 0, 1, closed="left")],
+        "projection": [StrOptions({"refit", "stored"})],
+    }
+
+    def _n_scores(self, views: Views) -> int:
+        check_enough_rows(min(self.batch_size, len(views)), self.n_components)
+        return self._within_memory(self.n_components, views)
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        k_f, k_g = widths.values()
+        k = min(k_f, k_g, self.n_components)
+        reg_f, reg_g = reg_of_names(self.reg, encoders.names).values()
+        layer = CCALayer((k_f, k_g), k, reg=(reg_f, reg_g), memory=self.memory)
+        return RankingLoss(
+            self.margin, symmetric=self.symmetric, reduction=self.reduction, layer=layer
+        )
+
+    def _final_reg(self) -> float | dict[str, float]:
+        return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
+
+    def _ending(self) -> Ending:
+        if self.projection == "stored":
+            return StoredCCA()
+        return _RefittedProjection(self.n_components, self._final_reg())
+
+
+@estimator
+class DSRankingCCA(CCAL):
+    r"""Dynamically scaled ranking CCA: `CCAL` whose networks are rescaled for each row [1]_.
+
+    With z the input of the last linear layer of a network, and W, b the parameters of that layer,
+
+    .. math:: f(x) = (S_W(c) ⊙ W) \, z + S_b(c) ⊙ b,
+
+    where the context c that the scaling network S sees is z, the row x, or both. The loss is that
+    of `CCAL`.
+
+    Parameters
+    ----------
+    sees : {"zx", "z", "x"}, default="zx"
+        What the scaling networks see.
+    scaling_layer_sizes : sequence of int, default=(256,)
+        Widths of the hidden layers of the scaling networks.
+    warm_up : int, default=50
+        Number of epochs without scaling, in which the losses equal those of `CCAL` with the same
+        parameters and `random_state`.
+    memory : float, default=0.9
+        Weight of earlier batches in the running means and covariances of the CCA layer; see
+        `mvcca.deep.layers.CCALayer`. [1]_ tunes it between 0.85 and 0.97.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views, that contain a layer of type
+        `mvcca.deep.layers.DynamicallyScaledLinear`; see `mvcca.deep.encoders.DynamicEncoder`.
+        `fit` trains copies.
+
+    References
+    ----------
+    .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022,
+       section 4.2.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DSRankingCCA
+    >>> views = load_digits_views().views
+    >>> model = DSRankingCCA(
+    ...     8,
+    ...     hidden_layer_sizes=(32,),
+    ...     scaling_layer_sizes=(16,),
+    ...     batch_size=300,
+    ...     max_epochs=4,
+    ...     warm_up=2,
+    ...     random_state=0,
+    ... ).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    sees: str = "zx"
+    scaling_layer_sizes: Sequence[int] = (256,)
+    warm_up: int = 50
+    margin: float = 0.7
+    memory: float = 0.9
+    batch_size: int = 1024
+    optimizer: Any = "rmsprop"
+
+    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "sees")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "sees": [StrOptions({"zx", "z", "x"})],
+        "scaling_layer_sizes": ["array-like"],
+        "warm_up": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        encoders = super()._new_encoders(views, generator)
+        if not any(isinstance(m, DynamicallyScaledLinear) for m in encoders.modules()):
+            raise ValueError(
+                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
+                "there is nothing to scale. Add one, or use CCAL."
+            )
+        return encoders
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        n_last = (n_in, *hidden)[-1]
+        n_context = {"z": n_last, "x": n_in, "zx": n_last + n_in}[self.sees]
+        sizes = tuple(self.scaling_layer_sizes)
+
+        def last(n_in: int, n_out: int) -> nn.Module:
+            return DynamicallyScaledLinear(
+                n_in, n_out, sizes, generator=generator, n_context=n_context
+            )
+
+        *trunk, scaled, normalization = mlp(n_in, hidden, n_out, last=last, generator=generator)
+        return DynamicEncoder(nn.Sequential(*trunk), scaled, normalization, self.sees)
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        return [WarmUp(self.warm_up), *super()._callbacks(validated)]
+
+
+@dataclass(frozen=True)
+class _RefittedProjection:
+    """Ending of `CCAL`: canonical variates of the training rows, ranked by cosine.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    reg : float or mapping of str to float
+        Ridge.
+    """
+
+    n_components: int
+    reg: float | Mapping[str, float]
+
+    def model(self, trainer: Trainer, representations: Views) -> Projection:
+        """The projection fitted to representations."""
+        model = MVCCA(self.n_components, reg=self.reg).fit(representations)
+        return Projection(model.means_, model.weights_)
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """``weights_`` and ``means_`` of the projection."""
+        fitted = LinearCCA(self.n_components, self.reg).attributes(trainer, views, moments)
+        return {n: fitted[n] for n in ("means_", "weights_", "n_components_", "view_names_")}

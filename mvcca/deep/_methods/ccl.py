@@ -1,0 +1,91 @@
+"""Cross-modal correlation learning, simplified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+from torch import Generator, nn
+
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.labelled import LabelledEstimator
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import linear
+from mvcca.deep.objectives import CCLLoss
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class CCL(LabelledEstimator):
+    r"""Cross-modal correlation learning, simplified to its second stage on given features.
+
+    .. math::
+
+        \min \; α \sum_{p<q} \frac{1}{b^2} \sum_{i,j} c\big(\lVert f_{pi} - f_{qj} \rVert^2\big)
+            + β \sum_p L_p,
+
+    where b is the batch size, c(d) is d for rows that share a label and max(0, m - d) for others,
+    and L_p is the cross entropy of the labels that a linear classifier predicts from the scores of
+    view p. Views may be unpaired.
+
+    [1]_ learns features in a first stage, which is left out: belief networks of whole images and
+    texts and of their patches and segments, fused by a restricted Boltzmann machine. Pass features
+    of one granularity, or of several side by side. In [1]_ the classifiers have a layer beside that
+    of the scores, and test rows are normalized by their own mean and variance. Published figures
+    are therefore no target for it.
+
+    Parameters
+    ----------
+    inter_weight : float, default=1.0
+        Weight α of the contrast between views.
+    intra_weight : float, default=1.0
+        Weight β of the labels within views.
+    margin : float, default=1.0
+        Margin m of the squared distance.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
+    batch_size : int, default=80
+        Rows per batch; all rows if there are fewer.
+
+    References
+    ----------
+    .. [1] Peng, Qi, Huang and Yuan, "CCL: Cross-modal Correlation Learning with Multigrained Fusion
+       by Hierarchical Network", IEEE TMM 2018.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CCL
+    >>> data = load_digits_views()
+    >>> model = CCL(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0)
+    >>> model = model.fit(data.views, data.labels)
+    >>> {name: scores.shape for name, scores in model.transform(data.views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    inter_weight: float = 1.0
+    intra_weight: float = 1.0
+    margin: float = 1.0
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
+    batch_size: int = 80
+
+    _needs_pairs = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "inter_weight": [Interval(Real, 0, None, closed="left")],
+        "intra_weight": [Interval(Real, 0, None, closed="left")],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _mlp_options(self) -> dict[str, Any]:
+        activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
+        return {"batch_norm": False, "normalize_output": False, **activations}
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        targets = self._targets()
+        self._common_width(widths)
+        classifiers = {n: linear(k, targets.shape[1], generator) for n, k in widths.items()}
+        weights = (self.inter_weight, self.intra_weight)
+        return CCLLoss(targets, Encoders(classifiers), weights, self.margin)

@@ -1,0 +1,202 @@
+"""Correspondence autoencoders: of the own view, of the other view, or of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
+from numbers import Real
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Generator, Tensor, nn
+from torch.nn.functional import log_softmax
+
+from mvcca._by_view import by_view
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep.encoders import Encoders, mlp
+from mvcca.deep.functional import reconstruction_error
+from mvcca.deep.objectives import Batch
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class CorrAE(NetworkEstimator):
+    r"""Correspondence autoencoder: one autoencoder per view, with similar codes [1]_.
+
+    With codes f_p, and decoders h_p that mirror the networks, each pair of views p, q has the loss
+
+    .. math::
+
+        \min \; (1 - α) \, \frac{1}{n} \sum_i \Big( \lVert x_{pi} - h_p(f_{pi}) \rVert^2
+            + \lVert x_{qi} - h_q(f_{qi}) \rVert^2 \Big)
+            + α \, \frac{1}{n} \sum_i \lVert f_{pi} - f_{qi} \rVert^2.
+
+    The scores are the codes, ranked by Euclidean distance. The published networks are pre-trained
+    as restricted Boltzmann machines, which is left out here.
+
+    Parameters
+    ----------
+    correspondence : float, default=0.8
+        Weight α of the distance of codes.
+    likelihood : {"gaussian", "replicated_softmax"}, or mapping of str to these, default="gaussian"
+        Reconstruction loss, for all views or by view: the squared error, or for word counts the
+        negative log likelihood -Σ_w x_w log softmax_w(h), a multinomial with the length of the
+        document.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
+        sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
+        and end in a linear layer.
+    batch_size : int, default=100
+        Rows per batch; all rows if there are fewer.
+    max_epochs : int or "auto", default=100
+        Maximum number of passes over the rows.
+    weight_decay : float, default=1e-4
+        Weight decay of the optimizer.
+    monitor : str or callable, default="valid_mrr"
+        Quantity compared across epochs on the validation rows, as in `DCCA`.
+
+    See Also
+    --------
+    CrossCorrAE : Codes reconstruct the other view, or both.
+    CorrNet : An autoencoder with one hidden layer for both views.
+
+    References
+    ----------
+    .. [1] Feng, Wang and Li, "Cross-modal Retrieval with Correspondence Autoencoder", MM 2014.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CorrAE
+    >>> views = load_digits_views().views
+    >>> model = CorrAE(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    correspondence: float = 0.8
+    likelihood: str | Mapping[str, str] = "gaussian"
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
+    batch_size: int | str = 100
+    max_epochs: int | str = 100
+    weight_decay: float = 1e-4
+    monitor: Any = "valid_mrr"
+
+    retrieval_ranking = ("transform", "euclidean")
+    _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "correspondence": [Interval(Real, 0, 1, closed="both")],
+        "likelihood": [StrOptions({"gaussian", "replicated_softmax"}), Mapping],
+    }
+
+    def _mlp_options(self) -> dict[str, Any]:
+        activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
+        return {"batch_norm": False, "normalize_output": False, **activations}
+
+    def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Pairs of the view of a code and the view that it reconstructs."""
+        return [(name, name) for name in names]
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        hidden = by_view(self, "hidden_layer_sizes", encoders.names)
+        options = self._mlp_options() | {"output_activation": None}
+        decoders = {
+            (source, target): mlp(
+                widths[source],
+                tuple(hidden[target])[::-1],
+                self._widths[target],
+                generator=generator,
+                **options,
+            )
+            for source, target in self._reconstructed(encoders.names)
+        }
+        likelihood = by_view(self, "likelihood", encoders.names)
+        return CorrespondenceLoss(decoders, likelihood, self.correspondence)
+
+
+@estimator
+class CrossCorrAE(CorrAE):
+    r"""Correspondence autoencoder whose codes reconstruct the other view, or both views [1]_.
+
+    The loss is that of `CorrAE` with other reconstructions: for two views p, q
+
+    .. math::
+
+        \lVert x_{pi} - h_{qp}(f_{qi}) \rVert^2 + \lVert x_{qi} - h_{pq}(f_{pi}) \rVert^2,
+
+    and with ``full=True`` also those of the own view, as in `CorrAE`.
+
+    Parameters
+    ----------
+    full : bool, default=False
+        Whether each code reconstructs its own view, too: the full correspondence autoencoder.
+    correspondence : float, default=0.2
+        Weight α of the distance of codes; 0.8 is usual with ``full=True``.
+
+    References
+    ----------
+    .. [1] Feng, Wang and Li, "Cross-modal Retrieval with Correspondence Autoencoder", MM 2014.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CrossCorrAE
+    >>> views = load_digits_views().views
+    >>> model = CrossCorrAE(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    full: bool = False
+    correspondence: float = 0.2
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"full": ["boolean"]}
+
+    def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
+        return [(p, q) for p, q in product(names, names) if self.full or p != q]
+
+
+class CorrespondenceLoss(nn.Module):
+    """Reconstruction of views from codes, and distance of the codes; see `CorrAE`.
+
+    Parameters
+    ----------
+    decoders : mapping of (str, str) to Module
+        Networks from the codes of the first view to rows of the second, trained with the encoders.
+    likelihood : mapping of str to {"gaussian", "replicated_softmax"}
+        Reconstruction loss of each view.
+    weight : float
+        Weight of the distance of codes.
+    """
+
+    def __init__(
+        self,
+        decoders: Mapping[tuple[str, str], nn.Module],
+        likelihood: Mapping[str, str],
+        weight: float,
+    ) -> None:
+        super().__init__()
+        self.ways = tuple(decoders)
+        self.decoders = nn.ModuleList(decoders.values())
+        self.likelihood, self.weight = dict(likelihood), weight
+
+    def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """Weighted terms of the loss of a batch of paired rows."""
+        errors = [
+            _error(self.likelihood[target], batch.views[target].float(), decoder(scores[source]))
+            for (source, target), decoder in zip(self.ways, self.decoders, strict=True)
+        ]
+        distances = [reconstruction_error(F, G) for F, G in combinations(scores.values(), 2)]
+        return {
+            "reconstruction": (1 - self.weight) * torch.stack(errors).sum(),
+            "correspondence": self.weight * torch.stack(distances).sum(),
+        }
+
+
+def _error(likelihood: str, X: Tensor, decoded: Tensor) -> Tensor:
+    if likelihood == "gaussian":
+        return reconstruction_error(X, decoded)
+    return -(X * log_softmax(decoded, dim=1)).sum(dim=1).mean()

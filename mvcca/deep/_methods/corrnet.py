@@ -1,0 +1,103 @@
+"""Correlational neural networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Generator, nn
+
+from mvcca.deep._bases.cca_scores import CCAScores
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import linear
+from mvcca.deep.objectives import CorrNetLoss
+from mvcca.deep.trainer import Objective
+from mvcca.views import Views
+
+
+@estimator
+class CorrNet(CCAScores):
+    r"""Correlational neural network: an autoencoder of two views with one shared hidden layer [1]_.
+
+    .. math::
+
+        \min \; \sum_h \frac{1}{n} \sum_i \Big(\lVert x_i - \hat x(h_i) \rVert^2
+            + \lVert y_i - \hat y(h_i) \rVert^2\Big)
+            - λ \sum_j \mathrm{corr}\big(h_j(x, 0), h_j(0, y)\big),
+
+    where the first sum is over h(x, 0), h(0, y) and h(x, y), with
+
+    .. math::
+
+        h(x, y) = σ(W_x x + W_y y + b), \qquad \hat x(h) = a(W_x^⊤ h + b_x), \qquad
+        \hat y(h) = a(W_y^⊤ h + b_y).
+
+    Each hidden unit correlates with its counterpart in the other view, but hidden units may
+    correlate with each other. `encode` returns them as they are; the final linear CCA finds
+    uncorrelated components. The defaults are those of [1]_.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of hidden units, and dimension of the shared space.
+    correlation : float, default=2.0
+        Weight λ of the correlation.
+    output_activation : {"identity", "sigmoid"}, default="identity"
+        Activation a of the reconstruction; "sigmoid" is for features between 0 and 1, as in [1]_.
+    batch_size : int, default=100
+        Rows per batch; all rows if there are fewer.
+    max_epochs : int, default=50
+        Maximum number of passes over the rows.
+    learning_rate : float, default=1e-2
+        Learning rate of the optimizer.
+    weight_decay : float, default=0.0
+        Weight decay of the optimizer.
+
+    References
+    ----------
+    .. [1] Chandar, Khapra, Larochelle and Ravindran, "Correlational Neural Networks", Neural
+       Computation 2016.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from mvcca import PerView
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import CorrNet
+    >>> views = PerView(MinMaxScaler()).fit_transform(load_digits_views().views)
+    >>> model = CorrNet(8, output_activation="sigmoid", max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    correlation: float = 2.0
+    output_activation: str = "identity"
+    batch_size: int = 100
+    max_epochs: int = 50
+    learning_rate: float = 1e-2
+    weight_decay: float = 0.0
+
+    _max_views = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "correlation": [Interval(Real, 0, None, closed="left")],
+        "output_activation": [StrOptions({"identity", "sigmoid"})],
+    }
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        n_scores = self._n_scores(views)
+        return Encoders(
+            {
+                name: nn.Sequential(linear(width, n_scores, generator), nn.Sigmoid())
+                for name, width in views.widths.items()
+            }
+        )
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        layers: Mapping[str, nn.Linear] = {name: encoders[name][0] for name in encoders.names}
+        first, second = layers.values()
+        second.bias = first.bias  # one hidden layer has one bias
+        return CorrNetLoss(layers, self.correlation, self.output_activation == "sigmoid")

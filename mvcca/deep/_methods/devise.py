@@ -1,0 +1,86 @@
+"""DeViSE: a linear map into the space of another view."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+from torch import Generator, nn
+
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import DeepEstimator, Widths
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import linear
+from mvcca.deep.objectives import DeViSELoss
+from mvcca.deep.trainer import Objective
+from mvcca.views import Views
+
+
+@estimator
+class DeViSE(DeepEstimator):
+    r"""DeViSE: a linear map of one view into the space of another, such as word vectors [1]_.
+
+    .. math::
+
+        \min \; \frac{1}{n(n-1)} \sum_i \sum_{j≠i}
+            \max\big(0, \; m - t_i^⊤ (M x_i + b) + t_j^⊤ (M x_i + b)\big), \qquad
+        t = y / \lVert y \rVert.
+
+    Rows y of the target view keep their features, and there are as many components. Rows are ranked
+    by their cosine. In [1]_ the targets are vectors of labels, which several rows share, and the
+    network below M is fine-tuned; here the features x are given.
+
+    Parameters
+    ----------
+    target : str, optional
+        Name of the target view; by default the last one.
+    margin : float, default=0.1
+        Margin m.
+    batch_size : int, default=200
+        Rows per batch, each of which is compared with all others; all rows if there are fewer.
+
+    References
+    ----------
+    .. [1] Frome et al., "DeViSE: A Deep Visual-Semantic Embedding Model", NIPS 2013.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DeViSE
+    >>> views = load_digits_views().views
+    >>> model = DeViSE(target="right", max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 32), 'right': (1797, 32)}
+    """
+
+    n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # those of the target
+    target: str | None = None
+    margin: float = 0.1
+    batch_size: int = 200
+    optimizer: Any = "adam"
+    monitor: Any = "valid_mrr"
+
+    _max_views = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "target": [str, None],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _target(self, names: tuple[str, ...]) -> str:
+        if self.target is not None and self.target not in names:
+            raise ValueError(f"target must be one of the views {list(names)}, got {self.target!r}.")
+        return self.target or names[-1]
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        target = self._target(views.names)
+        k = views.widths[target]
+        return Encoders(
+            {
+                name: nn.Identity() if name == target else linear(width, k, generator)
+                for name, width in views.widths.items()
+            }
+        )
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        return DeViSELoss(self._target(encoders.names), self.margin)

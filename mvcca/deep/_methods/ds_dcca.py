@@ -1,0 +1,156 @@
+"""Dynamically scaled deep CCA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Generator, Tensor, nn
+
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._methods.dcca import DCCA
+from mvcca.deep.callbacks import Callback
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.layers import DynamicallyScaledLinear
+from mvcca.deep.trainer import Objective, Trainer, encoded
+
+
+@estimator
+class DSDCCA(DCCA):
+    r"""Dynamically scaled deep CCA: `DCCA` whose last layer is rescaled for each row [1]_.
+
+    With z the input of the last linear layer of a view, and W, b the parameters of that layer,
+
+    .. math:: f(x) = (h_W(z) ⊙ W) \, z + h_b(z) ⊙ b,
+
+    where h is an additional scaling network per view. During the first `warm_up` epochs h ≡ 1, as
+    in `DCCA`; afterwards all parameters are trained.
+
+    Parameters
+    ----------
+    scaling_layer_sizes : sequence of int, default=(128,)
+        Widths of the hidden layers of h. Its output has n_components x (width of z + 1) values, and
+        time and memory are proportional to the width of its last hidden layer.
+    warm_up : int or "auto", default="auto"
+        Number of epochs without scaling, in which the losses equal those of `DCCA` with the same
+        `random_state`; "auto" is half of `max_epochs`. Parameters that are generated have nothing
+        to warm up.
+    scaling : {"parameters", "outputs", "global", "generated"}, default="parameters"
+        What h scales. "parameters" is the method; the others are the ablations of [1]_: "outputs"
+        scales the outputs of the layer, "global" scales its parameters by the same factors for all
+        rows, and "generated" uses the output of h as the parameters ("without θᶜ"). For networks of
+        equal capacity see `mvcca.deep.encoders.widened`.
+    scaling_start : {"auto", "default", "one"}, default="auto"
+        Initial weights of h: "default" are those of torch, as in [1]_, and with "one" h is close to
+        1. "auto" is "one" for fewer than 10,000 training rows.
+    encoders : mapping of str to Module, or sequence of Module, optional
+        Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
+        to scores of shape (n_rows, n_scores) and contains a layer of type
+        `mvcca.deep.layers.DynamicallyScaledLinear`. `fit` trains copies.
+
+    References
+    ----------
+    .. [1] Friedlander and Wolf, "Dynamically-Scaled Deep Canonical Correlation Analysis", 2022.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import DSDCCA
+    >>> views = load_digits_views().views
+    >>> model = DSDCCA(8, hidden_layer_sizes=(32,), max_epochs=4, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    scaling_layer_sizes: Sequence[int] = (128,)
+    warm_up: int | str = "auto"
+    scaling: str = "parameters"
+    scaling_start: str = "auto"
+
+    _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "scaling_layer_sizes": ["array-like"],
+        "warm_up": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "scaling": [StrOptions({"parameters", "outputs", "global", "generated"})],
+        "scaling_start": [StrOptions({"auto", "default", "one"})],
+    }
+
+    def scales(self, X: Any, y: Any = None) -> Any:
+        """The scales that rows give the parameters of the last layer, figure 2 of the paper.
+
+        Parameters
+        ----------
+        X, y
+            As in `transform`. The scales of a row take as much memory as the last layer.
+
+        Returns
+        -------
+        scales : dict of str to ndarray, shape (n_rows, n_components, width of z + 1)
+            S_W and, in the last column, S_b, by view; 1 for a model whose training ended before
+            scaling started.
+        """
+        check_is_fitted(self)
+        views = self._open(X, y, reset=False, unpaired=True, allow_empty=True).views
+        return {name: _scales(self.encoders_[name], name, block) for name, block in views.items()}
+
+    def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
+        sizes = tuple(self.scaling_layer_sizes)
+        return DynamicallyScaledLinear(
+            n_in, n_out, sizes, self.scaling, self._setting("scaling_start"), generator
+        )
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        if not any(_scaled_layers(encoders)):
+            raise ValueError(
+                "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
+                "there is nothing to scale. Add one, or use DCCA."
+            )
+        return super()._objective(encoders, widths, generator)
+
+    def _warm_up_epochs(self) -> int:
+        return self._setting("max_epochs") // 2 if self.warm_up == "auto" else int(self.warm_up)
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(validated)]
+
+
+class WarmUp(Callback):
+    """Start scaling after some epochs.
+
+    The optimizer holds the parameters of the scaling networks from the start. Until scaling starts
+    they have no gradients, so that it leaves them unchanged and keeps no state for them.
+    """
+
+    def __init__(self, n_epochs: int) -> None:
+        self.n_epochs = n_epochs
+
+    def on_epoch_begin(self, trainer: Trainer) -> None:
+        """Switch scaling on or off."""
+        for layer in _scaled_layers(trainer.encoders):
+            layer.scaled = layer.scaling == "generated" or trainer.epoch > self.n_epochs
+
+
+def _scales(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
+    """Scales of the last dynamically scaled layer of an encoder, for the rows of a block."""
+    found: list[Tensor] = []
+    layer = _scaled_layers(encoder)[-1]
+
+    def note(layer: DynamicallyScaledLinear, inputs: tuple[Tensor, ...]) -> None:
+        found.append(layer.scales_of(inputs[-1]))
+
+    hook = layer.register_forward_pre_hook(note)
+    try:
+        encoded(encoder, name, block)
+    finally:
+        hook.remove()
+    return torch.cat(found).numpy()
+
+
+def _scaled_layers(encoders: nn.Module) -> list[DynamicallyScaledLinear]:
+    return [layer for layer in encoders.modules() if isinstance(layer, DynamicallyScaledLinear)]

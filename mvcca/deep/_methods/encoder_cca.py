@@ -1,0 +1,87 @@
+"""Deep CCA with a custom objective."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import StrOptions
+from torch import Generator
+
+from mvcca.deep._bases.cca_scores import CCAScores
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import DeepEstimator, Widths
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.endings import AsTrained, Ending, StoredCCA, stored_layer
+from mvcca.deep.trainer import Objective
+from mvcca.linear import MVCCA
+from mvcca.views import Views
+
+
+@estimator
+class EncoderCCA(CCAScores, NetworkEstimator):
+    r"""Networks trained with a custom objective, followed by linear CCA of their outputs.
+
+    Trains one network f_p per view, with weights θ_p, to minimize a loss L,
+
+    .. math:: \min_θ \; L\big(f_1(x_1; θ_1), …, f_V(x_V; θ_V)\big).
+
+    `DCCA`, `SoftCCA` and the others are this estimator with a built-in objective. With `ending`,
+    the scores are the networks' outputs as trained, or what a CCA layer stored.
+
+    Parameters
+    ----------
+    objective : callable ``(scores, batch) -> loss``
+        The loss to minimize, a scalar tensor. Scores are tensors by view, and the batch is the
+        `mvcca.deep.objectives.Batch` that they were computed from. `fit` uses a copy; if it is a
+        module, its parameters are trained.
+    ending : {"linear_cca", "as_trained", "cca_layer"}, default="linear_cca"
+        How the networks' outputs become scores: by linear CCA of the training rows; as they are; or
+        by the projection that a `mvcca.deep.layers.CCALayer` in the objective stored in its last
+        step. Retrieval ranks the scores of the last two by cosine, and they do not use `reg`.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import EncoderCCA
+    >>> def distance(scores, batch):
+    ...     left, right = scores.values()
+    ...     return (left - right).square().mean()
+    >>> model = EncoderCCA(4, objective=distance, hidden_layer_sizes=(32,), max_epochs=2)
+    >>> model.fit(load_digits_views().views).n_components_
+    4
+    """
+
+    objective: Objective
+    ending: str = "linear_cca"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "objective": [callable],
+        "ending": [StrOptions({"linear_cca", "as_trained", "cca_layer"})],
+    }
+
+    @property
+    def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]
+        """Method and similarity that rank rows."""
+        if self.ending == "linear_cca":
+            return MVCCA.retrieval_ranking
+        return DeepEstimator.retrieval_ranking
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        if self.ending == "cca_layer" and stored_layer(self.objective) is None:
+            raise ValueError(
+                'ending="cca_layer" takes the projection that a mvcca.deep.layers.CCALayer stored, '
+                f"but {self.objective!r} is not a module that holds one. Use another ending, or "
+                "mvcca.deep.objectives.RankingLoss(margin, layer=CCALayer(n_components))."
+            )
+        return deepcopy(self.objective)
+
+    def _ending(self) -> Ending:
+        if self.ending == "linear_cca":
+            return super()._ending()
+        return AsTrained() if self.ending == "as_trained" else StoredCCA()
+
+    def _calibrate(self, validation: Views) -> None:
+        if self.ending == "linear_cca":
+            super()._calibrate(validation)

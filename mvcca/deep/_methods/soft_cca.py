@@ -1,0 +1,78 @@
+"""Soft-CCA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Generator
+
+from mvcca._by_view import by_view
+from mvcca.deep._bases.cca_scores import CCAScores
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.objectives import SoftCCALoss
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class SoftCCA(CCAScores, NetworkEstimator):
+    r"""Soft-CCA: deep CCA with stochastic decorrelation instead of whitening [1]_.
+
+    .. math::
+
+        \min \; \sum_{p<q} \frac{1}{2n} \sum_i \lVert f_{pi} - f_{qi} \rVert^2
+            + λ \sum_p \sum_{i≠j} \lvert \tilde C_{p,ij} \rvert, \qquad
+        \hat C_t = α \hat C_{t-1} + C_t, \qquad \tilde C_t = \hat C_t \Big/ \sum_{s<t} α^s,
+
+    where C_t are the covariances of the outputs for batch t, whose running mean is C̃. Batch norm
+    keeps the variances at 1. A step needs no matrix decomposition, but training needs many steps,
+    and the result depends on λ: if it is too small, outputs are copies of each other.
+
+    Parameters
+    ----------
+    decorrelation : float or "auto", default="auto"
+        Weight λ of the decorrelation. "auto" is 1 for fewer than 10,000 training rows and 10 for
+        more.
+    decay : float or mapping of str to float, default=0.95
+        Decay α of the running covariances, for all views or by view.
+    sdl_reduction : {"sum", "mean"}, default="sum"
+        Whether off-diagonal terms are summed, which suits published λ of 1 to 20, or averaged.
+
+    References
+    ----------
+    .. [1] Chang, Xiang and Hospedales, "Scalable and Effective Deep CCA via Soft Decorrelation",
+       CVPR 2018.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import SoftCCA
+    >>> views = load_digits_views().views
+    >>> model = SoftCCA(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    decorrelation: float | str = "auto"
+    decay: float | Mapping[str, float] = 0.95
+    sdl_reduction: str = "sum"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "decorrelation": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "decay": [Interval(Real, 0, 1, closed="left"), Mapping],
+        "sdl_reduction": [StrOptions({"sum", "mean"})],
+    }
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        if len(set(widths.values())) > 1:
+            raise ValueError(
+                "SoftCCA compares scores one by one, so all networks must have outputs of the same "
+                f"width, got {widths}."
+            )
+        decay = by_view(self, "decay", encoders.names)
+        return SoftCCALoss(widths, self._setting("decorrelation"), decay, self.sdl_reduction)

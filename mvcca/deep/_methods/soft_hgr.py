@@ -1,0 +1,44 @@
+"""Soft-HGR."""
+
+from __future__ import annotations
+
+from torch import Generator
+
+from mvcca.deep._bases.cca_scores import CCAScores
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import Widths
+from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep.encoders import Encoders
+from mvcca.deep.objectives import SoftHGRLoss
+from mvcca.deep.trainer import Objective
+
+
+@estimator
+class SoftHGR(CCAScores, NetworkEstimator):
+    r"""Soft-HGR: deep maximal correlation without whitening [1]_.
+
+    .. math::
+
+        \max \; \sum_{p<q} E \, \bar f_p^⊤ \bar f_q
+            - \tfrac12 \mathrm{tr}\big(\mathrm{cov}(f_p) \, \mathrm{cov}(f_q)\big)
+
+    over networks f_p, whose centred outputs are f̄_p. Training inverts no matrix, so that batches
+    may be small and outputs wide; it takes more epochs than `DCCA` to reach the same correlation.
+
+    References
+    ----------
+    .. [1] Wang et al., "An Efficient Approach to Informative Feature Extraction from Multimodal
+       Data", AAAI 2019.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.deep import SoftHGR
+    >>> views = load_digits_views().views
+    >>> model = SoftHGR(8, hidden_layer_sizes=(32,), max_epochs=3, random_state=0).fit(views)
+    >>> {name: scores.shape for name, scores in model.transform(views).items()}
+    {'left': (1797, 8), 'right': (1797, 8)}
+    """
+
+    def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
+        return SoftHGRLoss()

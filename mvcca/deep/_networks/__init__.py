@@ -1,0 +1,1 @@
+"""Layers and networks; public in `mvcca.deep.layers` and `mvcca.deep.encoders`."""

@@ -1,0 +1,1 @@
+"""Parts of the trainer: rows on the device, checkpoints, saved states."""

@@ -1,0 +1,65 @@
+"""Checkpoint file of a training: the trainer's state, and the seeds that the training started from.
+
+The trainer decides when it is written. The file format is that of `mvcca._archive`: no pickle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from mvcca._archive import read_archive, write_archive
+from mvcca.deep._training.trees import put_together, taken_apart
+from mvcca.passes import refuse_other_files
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A file from which an interrupted training resumes.
+
+    Attributes
+    ----------
+    path : Path
+    fingerprints : dict of str to str
+        Texts that identify the rows and each parameter.
+    seeds : list of int
+        Seeds of the interrupted training, since ``random_state=None`` would draw others.
+    state : dict or None
+        The trainer's `state_dict`; None if there is no file yet.
+    """
+
+    path: Path
+    fingerprints: dict[str, str]
+    seeds: list[int]
+    state: dict[str, Any] | None
+
+    @classmethod
+    def open(cls, path: Path, fingerprints: dict[str, str], seeds: list[int]) -> Self:
+        """Read the file if it exists, else start a checkpoint with the given seeds.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a checkpoint, or belongs to other data or parameters.
+        """
+        if not path.exists():
+            return cls(path, fingerprints, seeds, None)
+        arrays, content = read_archive(path)
+        refuse_other_files(path, content)
+        found = content["fingerprint"]
+        if found != fingerprints:
+            known = found if isinstance(found, dict) else {}  # a sum over rows has one text
+            changed = [name for name, text in fingerprints.items() if known.get(name) != text]
+            raise ValueError(
+                f"The checkpoint {path} is of a fit with other data or parameters: "
+                f"{', '.join(changed)} differ. Use the same ones, or remove the checkpoint to "
+                "start over."
+            )
+        tree = put_together(content["state"], arrays)
+        return cls(path, fingerprints, tree["seeds"], tree["training"])
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace the file atomically."""
+        tree, arrays = taken_apart({"seeds": self.seeds, "training": state})
+        write_archive(self.path, arrays, {"fingerprint": self.fingerprints, "state": tree})
