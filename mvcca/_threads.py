@@ -84,7 +84,8 @@ def one_blas_thread_per_block() -> Iterator[None]:
 
 def threads_to_factorise(n_rows: int) -> AbstractContextManager[None]:
     """Limit BLAS to one thread if matrices of `n_rows` rows and columns are small."""
-    return one_blas_thread_per_block() if n_rows <= _SMALL else nullcontext()
+    as_now = n_rows > _SMALL or _n_blas_threads() == 1
+    return nullcontext() if as_now else one_blas_thread_per_block()
 
 
 @cache

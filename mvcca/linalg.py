@@ -89,7 +89,9 @@ class Whitener:
         scale = np.zeros(len(B))
         scale[columns] = 1 / np.sqrt(variances[columns])
         kept = B if len(columns) == len(B) else B[np.ix_(columns, columns)]
-        correlation = _scaled(kept, scale[columns])
+        d = scale[columns]
+        correlation = np.multiply(kept, d, order="C")
+        correlation *= d[:, None]
         # The transpose is in LAPACK's order, so that nothing is copied.
         factor, failed = linalg.lapack.dpotrf(correlation.T, lower=1, clean=1, overwrite_a=1)
         if not failed:
@@ -97,7 +99,7 @@ class Whitener:
             if smallest > 10 * len(columns) * np.finfo(float).eps * largest:
                 condition = float(np.sqrt(largest / smallest))
                 return cls(scale, factor, columns, True, len(columns), condition)
-        correlation = _scaled(kept, scale[columns])
+        correlation = kept * d * d[:, None]
         values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         real = values > len(values) * np.finfo(float).eps * values[-1]
         basis = vectors[:, real] / np.sqrt(values[real])
@@ -169,13 +171,6 @@ class Scaling:
     def squared_norm(self) -> float:
         """‖W‖² (Frobenius)."""
         return float(self.scale @ self.scale)
-
-
-def _scaled(B: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """DBD."""
-    scaled = np.multiply(B, d, order="C")
-    scaled *= d[:, None]
-    return scaled
 
 
 def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:

@@ -168,7 +168,7 @@ def test_moments_add_up_in_any_order(n_blocks, offset, blocks):
     views = Views({name: block + offset for name, block in blocks.items()})
     whole = Moments.of(Views(blocks)).covariance()
     parts = np.array_split(np.random.default_rng(3).permutation(N_ROWS), n_blocks)
-    moments = reduce(add, (_moments_of_block(views[rows], None) for rows in parts))
+    moments = reduce(add, (_moments_of_block(views[rows], None, np.float64) for rows in parts))
     np.testing.assert_allclose(moments.covariance(), whole, atol=1e-9 * np.abs(whole).max())
 
 

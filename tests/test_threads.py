@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from mvcca import CCA, LGCFL, PLS, Views
-from mvcca._threads import each, one_blas_thread_per_block
+from mvcca._threads import _blas, each, one_blas_thread_per_block
 from mvcca.datasets import make_multilabel_views
 from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram
@@ -21,7 +21,8 @@ BLOCKS = [slice(i, i + 1) for i in range(40)]
 
 
 def blas_threads():
-    return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+    """Threads of the BLAS of NumPy and SciPy; other packages that tests load bring their own."""
+    return max(library["num_threads"] for library in _blas().info())
 
 
 class Busy:

@@ -17,7 +17,7 @@ from mvcca.problem import Problem, Rows, check_variance
 from mvcca.statistics import Moments, column_slices
 
 _MOST_STEPS = 1000
-_TOLERANCE = 1e-15  # relative gain of the criterion, which is quadratic in the error of the maps
+_TOLERANCE = 1e-15  # relative gain of the criterion
 
 Blocks = Mapping[tuple[str, str], np.ndarray]
 
@@ -155,13 +155,16 @@ def _aligned(
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Orthonormal maps at a maximum of Σ_{p≠q} tr(W_pᵀ Σ_pq W_q), and its terms by component."""
     weights = {name: _orthonormal(W) for name, W in weights.items()}
-    criterion = -np.inf
+    criterion, change = -np.inf, np.inf
     for _ in range(_MOST_STEPS):
+        last = dict(weights)
         for name in weights:
             weights[name] = _orthonormal(_covariances(between, weights, name))
         agreement = sum(W.T @ _covariances(between, weights, n) for n, W in weights.items())
         before, criterion = criterion, np.trace(agreement)
-        if criterion - before <= _TOLERANCE * abs(criterion):
+        moved, change = change, max(np.abs(W - last[n]).max() for n, W in weights.items())
+        # The gain is quadratic in the error of the maps, which shrinks until only rounding is left.
+        if criterion - before <= _TOLERANCE * abs(criterion) and change >= moved:
             break
     values, rotation = np.linalg.eigh((agreement + agreement.T) / 2)
     pairs = len(weights) * (len(weights) - 1)

@@ -132,34 +132,31 @@ class Problem:
         ValueError
             If a view never varies, or overflows.
         """
-        with threads_to_factorise(max(map(len, self.means.values()))):
-            return self._solve(n_components)
-
-    def _solve(self, n_components: int) -> Solution:
         between, within = self._blocks()
         of_rows = self.counts is not None
         variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}
-        whiteners = self._whiteners(within, variances)
-        self.rows.check(whiteners, self.rank_expected)
         is_joint = self.is_joint
         if is_joint is None:
             is_joint = self.counts is not None and bool(np.ptp(self.counts) == 0)
-        found = canonical_directions(
-            between,
-            whiteners,
-            n_components,
-            self.rows.eps,
-            self.ranks_between,
-            is_joint=is_joint,
-        )
         expected = None
-        if self.counts is not None:
-            self._warn_of_certain_correlation(found.ranks)
-            freedom = {
-                n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
-                for n, w in whiteners.items()
-            }
-            expected = expected_moments(found.weights, between, within, freedom, self.counts)
+        with threads_to_factorise(max(map(len, self.means.values()))):
+            whiteners = self._whiteners(within, variances)
+            self.rows.check(whiteners, self.rank_expected)
+            found = canonical_directions(
+                between,
+                whiteners,
+                n_components,
+                self.rows.eps,
+                self.ranks_between,
+                is_joint=is_joint,
+            )
+            if self.counts is not None:
+                self._warn_of_certain_correlation(found.ranks)
+                freedom = {
+                    n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
+                    for n, w in whiteners.items()
+                }
+                expected = expected_moments(found.weights, between, within, freedom, self.counts)
         eigenvalues = found.values if self.with_diagonal else 1 + found.values
         means = {name: self.means[name] for name in whiteners}
         return Solution(

@@ -161,7 +161,13 @@ class Rows:
         """
         dtype = least_precision(self.views)
         rows = replace(self, dtype=dtype, products=_FLOAT64)
-        decomposable = _decomposable(self.views) if decompose else frozenset()
+        decomposable = frozenset(  # in memory and not too large
+            name
+            for name, block in self.views.items()
+            if decompose
+            and not isinstance(block, RowSource)
+            and 8 * np.prod(block.shape, dtype=float) <= _DECOMPOSED_BYTES
+        )
         if float32 and takes_float32_products(self.views):
             in_float32 = replace(rows, products=dtype, improvable=frozenset(self.views.names))
             try:
@@ -249,16 +255,6 @@ def check_variance(name: str, variances: np.ndarray) -> None:
             f"view {name!r} has no variance: all its rows are the same in double precision. "
             "Drop the view, or rescale it if its values are extremely small."
         )
-
-
-def _decomposable(views: Views) -> frozenset[str]:
-    """Views whose rows are in memory and not too many."""
-    return frozenset(
-        name
-        for name, block in views.items()
-        if not isinstance(block, RowSource)
-        and 8 * np.prod(block.shape, dtype=float) <= _DECOMPOSED_BYTES
-    )
 
 
 def _condition_in_words(condition: float) -> str:
