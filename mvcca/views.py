@@ -7,7 +7,7 @@ values are validated where they are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -446,8 +446,9 @@ def _are_texts(block: Any) -> bool:
     """Whether a block is a sequence of strings."""
     if not isinstance(block, list | tuple) and (issparse(block) or _n_dims(block) != 1):
         return False
-    # Arrays of some libraries have no length; none of them holds strings.
-    return isinstance(block, Sized) and len(block) > 0 and all(isinstance(x, str) for x in block)
+    if not isinstance(block, Collection):  # arrays of some libraries have no length
+        return False
+    return len(block) > 0 and all(isinstance(item, str) for item in block)
 
 
 def _text_array(texts: Sequence[str]) -> np.ndarray:
