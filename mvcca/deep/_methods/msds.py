@@ -53,7 +53,8 @@ class MSDS(NetworkEstimator):
     n_negatives : int, default=4
         Number c of other items per query.
     gamma : float, default=1.0
-        Scale γ of the cosines.
+        Scale γ of the cosines. With the published 1, the loss has little left to gain once the
+        cosines of matches are high; on translated sentences, 10 with 50 negatives retrieves better.
     hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(512,)
         Widths of the hidden layers, for all views or by view: linear → ReLU. Views of `tokens`
         have none.
