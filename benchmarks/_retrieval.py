@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,18 @@ def figures(model: Any, views: Views) -> list[float]:
         for direction in (table[first, second], table[second, first])
         for measure in MEASURES
     ]
+
+
+def noted(label: str, model: Any, seconds: float, views: Views, output: Path | None) -> list[float]:
+    """The figures of a model, printed as a line and appended to the output."""
+    row = figures(model, views)
+    shown = ", ".join(f"{value:.2f}" for value in row)
+    line = f"{label}, {getattr(model, 'best_epoch_', 0)}, {seconds:.0f}, {shown}"
+    print(line, flush=True)
+    if output:
+        with output.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    return row
 
 
 def report(

@@ -37,7 +37,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from _measure import machine
-from _retrieval import figures, report
+from _retrieval import figures, noted, report
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from torch import nn
@@ -212,15 +212,8 @@ def main():
         start = time.process_time()
         model = fitted(method, rows, valid, epochs, options, seed)
         seconds = time.process_time() - start
-        row = figures(model, test)
+        row = noted(f"{share}, {method}, {seed}", model, seconds, test, options.output)
         results[share][method].append(row)
-        shown = ", ".join(f"{value:.2f}" for value in row)
-        best = getattr(model, "best_epoch_", 0)
-        line = f"{share}, {method}, {seed}, {best}, {seconds:.0f}, {shown}"
-        print(line, flush=True)
-        if options.output:
-            with options.output.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
     for share, found in results.items():
         print(f"\n{share}")
         report(found, test.names)

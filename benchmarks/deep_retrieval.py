@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 from _measure import machine
-from _retrieval import figures, report
+from _retrieval import noted, report
 
 from mvcca import CCA, evaluate_retrieval
 from mvcca.datasets import fetch_mnist_halves
@@ -105,15 +105,8 @@ def main():
             start = time.perf_counter()
             model = fitted(method, settings[method], train, valid, options, seed)
             seconds = time.perf_counter() - start
-            row = figures(model, test)
+            row = noted(f"{method}, {seed}", model, seconds, test, options.output)
             results[method].append(row)
-            shown = ", ".join(f"{value:.2f}" for value in row)
-            best = getattr(model, "best_epoch_", 0)
-            line = f"{method}, {seed}, {best}, {seconds:.0f}, {shown}"
-            print(line, flush=True)
-            if options.output:
-                with options.output.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
     report(results, test.names, options.reference)
 
 

@@ -113,6 +113,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     _min_views = 2
     _max_views: int | None = None
     _supervised = False
+    _needs_pairs = True  # else it may learn from labels of unpaired views, supervised or not
     _keeps_sparse = True  # else blocks of sparse rows are made dense
     _computes_on_devices = True  # else device blocks are copied to the host, and scores back
 
@@ -210,8 +211,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         correlation = mean_correlation(scores)
         if correlation is not None:
             return correlation
-        by_labels = self._supervised or not getattr(self, "_needs_pairs", True)
-        if y is None or not by_labels:
+        if y is None or (self._needs_pairs and not self._supervised):
             raise ValueError(
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."

@@ -153,6 +153,13 @@ def label_names(table: LabelTable, codes: np.ndarray) -> list[Any]:
     return [table.vocabulary[column] for column in columns]
 
 
+def rows_by_code(codes: np.ndarray, order: np.ndarray | None = None) -> dict[int, np.ndarray]:
+    """Positions of the rows of every code that occurs, as they come or by a given order."""
+    rows = np.lexsort((codes,) if order is None else (order, codes))
+    present, starts = np.unique(codes[rows], return_index=True)
+    return dict(zip(present.tolist(), np.split(rows, starts[1:]), strict=False))
+
+
 def in_one_table(
     encoded: Sequence[tuple[LabelTable, np.ndarray]],
 ) -> tuple[LabelTable, list[np.ndarray]]:

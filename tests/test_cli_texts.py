@@ -16,6 +16,8 @@ from test_cli_files import fail, run, succeed
 
 import mvcca
 from mvcca import CCA, PerView, Tokens, Views
+from mvcca.cli import options
+from mvcca.comparison import texts
 
 RNG = np.random.default_rng(0)
 TOPICS = RNG.integers(0, 4, 120)
@@ -176,3 +178,10 @@ def test_compare_reads_texts_in_each_fold(capsys):
     )
     assert figure == pytest.approx(expected.mean("CCA", "mrr"), abs=6e-4)
     assert "--view text=text.txt --method cca" in out
+
+
+def test_the_defaults_that_the_help_shows_are_those_of_the_step():
+    assert (options._MIN_COUNT, options._TEXT_COMPONENTS) == (
+        texts.MIN_COUNT,
+        texts.TEXT_COMPONENTS,
+    )

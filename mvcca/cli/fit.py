@@ -110,8 +110,7 @@ def _built(
     if method.reads_words:
         tokens = chosen.setdefault("tokens", names)  # a user may choose one
         words = [tokens] if isinstance(tokens, str) else tokens
-    options_of_step = {"min_count": "min_count", "text_components": "n_components"}
-    step = text_step(views, words, **{options_of_step[n]: value for n, value in given.items()})
+    step = text_step(views, words, **given)
     return method.build(chosen), step
 
 

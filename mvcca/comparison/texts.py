@@ -17,7 +17,7 @@ from mvcca.sources import RowSource
 from mvcca.views import Views, take_rows
 
 MIN_COUNT = 2
-N_COMPONENTS = 100
+TEXT_COMPONENTS = 100
 
 
 def text_views(views: Views) -> list[str]:
@@ -30,7 +30,7 @@ def text_step(
     words: Collection[str] = (),
     *,
     min_count: int = MIN_COUNT,
-    n_components: int = N_COMPONENTS,
+    text_components: int = TEXT_COMPONENTS,
 ) -> PerView:
     """A step of a pipeline that turns texts into numbers, and leaves other views as they are.
 
@@ -43,7 +43,7 @@ def text_step(
         turn other texts into features.
     min_count : int, default=2
         Leave out words with fewer occurrences (with TF-IDF, words in fewer texts).
-    n_components : int, default=100
+    text_components : int, default=100
         Number of features, at most the number of words.
 
     Returns
@@ -61,7 +61,7 @@ def text_step(
             steps[name] = Tokens(min_count=min_count)
             continue
         n_words = _n_words(name, np.asarray(views[name])[:, 0], min_count)
-        svd = TruncatedSVD(min(n_components, n_words), random_state=0)
+        svd = TruncatedSVD(min(text_components, n_words), random_state=0)
         steps[name] = make_pipeline(TfidfVectorizer(min_df=min_count), svd)
     return PerView(steps)
 

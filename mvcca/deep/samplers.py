@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mvcca.labels import rows_by_code
+
 __all__ = ["LabelPairs", "Objects", "Sampler", "ShuffledBatches"]
 
 _LAST = ("drop", "fill", "keep")
@@ -135,32 +137,25 @@ def pairs_by_label(
     ValueError
         If no label set occurs in all views.
     """
-    n_codes = 1 + max((int(codes.max(initial=-1)) for codes in labels.values()), default=-1)
-    groups = [rows_by_code(codes, n_codes) for codes in labels.values()]
-    pairs: list[list[np.ndarray]] = [[] for _ in groups]
-    for rows in zip(*groups, strict=True):
-        n_pairs = max(map(len, rows)) if all(map(len, rows)) else 0
-        for own, positions in zip(pairs, rows, strict=True):
-            own.append(_repeated(positions, n_pairs, rng))
-    found = {name: np.concatenate(own) for name, own in zip(labels, pairs, strict=True) if own}
-    if not any(map(len, found.values())):
+    groups = {name: rows_by_code(codes) for name, codes in labels.items()}
+    shared = set.intersection(*map(set, groups.values())) if groups else set()
+    if not shared:
         raise ValueError(
             "Rows of unpaired views are paired by their labels, but no label set occurs in all "
             "views. Use the same labels in all views."
         )
-    return found
-
-
-def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
-    """Positions of the rows of codes 0, ..., n_codes - 1."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.searchsorted(codes[order], np.arange(1, n_codes)))
+    pairs: dict[str, list[np.ndarray]] = {name: [] for name in groups}
+    for code in sorted(shared):
+        n_pairs = max(len(rows[code]) for rows in groups.values())
+        for name, rows in groups.items():
+            pairs[name].append(_repeated(rows[code], n_pairs, rng))
+    return {name: np.concatenate(rows) for name, rows in pairs.items()}
 
 
 def _repeated(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """A number of the rows in random order, all equally often."""
-    times = -(-n // max(len(rows), 1))
-    return np.concatenate([rows[:0], *(rng.permutation(rows) for _ in range(times))])[:n]
+    times = -(-n // len(rows))
+    return np.concatenate([rng.permutation(rows) for _ in range(times)])[:n]
 
 
 def _shuffled(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array
 
+from mvcca.labels import rows_by_code
 from mvcca.similarity import squared_distances
 
 
@@ -52,7 +53,7 @@ def nearest_label_pairs(
         raise ValueError(
             f"n_neighbors={n_neighbors} is more than the {len(to_codes)} rows to choose from."
         )
-    sources, targets = _rows_by_code(from_codes, from_order), _rows_by_code(to_codes, to_order)
+    sources, targets = rows_by_code(from_codes, from_order), rows_by_code(to_codes, to_order)
     present = np.array(sorted(targets))
     sizes = np.array([len(targets[code]) for code in present])
     columns = np.empty((len(from_codes), n_neighbors), dtype=np.int64)
@@ -83,10 +84,3 @@ def nearest_label_pairs(
     return csr_array(
         (values.ravel(), columns.ravel(), indptr), shape=(len(from_codes), len(to_codes))
     )
-
-
-def _rows_by_code(codes: np.ndarray, order: np.ndarray) -> dict[int, np.ndarray]:
-    """Rows of every label vector, in the order of ties."""
-    rows = np.lexsort((order, codes))
-    starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
-    return {int(codes[group[0]]): group for group in np.split(rows, starts[1:]) if len(group)}

@@ -43,10 +43,10 @@ from mvcca.deep.callbacks import (
 )
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending
-from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches, rows_by_code
+from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches
 from mvcca.deep.steps import Optimizer, Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.labels import LabelTable, label_names
+from mvcca.labels import LabelTable, label_names, rows_by_code
 from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
@@ -151,7 +151,6 @@ class DeepEstimator(MultiViewEstimator):
     _labels = cast("LabelTable | None", None)  # of the rows, if the training uses labels
     _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
-    _needs_pairs = True  # else views may be unpaired, with labels by view
     _computes_on_devices = False
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -575,7 +574,7 @@ def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.n
         for column, name in zip(kinds.T, sample.views.names, strict=True):
             column[sample.views.objects(name)] = sample.labels[name]
         _, kind = np.unique(kinds, axis=0, return_inverse=True)
-        groups = map(rng.permutation, rows_by_code(kind.reshape(-1), kind.max() + 1))
+        groups = map(rng.permutation, rows_by_code(kind.reshape(-1)).values())
         cut = [(g, min(round(fraction * len(g)), len(g) - 1)) for g in groups]
         valid = np.concatenate([g[:n_valid] for g, n_valid in cut])
         order = np.concatenate([valid, *(g[n_valid:] for g, n_valid in cut)])
