@@ -77,6 +77,7 @@ def fit(model, data, options, seed):
         max_epochs=options.epochs,
         reg=1e-4,
         monitor="valid_loss",
+        mixed_precision=options.mixed_precision,
         device=options.device,
         random_state=seed,
     )
@@ -122,6 +123,7 @@ def main():
     parser.add_argument("--start", default="one", help="initial scales; default: the published")
     parser.add_argument("--epochs", type=int, default=16, help="half of them to warm up")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--mixed-precision", action="store_true", help="networks in bfloat16")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)

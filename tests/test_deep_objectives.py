@@ -343,15 +343,15 @@ def by_definition(layer, z, context=None):
     for row, seen in zip(z, z if context is None else context, strict=True):
         varies = layer.scaling != "global"
         S = layer.last(layer.hidden(seen[None]))[0] if varies else layer.scales
-        S_W, S_b = S[: n_out * n_in], S[n_out * n_in :]
-        if layer.scaling == "generated":
-            out.append(S_W.view(n_out, n_in) @ row + S_b)
-            continue
-        W, b = layer.linear.weight, layer.linear.bias
         if layer.scaling == "outputs":
-            out.append(S * (W @ row + b))
+            out.append(S * layer.linear(row))
+            continue
+        *S_W, S_b = S.view(n_in + 1, n_out)  # a row per input, and the bias
+        S_W = torch.stack(S_W, dim=1)
+        if layer.scaling == "generated":
+            out.append(S_W @ row + S_b)
         else:
-            out.append((S_W.view_as(W) * W) @ row + S_b * b)
+            out.append((S_W * layer.linear.weight) @ row + S_b * layer.linear.bias)
     return torch.stack(out)
 
 

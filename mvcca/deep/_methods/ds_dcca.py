@@ -142,7 +142,7 @@ def _scales(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     layer = _scaled_layers(encoder)[-1]
 
     def note(layer: DynamicallyScaledLinear, inputs: tuple[Tensor, ...]) -> None:
-        found.append(layer.scales_of(inputs[-1]))
+        found.append(layer.scales_of(inputs[-1]).detach())
 
     hook = layer.register_forward_pre_hook(note)
     try:

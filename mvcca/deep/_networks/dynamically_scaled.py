@@ -19,12 +19,12 @@ class DynamicallyScaledLinear(nn.Module):
         y = (S_W(c) ⊙ W) z + S_b(c) ⊙ b.
 
     The scaling network ends in S = V u + v, where u is its last hidden activation of width H, so
-    that
+    that, with z extended by a one and W by a row for b,
 
-        y_k = Σ_h u_h Σ_d z_d W_kd V_kdh + Σ_d W_kd v_kd z_d + (V_b u + v_b)_k b_k
+        y_k = Σ_h u_h Σ_d z_d W_dk V_dkh + Σ_d z_d W_dk v_dk
 
-    is a product with one matrix of shape (d, kH). The scales themselves, of shape (n, d, k), are
-    never formed: for a batch of 750 rows they would take 120 MB instead of 19 MB.
+    is a product with one matrix of shape (d + 1, kH). The scales themselves, of shape (n, d + 1,
+    k), are never formed: for a batch of 750 rows they would take 120 MB instead of 19 MB.
 
     Until `scaled` is set, this is a plain linear layer, whose initial weights are those that the
     same generator gives `linear`. The state is part of `state_dict`.
@@ -104,25 +104,24 @@ class DynamicallyScaledLinear(nn.Module):
         """
         if not self.scaled:
             return self.linear(z)
-        n_weights = self.shape[0] * self.shape[1]
-        if self.scaling == "global":
-            W, b = self.linear.weight, self.linear.bias
-            scales_W, scales_b = self.scales[:n_weights].view_as(W), self.scales[n_weights:]
-            return nn.functional.linear(z, scales_W * W, scales_b * b)
-        u = self.hidden(z if context is None else context)
+        context = z if context is None else context
         if self.scaling == "outputs":
-            return self.last(u) * self.linear(z)
-        # The gradient of a split is one concatenation, that of two slices two padded sums.
-        sizes = [n_weights, self.shape[0]]
-        (V, of_bias), (v, bias) = self.last.weight.split(sizes), self.last.bias.split(sizes)
-        V, v = V.view(*self.shape, -1), v.view(self.shape)
-        offset = nn.functional.linear(u, of_bias, bias)
+            return self.last(self.hidden(context)) * self.linear(z)
+        n_out, n_in = self.shape
+        z1 = torch.cat([z, z.new_ones(len(z), 1)], dim=1)  # the bias is the last row of W
+        if self.scaling == "global":
+            return z1 @ (self.scales.view(n_in + 1, n_out) * self._W())
+        u = self.hidden(context)
+        V, v = self.last.weight.view(n_in + 1, n_out, -1), self.last.bias.view(n_in + 1, n_out)
         if self.scaling == "parameters":
-            W, b = self.linear.weight, self.linear.bias
-            V, v, offset = W[..., None] * V, W * v, offset * b
-        # V has shape (k, d, H): a product of (n, d) and (d, kH), then a sum over H for each row.
-        spread = (z @ V.transpose(0, 1).reshape(self.shape[1], -1)).view(len(z), *V.shape[::2])
-        return torch.bmm(spread, u[:, :, None])[:, :, 0] + z @ v.T + offset
+            W = self._W()
+            V, v = W[..., None] * V, W * v
+        spread = (z1 @ V.flatten(1)).view(len(z), n_out, -1)
+        return torch.bmm(spread, u[:, :, None])[:, :, 0] + z1 @ v
+
+    def _W(self) -> Tensor:
+        """Parameters of the layer by input, shape (n_in + 1, n_out)."""
+        return torch.cat([self.linear.weight.T, self.linear.bias[None]])
 
     def scales_of(self, context: Tensor) -> Tensor:
         """The scales of every row, formed in full: for figures, not for training.
@@ -147,8 +146,7 @@ class DynamicallyScaledLinear(nn.Module):
             scales = self.last(self.hidden(context))
         if self.scaling == "outputs":
             return scales[:, :, None].expand(-1, -1, n_in + 1)
-        of_weights, of_bias = scales[:, : n_out * n_in], scales[:, n_out * n_in :]
-        return torch.cat([of_weights.reshape(-1, n_out, n_in), of_bias[:, :, None]], dim=2)
+        return scales.reshape(len(context), n_in + 1, n_out).transpose(1, 2)
 
     def get_extra_state(self) -> dict[str, bool]:
         """Whether scaling has started; part of `state_dict`."""
