@@ -154,23 +154,25 @@ def test_contrastive_is_the_double_loop(form):
 
 @pytest.mark.parametrize("gamma", [1.0, 5.0])
 def test_one_versus_more_is_the_loop(gamma):
-    others = normal(N, 4, K, seed=2)
+    items = torch.cat([G, normal(3, K, seed=2)])
+    others = functional.other_rows(N + 3, 4, torch.Generator().manual_seed(0))[:N]
     expected = 0.0
     for i in range(N):
-        own = math.exp(gamma * cosine(F[i], G[i]))
-        more = sum(math.exp(gamma * cosine(F[i], other)) for other in others[i])
+        own = math.exp(gamma * cosine(F[i], items[i]))
+        more = sum(math.exp(gamma * cosine(F[i], items[j])) for j in others[i])
         expected -= math.log(own / (own + more)) / N
-    assert_is(functional.one_versus_more(F, G, others, gamma), expected)
+    assert_is(functional.one_versus_more(F, items, others, gamma), expected)
 
 
 def test_one_versus_more_has_the_published_minimum():
     bound = math.log(1 + 4 * math.exp(-2))
     assert bound == pytest.approx(0.4327, abs=5e-5)
     for seed in range(20):
-        queries, matches, others = normal(9, 2, seed=seed), normal(9, 2), normal(9, 4, 2, seed=seed)
-        assert functional.one_versus_more(queries, matches, others).item() >= bound
-    opposite = -F[:, None, :].expand(-1, 4, -1)
-    assert_is(functional.one_versus_more(F, F, opposite), bound)
+        others = functional.other_rows(9, 4, torch.Generator().manual_seed(seed))
+        queries, items = normal(9, 2, seed=seed), normal(9, 2)
+        assert functional.one_versus_more(queries, items, others).item() >= bound
+    opposite = (N + torch.arange(N))[:, None].expand(-1, 4)
+    assert_is(functional.one_versus_more(F, torch.cat([F, -F]), opposite), bound)
 
 
 def test_one_versus_more_reaches_its_minimum_on_separable_rows_with_fresh_negatives():
@@ -182,7 +184,7 @@ def test_one_versus_more_reaches_its_minimum_on_separable_rows_with_fresh_negati
     for _ in range(400):
         draws = torch.randint(20, (40, 4), generator=g)
         negatives = torch.stack([others_of[h][row] for h, row in zip(half, draws, strict=True)])
-        loss = functional.one_versus_more(scores[0], scores[1], scores[1][negatives])
+        loss = functional.one_versus_more(*scores, negatives)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -238,7 +240,7 @@ LOSSES = {
     "contrastive": lambda F, G: functional.contrastive(F, G, SAME),
     "linear contrastive": lambda F, G: functional.contrastive(F, G, SAME, hinge="linear"),
     "one_versus_more": lambda F, G: functional.one_versus_more(
-        F, G, G[functional.other_rows(N, 4, torch.Generator().manual_seed(0))]
+        F, G, functional.other_rows(N, 4, torch.Generator().manual_seed(0))
     ),
     "info_nce": functional.info_nce,
     "sigmoid_contrastive": functional.sigmoid_contrastive,

@@ -315,19 +315,21 @@ def contrastive(
 # ---- likelihoods ---------------------------------------------------------------------------------
 
 
-def one_versus_more(queries: Tensor, matches: Tensor, others: Tensor, gamma: float = 1.0) -> Tensor:
+def one_versus_more(queries: Tensor, items: Tensor, others: Tensor, gamma: float = 1.0) -> Tensor:
     """Negative log probability of the match among more candidates, the loss of MSDS [1]_.
 
-        -mean_i log exp(γ s_i) / (exp(γ s_i) + Σ_j exp(γ s_ij)),   s = cosine.
+        -mean_i log exp(γ s_ii) / (exp(γ s_ii) + Σ_j exp(γ s_ij)),   s = cosine, j in others_i.
 
     With γ = 1 and c other candidates it lies between log(1 + c e⁻²) and log(1 + c e²), because
     cosines lie in [-1, 1].
 
     Parameters
     ----------
-    queries, matches : Tensor, shape (n_rows, k)
-    others : Tensor, shape (n_rows, c, k)
-        Rows that do not match, drawn anew for every step; see `other_rows`.
+    queries : Tensor, shape (n_rows, k)
+    items : Tensor, shape (n_items, k)
+        Row i is the match of query i; rows beyond n_rows match none of the queries.
+    others : Tensor of int, shape (n_rows, c)
+        Positions of items that do not match, drawn anew for every step; see `other_rows`.
     gamma : float, default=1.0
         Scale γ of the cosines.
 
@@ -340,10 +342,9 @@ def one_versus_more(queries: Tensor, matches: Tensor, others: Tensor, gamma: flo
     .. [1] Wang, He, Kang, Xiang and Pan, "Image-Text Cross-Modal Retrieval via Modality-Specific
        Feature Learning", ICMR 2015, eqs. (4) and (5).
     """
-    queries = normalize(queries)
-    own = (queries * normalize(matches)).sum(dim=1)
-    scores = torch.einsum("nk,nck->nc", queries, normalize(others, dim=2))
-    return softplus(torch.logsumexp(gamma * (scores - own[:, None]), dim=1)).mean()
+    scores = gamma * cosines(queries, items)
+    own = scores.diagonal()[:, None]
+    return softplus(torch.logsumexp(scores.gather(1, others) - own, dim=1)).mean()
 
 
 def other_rows(n_rows: int, n_draws: int, generator: torch.Generator | None = None) -> Tensor:

@@ -163,7 +163,7 @@ class OneVersusMoreLoss(nn.Module):
         step = self.n_drawn if self.training else 0
         generator = torch.Generator().manual_seed(self.seed + step)
         others = other_rows(len(items), self.n_negatives, generator).to(items.device)
-        return one_versus_more(queries, items, items[others], self.gamma)
+        return one_versus_more(queries, items, others, self.gamma)
 
     def get_extra_state(self) -> dict[str, int]:
         """Position in the sequence of draws; part of `state_dict`."""
