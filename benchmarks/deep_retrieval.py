@@ -8,8 +8,9 @@ reciprocal rank on the first 2,000 validation images, and ranks the halves of th
 images by each other. On the first seed, the validation images also choose the learning rate, and
 the margin of methods with a ranking loss. A line per method and seed is printed, and appended to
 --output; then the mean and standard deviation over the seeds, and paired t-tests against one of the
-methods. All networks have one hidden layer of 256 and are trained by Adam. Needs mnist.npz in the
-directory MVCCA_DATA.
+methods; last, the canonical correlations of the test scores of the first seed, figure 6 of Dorfer
+et al. (2018). All networks have one hidden layer of 256 and are trained by Adam. Needs mnist.npz in
+the directory MVCCA_DATA.
 """
 
 from __future__ import annotations
@@ -77,6 +78,16 @@ def chosen(method, train, valid, options):
     return max(METHODS[method][2], key=quality)
 
 
+def report_coefficients(coefficients, n_components):
+    """Print some canonical correlations of each method, and their sum."""
+    shown = sorted({1, *range(10, n_components + 1, 10)})
+    print(f"\n| method | {' | '.join(f'ρ{i}' for i in shown)} | sum |")
+    print("|---|" + "---|" * (len(shown) + 1))
+    for method, rho in coefficients.items():
+        cells = [*(f"{rho[i - 1]:.3f}" for i in shown), f"{rho.sum():.2f}"]
+        print("|", " | ".join([method, *cells]), "|")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
@@ -99,7 +110,7 @@ def main():
     for name, setting in settings.items():
         print(name, ", ".join(f"{key} {value:g}" for key, value in setting.items()), flush=True)
     print("method, seed, best epoch, seconds, left to right r@1 r@5 r@10 mrr, right to left ...")
-    results = {method: [] for method in options.methods}
+    results, coefficients = {method: [] for method in options.methods}, {}
     for seed in range(options.seeds):
         for method in options.methods:
             start = time.perf_counter()
@@ -107,7 +118,11 @@ def main():
             seconds = time.perf_counter() - start
             row = noted(f"{method}, {seed}", model, seconds, test, options.output)
             results[method].append(row)
+            if seed == 0:
+                scores = model.transform(test)
+                coefficients[method] = CCA(options.components).fit(scores).canonical_correlations_
     report(results, test.names, options.reference)
+    report_coefficients(coefficients, options.components)
 
 
 if __name__ == "__main__":
