@@ -10,8 +10,13 @@ torch = pytest.importorskip("torch")
 from mvcca import CCA, evaluate_retrieval  # noqa: E402
 from mvcca.datasets import make_gaussian_views  # noqa: E402
 from mvcca.deep import CCAL, EncoderCCA  # noqa: E402
+from mvcca.deep.callbacks import ValidationScore  # noqa: E402
+from mvcca.deep.encoders import Encoders  # noqa: E402
+from mvcca.deep.endings import AsTrained, LinearCCA  # noqa: E402
 from mvcca.deep.layers import CCALayer  # noqa: E402
 from mvcca.deep.objectives import RankingLoss  # noqa: E402
+from mvcca.deep.samplers import ShuffledBatches  # noqa: E402
+from mvcca.deep.trainer import Trainer  # noqa: E402
 
 VIEWS = make_gaussian_views(600, n_features=(8, 7), random_state=0).views
 TRAIN, TEST = VIEWS[:400], VIEWS[400:]
@@ -89,6 +94,35 @@ def test_every_ending_is_monitored_and_ranked_as_it_declares(ending):
     assert (mrr == plain) == (ending != "linear_cca")
     assert hasattr(model, "expected_correlations_") == (ending == "linear_cca")
     assert np.isfinite(model.score(TEST))
+
+
+class RowsSeen(torch.nn.Linear):
+    """Counts the rows that it maps in evaluation mode."""
+
+    count = 0
+
+    def forward(self, rows):
+        if not self.training:
+            RowsSeen.count += len(rows)
+        return super().forward(rows)
+
+
+@pytest.mark.parametrize("ending", ["linear_cca", "as_trained"])
+def test_only_endings_that_learn_read_training_rows_to_monitor(ending):
+    encoders = {name: RowsSeen(width, 3) for name, width in TRAIN.widths.items()}
+    RowsSeen.count = 0
+    Trainer(
+        Encoders(encoders),
+        layered(),
+        torch.optim.Adam,
+        sampler=ShuffledBatches(100),
+        monitor="valid_mrr",
+        callbacks=[
+            ValidationScore("mrr", LinearCCA(3, 1e-3) if ending == "linear_cca" else AsTrained())
+        ],
+    ).train(TRAIN, 2, TEST)
+    read = RowsSeen.count / (2 * 2)  # in an epoch, of a view
+    assert read == 2 * len(TEST) + (len(TRAIN) if ending == "linear_cca" else 0)
 
 
 def test_objectives_without_a_layer_have_no_stored_projection():

@@ -150,8 +150,8 @@ class Refinement(Callback):
 class ValidationScore(Callback):
     """Record a score of the validation rows after every epoch.
 
-    The scores are those that the model would give if training ended there: the ending is fitted to
-    the outputs for the training rows (10,000 evenly spaced ones, if there are more). Deep
+    The scores are those that the model would give if training ended there: an ending that learns is
+    fitted to the outputs for the training rows (10,000 evenly spaced ones, if there are more). Deep
     estimators add this callback themselves for what they monitor.
 
     Parameters
@@ -183,10 +183,12 @@ class ValidationScore(Callback):
     def measure(self, trainer: Trainer) -> dict[str, float]:
         """The score; NaN for collapsed networks."""
         assert trainer.validation is not None
-        n_rows = len(trainer.rows)
-        sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
-        train = _in_double(trainer.scores(trainer.rows.views[sample]))
         valid = _in_double(trainer.scores(trainer.validation.views))
+        train = valid
+        if self.ending.learns:
+            n_rows = len(trainer.rows)
+            sample = np.linspace(0, n_rows - 1, min(n_rows, _ROWS)).astype(int)
+            train = _in_double(trainer.scores(trainer.rows.views[sample]))
         blocks = [F for views in (train, valid) for _, F in views.items()]
         if not all(np.isfinite(F).all() and np.ptp(F, axis=0).any() for F in blocks):
             return {self.column: np.nan}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -27,10 +27,18 @@ __all__ = ["AsTrained", "Ending", "LinearCCA", "Projection", "StoredCCA"]
 
 
 class Ending(Protocol):
-    """How representations, the outputs of networks, become scores."""
+    """How representations, the outputs of networks, become scores.
+
+    Attributes
+    ----------
+    learns : bool
+        Whether `model` depends on the values of the representations.
+    """
+
+    learns: ClassVar[bool]
 
     def model(self, trainer: Trainer, representations: Views) -> Any:
-        """A transformer of representations, fitted to those of some training rows.
+        """A transformer of representations, fitted to those of some training rows if it `learns`.
 
         It has `transform`, and declares ``retrieval_ranking`` if that is not the cosine.
         """
@@ -57,6 +65,8 @@ class LinearCCA:
 
     n_components: int | None
     reg: float | Mapping[str, float]
+
+    learns: ClassVar[bool] = True
 
     def model(self, trainer: Trainer, representations: Views) -> MVCCA:
         """Linear CCA of representations."""
@@ -86,6 +96,8 @@ class AsTrained:
 
     similarity: str = "cosine"
 
+    learns: ClassVar[bool] = False
+
     @property
     def retrieval_ranking(self) -> tuple[str, str]:
         """Method and similarity that rank rows, as estimators declare them."""
@@ -113,6 +125,8 @@ class AsTrained:
 @dataclass(frozen=True)
 class StoredCCA:
     """Scores are the projection that a `CCALayer` in the objective stored, ranked by cosine."""
+
+    learns: ClassVar[bool] = False
 
     def model(self, trainer: Trainer, representations: Views) -> Projection:
         """The projection, whatever the representations."""

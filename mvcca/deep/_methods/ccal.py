@@ -224,6 +224,8 @@ class _RefittedProjection:
     n_components: int
     reg: float | Mapping[str, float]
 
+    learns: ClassVar[bool] = True
+
     def model(self, trainer: Trainer, representations: Views) -> Projection:
         """The projection fitted to representations."""
         model = MVCCA(self.n_components, reg=self.reg).fit(representations)
