@@ -24,9 +24,10 @@ from scipy.io import savemat
 
 import mvcca
 from mvcca import CCA, Views, datasets, evaluate_retrieval
-from mvcca.cli import main
+from mvcca.cli import main, values
 from mvcca.cli.console import Progress
 from mvcca.comparison import Labels
+from mvcca.comparison.next_step import written
 from mvcca.comparison.registry import GROUPS, METHODS
 
 N = 120
@@ -252,6 +253,14 @@ def test_the_next_step_fits_the_method_that_was_best(capsys):
     assert run(capsys, *command)[0] == 0
     found = mvcca.load("model.mvcca").get_params()
     assert (found["n_components"], found["reg"], found["sigma"]) == (2, 0.1, 0.5)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0.1, np.float64(1e-3), np.int64(2), None, True, "auto", [64, 32], {"α β": 1e-3, "b": [8]}],
+)
+def test_the_next_step_writes_parameters_as_fit_reads_them(value):
+    assert values.parameter(f"name={written(value)}") == ("name", value)
 
 
 @pytest.mark.parametrize(

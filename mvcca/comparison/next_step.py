@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from mvcca.comparison.result import ComparisonResult
 
@@ -39,5 +41,12 @@ def fit_command(
         if name == "tokens":  # which `mvcca fit` finds in the files
             continue
         if value != getattr(default, name):
-            words += ["--param", f"{name}={value}"]
+            words += ["--param", f"{name}={written(value)}"]
     return shlex.join([*words, "-o", "model.mvcca"])
+
+
+def written(value: Any) -> str:
+    """A value of a parameter as ``--param`` reads it: text as it is, other values as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=lambda scalar: scalar.item())
