@@ -8,9 +8,10 @@ and `SAM`, for views of 392 features and 50 components, on one thread. Prints th
 both loops, in turn. Both flush denormal numbers, and end with the same loss.
 
 With --scaled, the trainer's epoch of DCCA beside that of DS-DCCA, whose last layers are scaled for
-each row by networks with one hidden layer of 128, and two parts of the latter: the three products
-of each batch and view that the definition asks for, (750, 800) × (800, 50 · 128) and its gradients,
-and the steps of the optimizer. The floor is the epoch of DCCA and the products.
+each row by networks with one hidden layer of 128, in float32 and with mixed_precision, and two
+parts of the former: the three products of each batch and view that the definition asks for, (750,
+800) × (800, 50 · 128) and its gradients, and the steps of the optimizer. The floor is the epoch of
+DCCA and the products.
 """
 
 from __future__ import annotations
@@ -148,13 +149,21 @@ def measure(
         loss.label_distances[number] = (1 - cosines(centroids, centroids)) / 2
 
 
-def ours(method: Method, X: dict[str, np.ndarray], codes: np.ndarray) -> tuple[float, float]:
+def ours(
+    method: Method, X: dict[str, np.ndarray], codes: np.ndarray, mixed_precision: bool = False
+) -> tuple[float, float]:
     """The same of the trainer."""
     encoders, objective = method.new()
     callbacks = [Centroids()] if isinstance(objective, ScheduledMarginLoss) else []
     batches = ShuffledBatches(method.batch_size)
     trainer = Trainer(
-        encoders, objective, method.optimizer, sampler=batches, callbacks=callbacks, seed=0
+        encoders,
+        objective,
+        method.optimizer,
+        sampler=batches,
+        callbacks=callbacks,
+        mixed_precision=mixed_precision,
+        seed=0,
     )
     sample = Sample(Views(X), dict.fromkeys(X, codes))
     start = time.process_time()
@@ -197,10 +206,12 @@ def main() -> None:
     codes = np.arange(options.rows) % _CLASSES
     for _ in range(options.repeats if options.scaled else 0):
         (dcca, _), (all_of_it, _) = (ours(m, X, codes) for m in (METHODS["dcca"], SCALED))
+        mixed, _ = ours(SCALED, X, codes, mixed_precision=True)
         more, updates = products(options.rows), steps(options.rows)
         print(
             f"DCCA {dcca:.2f} s, DS-DCCA {all_of_it:.2f} s (products {more:.2f}, optimizer "
-            f"{updates:.2f}), ratio {all_of_it / dcca:.2f}, floor {(dcca + more) / dcca:.2f}"
+            f"{updates:.2f}), ratio {all_of_it / dcca:.2f}, floor {(dcca + more) / dcca:.2f}; "
+            f"DS-DCCA in bfloat16 {mixed:.2f} s, ratio {mixed / dcca:.2f}"
         )
     for _ in range(0 if options.scaled else options.repeats):
         for name in options.methods:
