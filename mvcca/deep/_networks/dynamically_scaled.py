@@ -116,7 +116,7 @@ class DynamicallyScaledLinear(nn.Module):
         if self.scaling == "parameters":
             W = self._W()
             V, v = W[..., None] * V, W * v
-        spread = (z1 @ V.flatten(1)).view(len(z), n_out, -1)
+        spread = (z1 @ V.flatten(1)).view(len(z), *V.shape[1:])
         return torch.bmm(spread, u[:, :, None])[:, :, 0] + z1 @ v
 
     def _W(self) -> Tensor:
