@@ -21,7 +21,6 @@ from mvcca.deep.endings import Ending, LinearCCA, Projection, StoredCCA
 from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
 from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective, Trainer
-from mvcca.linear import MVCCA
 from mvcca.problem import reg_of_names
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -112,7 +111,7 @@ class CCAL(RankingEstimator):
     def _ending(self) -> Ending:
         if self.projection == "stored":
             return StoredCCA()
-        return _RefittedProjection(self.n_components, self._final_reg())
+        return _RefittedProjection(LinearCCA(self.n_components, self._final_reg()))
 
 
 @estimator
@@ -215,23 +214,20 @@ class _RefittedProjection:
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
-    reg : float or mapping of str to float
-        Ridge.
+    cca : LinearCCA
+        The ending whose projection is used, without its ranking by expected correlations.
     """
 
-    n_components: int
-    reg: float | Mapping[str, float]
+    cca: LinearCCA
 
     learns: ClassVar[bool] = True
 
     def model(self, trainer: Trainer, representations: Views) -> Projection:
         """The projection fitted to representations."""
-        model = MVCCA(self.n_components, reg=self.reg).fit(representations)
+        model = self.cca.model(trainer, representations)
         return Projection(model.means_, model.weights_)
 
     def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
         """``weights_`` and ``means_`` of the projection."""
-        fitted = LinearCCA(self.n_components, self.reg).attributes(trainer, views, moments)
+        fitted = self.cca.attributes(trainer, views, moments)
         return {n: fitted[n] for n in ("means_", "weights_", "n_components_", "view_names_")}
