@@ -33,9 +33,9 @@ def scores(n=40, k=3, seed=0, dtype=torch.float64, width=None):
     g = generator(seed)
     Z = torch.randn(n, k, generator=g, dtype=torch.float64)
     F = Z @ torch.randn(k, k, generator=g, dtype=torch.float64)
-    G = (Z + torch.randn(n, k, generator=g, dtype=torch.float64)) @ torch.randn(
-        k, width or k, generator=g, dtype=torch.float64
-    )
+    width = width or k
+    noise = torch.randn(n, width, generator=g, dtype=torch.float64)
+    G = Z @ torch.randn(k, width, generator=g, dtype=torch.float64) + noise
     return [H.to(dtype).requires_grad_() for H in (F, G)]
 
 

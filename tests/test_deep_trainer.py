@@ -191,10 +191,13 @@ def test_total_correlation_is_that_of_linear_cca_of_the_scores():
 
     valid, found = views(50, seed=1), []
 
+    def scores(trainer, rows):
+        return {name: F.astype(np.float64) for name, F in trainer.scores(rows).items()}
+
     def check(trainer):
-        model = MVCCA(2, reg=1e-4).fit(trainer.scores(views()))
-        scores = model.transform(trainer.scores(valid))
-        found.append(total_correlation(scores["image"], scores["text"]))
+        model = MVCCA(2, reg=1e-4).fit(scores(trainer, views()))
+        left, right = model.transform(scores(trainer, valid)).values()
+        found.append(total_correlation(left, right))
 
     trainer = new_trainer(callbacks=[TotalCorrelation(2), Script(check)])
     trainer.train(views(), 2, valid)

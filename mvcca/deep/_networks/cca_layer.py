@@ -205,8 +205,9 @@ class CCALayer(nn.Module):
         else:
             U, _, V = (part[..., : self.n_components] for part in safe_svd(T))
         W_f, W_g = _unwhitening(L_f, U), _unwhitening(L_g, V)
-        self.weights_f = W_f.detach().to(self.weights_f)
-        self.weights_g = W_g.detach().to(self.weights_g)
+        # In the layout that loading gives them: products with another layout round differently.
+        self.weights_f = W_f.detach().to(self.weights_f).contiguous()
+        self.weights_g = W_g.detach().to(self.weights_g).contiguous()
         if rotated:
             W_f = _unwhitening(L_f, R)
             W_g = _unwhitening(L_g, torch.eye(len(R), dtype=R.dtype, device=R.device))
