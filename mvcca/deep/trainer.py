@@ -65,7 +65,8 @@ class Trainer:
         Seed for modules that use torch's global generator, such as dropout; its state is restored
         afterwards. By default they use it as it is.
     mixed_precision : bool, default=False
-        Run the networks, but not the objective, in bfloat16 wherever torch considers it safe.
+        Run the networks, but not the objective, in bfloat16 wherever torch considers it safe. This
+        is faster only on hardware with instructions for bfloat16.
     monitor : str, default="valid_loss"
         Column of the history that decides the best epoch if there are validation rows: the lowest
         "valid_loss", or the highest value of a column measured by a callback, such as the

@@ -107,7 +107,9 @@ class DeepEstimator(MultiViewEstimator):
     callbacks : sequence of `mvcca.deep.callbacks.Callback`, default=()
         Called during training; `fit` uses copies.
     mixed_precision : bool, default=False
-        Run the networks in bfloat16 wherever torch considers it safe.
+        Run the networks in bfloat16 wherever torch considers it safe. This is faster only on
+        hardware with instructions for bfloat16, such as recent GPUs and processors with AMX; other
+        processors emulate it, and take two to three times as long as in float32.
     device : str, default="auto"
         Device to train on: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses a GPU if torch finds one.
     random_state : int, RandomState or None, default=None
