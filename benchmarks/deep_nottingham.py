@@ -21,8 +21,8 @@ excerpts, which also choose the learning rate on the first seed, and rank 1,000 
 each other. Linear CCA of 200 principal components, with the ridge chosen on the validation
 excerpts, is the reference. A line per share, method and seed is printed, and appended to --output;
 then the mean and standard deviation over the seeds, and paired t-tests against CCAL. Needs
-nottingham.npz in the directory MVCCA_DATA. ``--mixed-precision`` trains in bfloat16, which is faster
-only on processors with instructions for it.
+nottingham.npz in the directory MVCCA_DATA. ``--mixed-precision`` trains in bfloat16, which is
+faster only on processors with instructions for it.
 
 ``--channels 16 32 64 64 --components 32 --batch-size 1000 --learning-rates 1e-3 --rows 5000
 --epochs 200 400 --device cuda`` comes closer to the published settings.
