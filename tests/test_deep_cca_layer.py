@@ -251,6 +251,8 @@ def test_state_dict_holds_everything_that_evaluation_needs():
     mine, other = layer(memory=0.5), layer(memory=0.5)
     mine(*batch([0.9, 0.6, 0.3, 0.1]))
     other.load_state_dict(mine.state_dict())
+    for fitted, loaded in zip(mine.buffers(), other.buffers(), strict=True):
+        assert fitted.stride() == loaded.stride()  # on which rounding depends on some processors
     new = batch([0.5, 0.4, 0.3, 0.2], seed=3)
     for X, Y in zip(mine.eval()(*new), other.eval()(*new), strict=True):
         torch.testing.assert_close(X, Y, rtol=0, atol=0)
