@@ -21,7 +21,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._agreement import mean_average_precision, mean_correlation
+from mvcca._agreement import mean_correlation
 from mvcca._backend import is_device_array, placed, precision, to_host
 from mvcca._checked_rows import CheckedRows
 from mvcca._containers import column_labels, common_row_labels, reject_masks
@@ -42,6 +42,7 @@ from mvcca.problem import (
     reg_of_names,
     reg_of_rows,
 )
+from mvcca.scoring import retrieval_scorer
 from mvcca.sources import RowSource, as_source
 from mvcca.validation import (
     FLOATS,
@@ -178,11 +179,13 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean correlation of the projected views, over components and pairs of views.
+        """Mean correlation of the projected views, or mean average precision without pairs.
 
-        Objects seen in two views count. Without any (unpaired views, or a single one),
-        label-supervised estimators return the mean average precision of cosine ranking between the
-        views instead. For other measures see `mvcca.retrieval_scorer`.
+        The correlation is averaged over components and over pairs of views that share objects. If
+        no two views do (unpaired views, or a single one), label-supervised estimators return
+        ``retrieval_scorer("map")(self, X, y)`` instead: the mean average precision of the ranking
+        that the estimator declares, averaged over all ordered pairs of views. For other measures
+        see `mvcca.retrieval_scorer`.
 
         Parameters
         ----------
@@ -206,17 +209,18 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, second, reset=False, unpaired=unpaired).views
-        blocks = {name: to_host(block) for name, block in self._scores_of_views(views).items()}
-        scores = views.select(list(blocks)).replace(blocks).in_memory()
-        correlation = mean_correlation(scores)
-        if correlation is not None:
-            return correlation
+        if (views.seen.sum(axis=1) > 1).any():
+            blocks = {name: to_host(X) for name, X in self._scores_of_views(views).items()}
+            scores = views.select(list(blocks)).replace(blocks).in_memory()
+            correlation = mean_correlation(scores)
+            if correlation is not None:
+                return correlation
         if y is None or (self._needs_pairs and not self._supervised):
             raise ValueError(
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
             )
-        return mean_average_precision(scores, y, per_view)
+        return retrieval_scorer("map")(self, X, y)
 
     @property
     def _n_features_out(self) -> int:

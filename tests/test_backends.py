@@ -380,6 +380,10 @@ def test_labels_may_be_on_a_device(place):
     labels = {"a": LABELS[:200], "b": LABELS[150:]}
     there = {name: place(part) for name, part in labels.items()}
     assert model.score(unpaired, there) == pytest.approx(model.score(unpaired, labels))
+    tables = [
+        evaluate_retrieval(unpaired, y, measures="map", estimator=model) for y in (there, labels)
+    ]
+    assert tables[0].mean() == tables[1].mean()
 
 
 @everywhere

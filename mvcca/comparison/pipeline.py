@@ -224,7 +224,7 @@ def _candidates(
     methods: Any, data: Data, params: dict[str, Any], random_state: int
 ) -> list[Candidate]:
     if isinstance(methods, Mapping):
-        found = [Candidate(str(k), v, _learns_from(v)) for k, v in methods.items()]
+        found = [Candidate(str(k), v, _learns_from(v, data)) for k, v in methods.items()]
     else:
         names = [methods] if isinstance(methods, str | BaseEstimator) else list(methods)
         if not all(isinstance(name, str) for name in names):
@@ -269,7 +269,7 @@ def _named(method: Method, params: dict[str, Any], random_state: int, data: Data
     return Candidate(method.title, method.build({**defaults, **params}), learns_from, method)
 
 
-def _learns_from(estimator: Any) -> str:
+def _learns_from(estimator: Any, data: Data) -> str:
     for name in ("fit", "transform"):
         if not hasattr(estimator, name):
             raise TypeError(f"Expected estimators with {name}, got {estimator!r}.")
@@ -277,7 +277,10 @@ def _learns_from(estimator: Any) -> str:
     while isinstance(last, Pipeline) or hasattr(last, "estimator"):  # or a search
         last = last[-1] if isinstance(last, Pipeline) else last.estimator
     required = get_tags(last).target_tags.required  # by ours too, as the second of two matrices
-    return "labels" if getattr(last, "_supervised", required) else "pairs"
+    if getattr(last, "_supervised", required):
+        return "labels"
+    # without pairs, some that do not require labels learn from them
+    return "pairs" if data.has_pairs or getattr(last, "_needs_pairs", True) else "labels"
 
 
 def _check_search(search: Mapping[str, Sequence[Any]], candidates: Sequence[Candidate]) -> None:

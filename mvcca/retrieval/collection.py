@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from mvcca._containers import check_same_rows, row_labels
 from mvcca.retrieval.similarity import checked_rows
 from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
+from mvcca.validation import read_labels
 from mvcca.views import Views, as_views, holds_views
 
 
@@ -34,6 +35,7 @@ class Collection:
         cls, scores: Any, labels: Any = None, label_vectors: Any = None, gains: Any = None
     ) -> Collection:
         """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them."""
+        labels = None if labels is None else read_labels(labels)
         per_view = isinstance(labels, Mapping) and not issparse(labels)
         objects = None if per_view else _grouped_rows(scores)
         if objects is None:
