@@ -1,4 +1,4 @@
-"""The endings of `EncoderCCA`: how the outputs of networks become scores."""
+"""Endings: how the outputs of networks become scores, and what estimators declare by them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from deep_estimators import DEEP, small  # noqa: E402
+from sklearn.base import clone  # noqa: E402
 
 from mvcca import CCA, evaluate_retrieval  # noqa: E402
 from mvcca.datasets import make_gaussian_views  # noqa: E402
@@ -91,9 +94,58 @@ def test_every_ending_is_monitored_and_ranked_as_it_declares(ending):
     assert model.best_epoch_ == 1 + np.argmax(model.history_["valid_mrr"])
     mrr = evaluate_retrieval(TEST, estimator=model, measures="mrr").mean()["mrr"]
     plain = evaluate_retrieval(model.transform(TEST), measures="mrr").mean()["mrr"]
-    assert (mrr == plain) == (ending != "linear_cca")
-    assert hasattr(model, "expected_correlations_") == (ending == "linear_cca")
+    assert (mrr == plain) == (ending == "as_trained")
+    assert hasattr(model, "expected_correlations_") == (ending != "as_trained")
     assert np.isfinite(model.score(TEST))
+
+
+ENDINGS = [
+    *DEEP,
+    small("CCAL", projection="stored"),
+    small("CCAL", projection="stored", memory=0.5),
+    small("EncoderCCA", ending="as_trained"),
+    small("EncoderCCA", ending="cca_layer", objective=layered()),
+]
+
+
+@pytest.mark.parametrize("estimator", ENDINGS, ids=lambda model: " ".join(repr(model).split()))
+def test_whatever_ends_in_cca_declares_what_cca_declares(estimator):
+    labels = np.arange(len(TRAIN)) % 4
+    model = clone(estimator).fit(TRAIN, labels)
+    if not hasattr(model, "weights_"):  # its networks' outputs are its scores
+        assert model.retrieval_ranking[0] == "transform"
+        assert not hasattr(model, "expected_correlations_")
+        return
+    assert model.retrieval_ranking == CCA.retrieval_ranking
+    k = model.n_components_
+    assert model.expected_correlations_.shape == (k,)
+    assert model.expected_correlations_by_pair_.shape == (2, 2, k)
+    for name, scores in model.transform(TRAIN).items():
+        found = model.expected_deviations_[name]
+        np.testing.assert_allclose(found, scores.std(axis=0, ddof=1), rtol=1e-3)
+    options = {"estimator": model, "measures": "mrr"}
+    by_default = evaluate_retrieval(TEST, **options).mean()
+    vectors = model.retrieval_scores(TEST)
+    assert by_default == evaluate_retrieval(vectors, measures="mrr", similarity="inner").mean()
+    for weighting in ("profile-likelihood", "likelihood", "likelihood-cosine", "correlation^2"):
+        assert weighting in str(evaluate_retrieval(TEST, weighting=weighting, **options))
+
+
+def test_a_stored_projection_expects_the_correlations_of_all_training_rows():
+    model = small("CCAL", projection="stored", n_components=3).fit(TRAIN)
+    first, second = (scores for _, scores in model.transform(TRAIN).items())
+    rho = [np.corrcoef(a, b)[0, 1] for a, b in zip(first.T, second.T, strict=True)]
+    np.testing.assert_allclose(model.expected_correlations_, rho, atol=1e-4)
+
+
+def test_a_model_saved_before_it_estimated_correlations_is_ranked_by_cosine():
+    model = small("CCAL").fit(TRAIN)
+    cosine = evaluate_retrieval(TEST, estimator=model, weighting=None).mean()
+    for name in ("expected_correlations_", "expected_correlations_by_pair_"):
+        delattr(model, name)
+    assert evaluate_retrieval(TEST, estimator=model).mean() == cosine
+    with pytest.raises(ValueError, match="has no expected_correlations_"):
+        evaluate_retrieval(TEST, estimator=model, weighting="profile-likelihood")
 
 
 class RowsSeen(torch.nn.Linear):

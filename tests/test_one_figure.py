@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from mvcca import (
     CMOLRS,
@@ -91,6 +92,12 @@ def judged(lists, of_query, of_item):
     return np.mean(means)
 
 
+def fitted(estimator, views, y):
+    """A model as `compare` fits it to few rows: in one thread, to the last bit."""
+    with threadpool_limits(1):
+        return clone(estimator).fit(views, y)
+
+
 def lists_of_an_index(model, rows):
     index = {t: RetrievalIndex(model).add({t: rows[t]}) for t in NAMES}
     return {
@@ -123,7 +130,7 @@ def test_paired_views_have_one_figure(estimator, tmp_path, monkeypatch):
     blocks, y = rows_and_classes()
     views = Views(blocks)
     train, test = np.arange(100), np.arange(100, 150)
-    model = clone(estimator).fit(views[train], y[train])
+    model = fitted(estimator, views[train], y[train])
     held_out = views[test]
     labels = dict.fromkeys(NAMES, y[test])
     figure = judged(lists_of_an_index(model, held_out), labels, labels)
@@ -154,7 +161,7 @@ def test_unpaired_views_have_one_figure(estimator, tmp_path, monkeypatch):
     held_out = views[test]
     of_train = {"image": y[:90], "text": y[130:200]}
     of_test = {"image": y[90:130], "text": y[200:]}
-    model = clone(estimator).fit(views[train], of_train)
+    model = fitted(estimator, views[train], of_train)
     figure = judged(lists_of_an_index(model, held_out), of_test, of_test)
 
     table = evaluate_retrieval(held_out, of_test, measures="map", estimator=model)

@@ -102,11 +102,14 @@ def test_of_three_views_the_mean_over_pairs_is_expected():
 
 
 @pytest.mark.parametrize("n_valid", [99, 150])
-def test_deep_estimators_expect_the_correlations_of_their_validation_rows(n_valid):
+@pytest.mark.parametrize(("method", "max_epochs"), [("DCCA", 3), ("CCAL", 30)])
+def test_deep_estimators_expect_the_correlations_of_their_validation_rows(
+    method, max_epochs, n_valid
+):
     deep = pytest.importorskip("mvcca.deep", reason="pip install 'mvcca[deep]'")
     train, valid = (gaussian_views(n, np.array([0.9, 0.7, 0.5]), 8, seed=n) for n in (200, n_valid))
-    options = {"hidden_layer_sizes": (64,), "max_epochs": 3, "random_state": 0}
-    model = deep.DCCA(3, **options).fit(train, X_val=valid)
+    options = {"hidden_layer_sizes": (64,), "max_epochs": max_epochs, "random_state": 0}
+    model = getattr(deep, method)(3, **options).fit(train, X_val=valid)
     held_out = correlations(model, valid)
     assert (held_out > 1 / np.sqrt(n_valid)).all()
     assert np.abs(correlations(model, train) - held_out).max() > 0.05

@@ -17,7 +17,6 @@ import numpy as np
 from mvcca.deep.endings import AsTrained, Ending, LinearCCA
 from mvcca.measures import total_correlation
 from mvcca.retrieval import evaluate_retrieval
-from mvcca.retrieval.ranking import Ranking
 
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
@@ -201,10 +200,7 @@ class ValidationScore(Callback):
         labels = {name: self._label_vectors(code) for name, code in codes.items()} or None
         if not isinstance(self.score, str):
             return float(self.score(model.transform(valid), labels))
-        ranking = Ranking.of(model)
-        table = evaluate_retrieval(
-            ranking.project(valid), labels, measures=self.score, similarity=ranking.similarity
-        )
+        table = evaluate_retrieval(valid, labels, measures=self.score, estimator=model)
         return float(table.mean()[self.score])
 
     def _label_vectors(self, codes: np.ndarray) -> Any:

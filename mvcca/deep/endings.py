@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Rows, reg_of_names
+from mvcca.problem import Rows, held_out_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
 
-__all__ = ["AsTrained", "Ending", "LinearCCA", "Projection", "StoredCCA"]
+__all__ = ["AsTrained", "Ending", "LinearCCA", "StoredCCA"]
 
 
 class Ending(Protocol):
@@ -33,14 +33,20 @@ class Ending(Protocol):
     ----------
     learns : bool
         Whether `model` depends on the values of the representations.
+    retrieval_ranking : tuple of str
+        Method and similarity that rank rows, which estimators with this ending declare.
     """
 
     learns: ClassVar[bool]
 
+    @property
+    def retrieval_ranking(self) -> tuple[str, str]:
+        """Method and similarity."""
+
     def model(self, trainer: Trainer, representations: Views) -> Any:
         """A transformer of representations, fitted to those of some training rows if it `learns`.
 
-        It has `transform`, and declares ``retrieval_ranking`` if that is not the cosine.
+        It has `transform`, and declares the same ``retrieval_ranking``.
         """
 
     def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
@@ -67,6 +73,7 @@ class LinearCCA:
     reg: float | Mapping[str, float]
 
     learns: ClassVar[bool] = True
+    retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
     def model(self, trainer: Trainer, representations: Views) -> MVCCA:
         """Linear CCA of representations."""
@@ -78,7 +85,7 @@ class LinearCCA:
         precision = np.dtype(np.float32)  # of networks
         rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
         model._learn_problem(rows, moments)
-        return {name: value for name, value in vars(model).items() if name.endswith("_")}
+        return _fitted(model)
 
     def _k(self, widths: Mapping[str, int]) -> int:
         return min(widths.values()) if self.n_components is None else self.n_components
@@ -124,48 +131,34 @@ class AsTrained:
 
 @dataclass(frozen=True)
 class StoredCCA:
-    """Scores are the projection that a `CCALayer` in the objective stored, ranked by cosine."""
+    """Scores are the projection that a `CCALayer` in the objective stored.
 
-    learns: ClassVar[bool] = False
-
-    def model(self, trainer: Trainer, representations: Views) -> Projection:
-        """The projection, whatever the representations."""
-        layer = stored_layer(trainer.objective)
-        assert layer is not None
-        return Projection(
-            _by_name(representations.names, layer.mean_f, layer.mean_g),
-            _by_name(representations.names, layer.weights_f, layer.weights_g),
-        )
-
-    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
-        """``weights_`` and ``means_`` of the projection."""
-        stored = self.model(trainer, views)
-        return {
-            "means_": stored.means,
-            "weights_": stored.weights,
-            "n_components_": stored.weights[views.names[0]].shape[1],
-            "view_names_": views.names,
-        }
-
-
-@dataclass(frozen=True)
-class Projection:
-    """Affine map of representations, (representation - mean) @ weights.
-
-    Parameters
-    ----------
-    means : mapping of str to ndarray, shape (n_scores,)
-    weights : mapping of str to ndarray, shape (n_scores, n_components)
+    The training rows, of which the layer has seen few at a time, give the correlations to expect.
     """
 
-    means: Mapping[str, np.ndarray]
-    weights: Mapping[str, np.ndarray]
+    learns: ClassVar[bool] = True
+    retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
-    def transform(self, representations: Views) -> Views:
-        """The projected rows."""
-        return representations.replace(
-            {n: (F - self.means[n]) @ self.weights[n] for n, F in representations.items()}
-        )
+    def model(self, trainer: Trainer, representations: Views) -> MVCCA:
+        """The projection, with the correlations of these representations."""
+        return self._model(trainer, representations.names, Moments.of(representations))
+
+    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
+        """Those fitted attributes of `mvcca.MVCCA` that do not need its eigenvalues."""
+        return _fitted(self._model(trainer, views.names, moments))
+
+    def _model(self, trainer: Trainer, names: tuple[str, ...], moments: Moments) -> MVCCA:
+        layer = stored_layer(trainer.objective)
+        assert layer is not None
+        model = MVCCA(layer.weights_f.shape[1])
+        model.means_ = _by_name(names, layer.mean_f, layer.mean_g)
+        model.weights_ = _by_name(names, layer.weights_f, layer.weights_g)
+        model.n_components_, model.view_names_ = model.n_components, names
+        model._column_names = dict.fromkeys(names)
+        expected = held_out_moments(model.weights_, moments)
+        assert expected is not None  # CCA layers take pairs
+        model._expect(expected)
+        return model
 
 
 def stored_layer(objective: Any) -> CCALayer | None:
@@ -176,3 +169,7 @@ def stored_layer(objective: Any) -> CCALayer | None:
 
 def _by_name(names: tuple[str, ...], *tensors: Tensor) -> dict[str, np.ndarray]:
     return {n: t.double().cpu().numpy() for n, t in zip(names, tensors, strict=True)}
+
+
+def _fitted(model: MVCCA) -> dict[str, Any]:
+    return {name: value for name, value in vars(model).items() if name.endswith("_")}

@@ -73,6 +73,8 @@ class Ranking:
                 return cls(estimator, method, checked_similarity(declared))
             if getattr(model, "power", False):  # which weights the components
                 return cls(estimator, "transform", "cosine")
+            if hasattr(model, "weights_") and not hasattr(model, "expected_correlations_"):
+                return cls(estimator, "variates", "cosine")  # saved before it estimated them
             weighting = declared
         return cls._weighted(estimator, model, weighting)
 

@@ -66,7 +66,6 @@ class CCAScores(DeepEstimator):
     monitor: Any = "valid_correlation"
 
     power = 0.0  # a parameter of MVCCA, which gives the method below
-    retrieval_ranking = MVCCA.retrieval_ranking
     retrieval_scores = MVCCA.retrieval_scores
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
@@ -79,7 +78,7 @@ class CCAScores(DeepEstimator):
         return dict(self.reg) if isinstance(self.reg, Mapping) else float(self.reg)
 
     def _calibrate(self, validation: Views) -> None:
-        if len(validation) < _LEAST_VALIDATION_ROWS:
+        if len(validation) < _LEAST_VALIDATION_ROWS or not hasattr(self, "expected_correlations_"):
             return
         blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation).items()}
         moments = Moments.of(validation.replace(blocks))

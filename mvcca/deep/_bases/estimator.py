@@ -154,6 +154,7 @@ class DeepEstimator(MultiViewEstimator):
     _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
     _computes_on_devices = False
+    _similarity = "cosine"  # of scores as trained
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -282,6 +283,11 @@ class DeepEstimator(MultiViewEstimator):
         data = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
         return data.wrap({n: encoded(self.encoders_[n], n, X) for n, X in data.views.items()})
 
+    @property
+    def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]
+        """Method and similarity that rank rows: those of the ending."""
+        return self._ending().retrieval_ranking
+
     def _setting(self, name: str) -> Any:
         """Value of a parameter, with "auto" replaced by what suits the number of training rows."""
         value = getattr(self, name)
@@ -303,7 +309,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _ending(self) -> Ending:
         """How the networks' outputs become scores; by default they are the scores."""
-        return AsTrained(self.retrieval_ranking[1])
+        return AsTrained(self._similarity)
 
     def _final_reg(self) -> float | dict[str, float]:
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""

@@ -81,7 +81,7 @@ class ACMR(LabelledEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (512, 100)
     batch_size: int = 64
 
-    retrieval_ranking = ("transform", "euclidean")
+    _similarity = "euclidean"
     _needs_pairs = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],

@@ -85,7 +85,7 @@ class CorrAE(NetworkEstimator):
     weight_decay: float = 1e-4
     monitor: Any = "valid_mrr"
 
-    retrieval_ranking = ("transform", "euclidean")
+    _similarity = "euclidean"
     _network_parameters = ()  # the decoders use hidden_layer_sizes even if encoders are given
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "correspondence": [Interval(Real, 0, 1, closed="both")],

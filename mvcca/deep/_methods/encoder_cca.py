@@ -10,13 +10,11 @@ from torch import Generator
 
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.constructor import estimator
-from mvcca.deep._bases.estimator import DeepEstimator, Widths
+from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.endings import AsTrained, Ending, StoredCCA, stored_layer
 from mvcca.deep.trainer import Objective
-from mvcca.linear import MVCCA
-from mvcca.views import Views
 
 
 @estimator
@@ -39,7 +37,8 @@ class EncoderCCA(CCAScores, NetworkEstimator):
     ending : {"linear_cca", "as_trained", "cca_layer"}, default="linear_cca"
         How the networks' outputs become scores: by linear CCA of the training rows; as they are; or
         by the projection that a `mvcca.deep.layers.CCALayer` in the objective stored in its last
-        step. Retrieval ranks the scores of the last two by cosine, and they do not use `reg`.
+        step. The last two do not use `reg`. Retrieval ranks scores as trained by their cosine, and
+        the others by the profile likelihood, as `mvcca.CCA` does.
 
     Examples
     --------
@@ -61,13 +60,6 @@ class EncoderCCA(CCAScores, NetworkEstimator):
         "ending": [StrOptions({"linear_cca", "as_trained", "cca_layer"})],
     }
 
-    @property
-    def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]
-        """Method and similarity that rank rows."""
-        if self.ending == "linear_cca":
-            return MVCCA.retrieval_ranking
-        return DeepEstimator.retrieval_ranking
-
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         if self.ending == "cca_layer" and stored_layer(self.objective) is None:
             raise ValueError(
@@ -81,7 +73,3 @@ class EncoderCCA(CCAScores, NetworkEstimator):
         if self.ending == "linear_cca":
             return super()._ending()
         return AsTrained() if self.ending == "as_trained" else StoredCCA()
-
-    def _calibrate(self, validation: Views) -> None:
-        if self.ending == "linear_cca":
-            super()._calibrate(validation)
