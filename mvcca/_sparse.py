@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array, issparse
 
 
@@ -22,6 +23,15 @@ def canonical(matrix: Any) -> Any:
     rows = rows.copy() if rows is matrix else rows
     rows.sum_duplicates()
     return rows
+
+
+def rows_without_entries(matrix: Any) -> np.ndarray:
+    """Which rows of a sparse matrix hold zeros only, (n_rows,)."""
+    if matrix.format == "csr" and matrix.data.all():
+        return np.diff(matrix.indptr) == 0
+    is_empty = np.ones(matrix.shape[0], dtype=bool)
+    is_empty[matrix.nonzero()[0]] = False  # which leaves out stored zeros
+    return is_empty
 
 
 def own_csr(matrix: Any, dtype: Any = None) -> csr_array:

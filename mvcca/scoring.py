@@ -153,21 +153,30 @@ class RetrievalScorer:
         ValueError
             If the views are unknown or nothing is relevant to anything.
         """
-        ranking = Ranking.of(estimator, self.similarity, self.weighting)
-        scores, labels = _projected(ranking, X, y)
+        views: Any
         bank = self.bank
-        if bank is not None:
-            bank, _ = _projected(ranking, *(bank if isinstance(bank, tuple) else (bank, None)))
+        ranking: dict[str, Any] = {"similarity": self.similarity, "weighting": self.weighting}
+        if holds_views(X):
+            views, y = _unpaired(X, y) if y is not None and is_per_view(X, y) else (X, y)
+            ranking["estimator"] = estimator
+            bank = Views(dict(zip("Xy", bank, strict=True))) if isinstance(bank, tuple) else bank
+        else:  # `transform` takes matrices that have no names
+            projected = Ranking.of(estimator, **ranking)
+            views, y = _projected(projected, X, y)
+            ranking = {"estimator": projected}
+            if bank is not None:
+                paired = isinstance(bank, tuple)
+                bank = _projected(projected, *bank)[0] if paired else projected.project(bank)
         table = evaluate_retrieval(
-            scores,
-            labels,
+            views,
+            y,
             measures=self.measure,
             relevance=self.relevance,
-            directions=self._directions(scores),
+            directions=self._directions(as_views(views, unpaired=True)),
             hubness=self.hubness,
             bank=bank,
             label_vectors=self.label_vectors,
-            estimator=ranking,
+            **ranking,
         )
         value = table.mean()[self.measure]
         return -value if Measure.parse(self.measure).smaller_is_better else value
@@ -180,19 +189,14 @@ class RetrievalScorer:
         return [(query, target) for query in queries for target in targets if query != target]
 
 
-def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
-    """Projected views, and labels as `evaluate_retrieval` takes them."""
-    if not holds_views(X):
-        return _projected_matrices(ranking, X, y)
-    if y is None or not is_per_view(X, y):
-        return as_views(ranking.project(X)).in_memory(), y
+def _unpaired(X: Any, y: Any) -> tuple[Views, Mapping[str, Any]]:
+    """Views with labels for each, as `evaluate_retrieval` takes them."""
     views = as_views(X, unpaired=True)
-    labels = y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
-    return as_views(ranking.project(views)).in_memory(), labels
+    return views, y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
 
 
-def _projected_matrices(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
-    """The same for a single matrix X: y is the second view, or labels of X."""
+def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
+    """The projection of a single matrix X; y is the second view, or labels of X."""
     estimator = ranking.estimator
     if y is not None and _takes_second_view(estimator):
         first, second = ranking.project(X, y)

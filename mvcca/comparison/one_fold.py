@@ -7,7 +7,7 @@ that caused them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from mvcca._memory import PeakMemory
@@ -23,7 +24,8 @@ from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import Method
-from mvcca.comparison.texts import in_numbers
+from mvcca.comparison.texts import text_step, text_views
+from mvcca.compose import PerView
 from mvcca.inspection import pairwise_correlations
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.evaluate import Directions
@@ -173,16 +175,22 @@ def run_fold(
         return Failed("needs labels")
     if "labels" not in candidate.learns_from and not data.has_pairs:
         return Failed("needs objects seen in two views; these are unpaired")
+    step = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             if candidate.method is not None:  # other estimators have a step for texts
                 words = getattr(candidate.estimator, "tokens", None) or ()
-                data = replace(data, views=in_numbers(data.views, fold.train, words))
+                step = _fitted_text_step(data.views[fold.train], words)
             with threadpool_limits(1 if data.is_small else None):
-                return _measured(candidate, data, fold, settings, report, caught)
+                return _measured(candidate, data, fold, settings, report, caught, step)
         except Exception as error:
             return Failed(_in_one_line(error))
+
+
+def _fitted_text_step(train: Views, words: Collection[str]) -> PerView | None:
+    """The step that turns texts into numbers, fitted to the training rows; None without texts."""
+    return text_step(train, words).fit(train) if text_views(train) else None
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
@@ -226,7 +234,11 @@ def _measured(
     settings: Settings,
     report: Report | None,
     caught: list[warnings.WarningMessage],
+    step: PerView | None,
 ) -> Measured:
+    held_out = data.views[fold.test]  # with texts
+    if step is not None:
+        data = replace(data, views=step.transform(data.views))
     train, test = data.views[fold.train], data.views[fold.test]
     estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)
@@ -239,7 +251,8 @@ def _measured(
     start = perf_counter()
     has_ranks = data.has_pairs or settings.label_vectors is None
     measures = dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])])
-    table = settings.evaluate(test, data.relevance_of(fold.test), list(measures), estimator)
+    whole = estimator if step is None else make_pipeline(step, estimator)
+    table = settings.evaluate(held_out, data.relevance_of(fold.test), list(measures), whole)
     query_seconds = perf_counter() - start
     ranking = Ranking.of(estimator)
     fitted = getattr(estimator, "best_estimator_", estimator)

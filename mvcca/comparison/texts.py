@@ -74,13 +74,6 @@ def _are_texts(block: Any) -> bool:
     return isinstance(np.asarray(take_rows(block, slice(0, 1)))[0, 0], str)
 
 
-def in_numbers(views: Views, train: np.ndarray, words: Collection[str] = ()) -> Views:
-    """All views, with the texts as the step makes them that is fitted to the objects `train`."""
-    if not text_views(views):
-        return views
-    return text_step(views[train], words).fit(views[train]).transform(views)
-
-
 def _n_words(name: str, texts: Any, min_count: int) -> int:
     try:
         return len(TfidfVectorizer(min_df=min_count).fit(texts).vocabulary_)

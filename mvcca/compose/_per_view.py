@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from mvcca._by_view import value_by_view
 from mvcca._containers import reject_masks
 from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
+from mvcca.compose._known_rows import transform_noting_empty
 from mvcca.sources import RowSource
 from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.validation import is_per_view, labels_by_view, of_view
@@ -122,6 +124,10 @@ class PerView(OutputContainerMixin, BaseEstimator):
         ValueError
             If a view is unknown, or its transformer rejects it.
         """
+        return self._transform_noting_empty(X)[0]
+
+    def _transform_noting_empty(self, X: Any) -> tuple[Any, list[np.ndarray | None]]:
+        """The transformed views, and which rows of each are empty, or None."""
         check_is_fitted(self)
         names = tuple(self.transformers_)
         if not holds_views(X):
@@ -131,21 +137,24 @@ class PerView(OutputContainerMixin, BaseEstimator):
                     f"matrix: {{{names[0]!r}: X}}."
                 )
             block = self._checked(X, reset=False)
-            return self.transformers_["X"].transform(block)
+            block, found = transform_noting_empty(self.transformers_["X"], block)
+            return block, [found]
         views = as_views(X, names, unpaired=True)
         for name in views.names:
             if name not in names:
                 raise ValueError(
                     f"Unknown view {name!r}; PerView was fitted on the views {list(names)}."
                 )
-        transformed = {}
+        transformed: dict[str, Any] = {}
+        empty = dict.fromkeys(views.names)
         for name, block in views.items():
             transformer = self.transformers_[name]
             if _stays_in_file(transformer, block):
                 transformed[name] = block
                 continue
-            transformed[name] = _in_view(name, transformer, transformer.transform, block)
-        return in_same_container(X, views, transformed)
+            transform = partial(transform_noting_empty, transformer)
+            transformed[name], empty[name] = _in_view(name, transformer, transform, block)
+        return in_same_container(X, views, transformed), list(empty.values())
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Names of the output columns for a single matrix.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from mvcca._warnings import warn
 from mvcca.files import write_npy, write_table
 from mvcca.passes import row_blocks, watched
 from mvcca.retrieval import RetrievalIndex
+from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.runs import strictly_descending
 from mvcca.views import Views
 
@@ -96,7 +99,8 @@ class Hits:
         suffix : {".csv", ".jsonl", ".parquet", ".arrow", ".trec", ".npy", ".npz"}
             Tables and runs have a line per hit. ``.npz`` holds the arrays ``items`` and ``scores``
             of shape (n_queries, k), ``.npy`` only the items. With several galleries, tables and
-            ``.npz`` name the view of each item, and runs name items ``view:row``.
+            ``.npz`` name the view of each item, and runs name items ``view:row``. A query in which
+            the model knows nothing has no lines, and in arrays items -1 and scores NaN.
         """
         if suffix == ".npy":
             found = (items for _, _, items in self._blocks())
@@ -108,15 +112,19 @@ class Hits:
             np.savez(file, items=rows, scores=np.concatenate(scores), **which)  # type: ignore[arg-type]
         else:
             write_table(file, suffix, self._tables(is_run=suffix == ".trec"))
+        if self._n_empty:
+            warn(f"{note_on(self._n_empty, len(self._queries))}: no hits")
 
     def _blocks(self) -> Iterator[Block]:
-        slices = list(row_blocks(self._queries))
-        return watched(map(self._find, slices), self._queries, slices)
+        slices, self._n_empty = list(row_blocks(self._queries)), 0
+        for block in watched(map(self._find, slices), self._queries, slices):
+            self._n_empty += int((block[2][:, 0] < 0).sum())
+            yield block
 
     def _find(self, rows: slice) -> Block:
-        with _named(f"queries {rows.start} to {rows.stop}"):
-            found = self._index.search(self._queries[rows], self._target, self.shape[1])
-        return rows.start, *found
+        with _named(f"queries {rows.start} to {rows.stop}"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*: no hits")  # `write` warns of all
+            return rows.start, *self._index.search(self._queries[rows], self._target, self.shape[1])
 
     def _tables(self, is_run: bool) -> Iterator[dict[str, np.ndarray]]:
         """Tables with one line per hit, one table per block of queries.
@@ -125,12 +133,14 @@ class Hits:
         """
         k, several = self.shape[1], len(self._names) > 1
         for start, scores, items in self._blocks():
+            queries = start + np.flatnonzero(items[:, 0] >= 0)  # those with hits
+            scores, items = scores[queries - start], items[queries - start]
             views, rows = self._view_and_row(items.ravel())
             if is_run:
                 scores, rows = strictly_descending(scores), rows.astype(str)
                 rows = np.char.add(np.char.add(views, ":"), rows) if several else rows
             yield {
-                "query": np.repeat(np.arange(start, start + len(items)), k),
+                "query": np.repeat(queries, k),
                 "rank": np.tile(np.arange(1, k + 1), len(items)),
                 **({"view": views} if several and not is_run else {}),
                 "item": rows,
@@ -138,9 +148,10 @@ class Hits:
             }
 
     def _view_and_row(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """View and row of every item of the concatenated galleries."""
+        """View and row of every item of the concatenated galleries; "" and -1 of no item."""
         which = np.searchsorted(self._starts, items, side="right") - 1
-        return np.array(self._names)[which], items - self._starts[which]
+        views = np.where(items < 0, "", np.array(self._names)[which])
+        return views, np.where(items < 0, -1, items - self._starts[which])
 
 
 @contextmanager

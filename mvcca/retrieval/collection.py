@@ -7,17 +7,21 @@ Paired, partly paired and unpaired views, with one or several rows per object, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from mvcca._containers import check_same_rows, row_labels
+from mvcca.retrieval.empty_rows import Empty
 from mvcca.retrieval.similarity import checked_rows
 from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
 from mvcca.validation import read_labels
 from mvcca.views import Views, as_views, holds_views
+
+if TYPE_CHECKING:
+    from mvcca.retrieval.ranking import Ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +33,21 @@ class Collection:
     labels: dict[str, ViewLabels]  # empty without labels
     labels_by_view: bool = False
     gains: Any = None  # matrix or function of objects, as in `GivenGains`
+    empty: Mapping[str, np.ndarray] = field(default_factory=dict)  # rows, by view that has some
 
     @classmethod
     def of(
-        cls, scores: Any, labels: Any = None, label_vectors: Any = None, gains: Any = None
+        cls,
+        scores: Any,
+        labels: Any = None,
+        label_vectors: Any = None,
+        gains: Any = None,
+        empty: Empty = (),
     ) -> Collection:
-        """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them."""
+        """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them.
+
+        `empty` are the rows of each view that are empty, as in `Ranking.project_noting_empty`.
+        """
         labels = None if labels is None else read_labels(labels)
         per_view = isinstance(labels, Mapping) and not issparse(labels)
         objects = None if per_view else _grouped_rows(scores)
@@ -49,13 +62,15 @@ class Collection:
         widths = {name: block.shape[1] for name, block in rows.items()}
         if len(set(widths.values())) > 1:
             raise ValueError(f"Views must be projected into one space, got widths {widths}.")
+        found = dict(zip(rows, empty, strict=False))
+        empty_rows = {name: own for name, own in found.items() if own is not None}
         if labels is None:
             if label_vectors is not None:
                 raise ValueError("label_vectors need labels; there are none.")
-            return cls(rows, objects, {}, gains=gains)
+            return cls(rows, objects, {}, gains=gains, empty=empty_rows)
         read = labels_of_views if per_view else labels_of_objects
         of_rows = read(labels, rows if per_view else objects, label_vectors)
-        return cls(rows, objects, of_rows, per_view, gains)
+        return cls(rows, objects, of_rows, per_view, gains, empty_rows)
 
     @property
     def has_labels_by_position(self) -> bool:
@@ -72,7 +87,9 @@ class Collection:
             raise ValueError("Expected the name of at least one view to join, got none.")
         first, *others = names
         if not others:
-            return JointRows({first: self.rows[first]}, self.objects[first], self.labels.get(first))
+            empty = {name: self.empty[name] for name in names if name in self.empty}
+            rows = {first: self.rows[first]}
+            return JointRows(rows, self.objects[first], self.labels.get(first), empty)
         if len(set(names)) < len(names):
             raise ValueError(f"Expected different views to join, got {list(names)}.")
         shared = self.objects[first]
@@ -85,7 +102,8 @@ class Collection:
         places = {name: np.flatnonzero(np.isin(self.objects[name], shared)) for name in names}
         rows = {name: self.rows[name][own] for name, own in places.items()}
         labels = self.labels[first][places[first]] if self.labels else None
-        return JointRows(rows, shared, labels)
+        empty = {name: self.empty[name][own] for name, own in places.items() if name in self.empty}
+        return JointRows(rows, shared, labels, empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +113,24 @@ class JointRows:
     rows: dict[str, np.ndarray]  # (n_objects, n_components) each
     objects: np.ndarray  # (n_objects,), int
     labels: ViewLabels | None
+    empty: Mapping[str, np.ndarray] = field(default_factory=dict)  # (n_objects,), where some are
+
+    @property
+    def are_empty(self) -> np.ndarray | None:
+        """Which objects have an empty row in every view; None if none has."""
+        if len(self.empty) < len(self.rows):
+            return None
+        everywhere = np.logical_and.reduce(list(self.empty.values()))
+        return everywhere if everywhere.any() else None
+
+    def as_queries(self, ranking: Ranking, targets: tuple[str, ...]) -> np.ndarray:
+        """Rows to query with, sums over the views in which an object's row is not empty."""
+        if not self.empty:
+            return ranking.queries(self.rows, targets)
+        none = np.zeros(len(self), dtype=bool)
+        places = {name: np.flatnonzero(~self.empty.get(name, none)) for name in self.rows}
+        rows = {name: own[places[name]] for name, own in self.rows.items()}
+        return ranking.queries(rows, targets, places, len(self))
 
     def __len__(self) -> int:
         return len(self.objects)

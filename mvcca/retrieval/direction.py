@@ -40,13 +40,19 @@ class RankedDirection:
         is_within = set(query) == set(target)
         self._exclude_self = exclude_self and is_within
         self._judgements = Judgements(self.title, queries, items, is_within, collection.gains)
-        self._rows, item_rows = ranking.pair(queries.rows, items.rows)
-        self._gallery = Gallery.of(item_rows, ranking.similarity)
+        self._rows = queries.as_queries(ranking, target)
+        self._gallery = Gallery.of(ranking.items(items.rows), ranking.similarity)
         if bank is not None:
             self._gallery = corrected(self._gallery, bank.between(query, target, ranking))
         self._lists: dict[JudgedBy, tuple[Judged, RankedLists]] = {}
         self._measured: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # values, objects of queries
         self._values: dict[str, float] = {}
+
+    @property
+    def n_empty(self) -> int:
+        """Number of queries that are empty, and find nothing."""
+        empty = self._judgements.queries.are_empty
+        return 0 if empty is None else int(empty.sum())
 
     def judged_by(self, measure: Measure, relevance: RelevanceBy | None) -> JudgedBy:
         """The kind of relevance that a measure uses; `relevance` is the user's choice."""
@@ -60,7 +66,9 @@ class RankedDirection:
         if by not in self._lists:
             judged = self._judgements.of(by, self._rows)
             exclude_self = self._exclude_self and by != "classes"
-            lists = RankedLists(judged.rows, self._gallery, judged.relevance, exclude_self)
+            lists = RankedLists(
+                judged.rows, self._gallery, judged.relevance, exclude_self, judged.are_empty
+            )
             self._lists[by] = judged, lists
         return self._lists[by]
 
@@ -98,4 +106,5 @@ class RankedDirection:
     def _run(self, by: JudgedBy, k: int) -> Run:
         judged, lists = self._judged_lists(by)
         exclude_self = self._exclude_self and by != "classes"
-        return Run(judged.places, *lists.best(k), judged.relevance, exclude_self)
+        best = lists.best(k)
+        return Run(judged.places, *best, judged.relevance, exclude_self, judged.are_empty)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from mvcca.measures import NoRelevant, Ties
 from mvcca.measures._checks import positive
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.direction import RankedDirection
+from mvcca.retrieval.empty_rows import Empty, note_on
 from mvcca.retrieval.hubs import BankOfViews, HubCorrection, check_bank
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.ranking import Ranking
@@ -77,6 +79,9 @@ def evaluate_retrieval(
     any, and pairs otherwise; ``r``, ``mr``, ``mean_rank`` and ``mrr`` use pairs if the two views
     share objects, and labels otherwise. The notes of the table say which was used. By pairs, only
     objects seen in both views are queries; the gallery is always all rows of the target.
+
+    With an `estimator`, queries in which it knows nothing (texts of unknown words, sparse rows of
+    zeros) count as not found: their ranks are infinite, and a note gives their number.
 
     Parameters
     ----------
@@ -172,11 +177,13 @@ def evaluate_retrieval(
     if not wanted:
         raise ValueError("Expected at least one measure, got none.")
     longest_first = sorted(wanted, key=lambda measure: -(measure.k or 0))  # lists are reused
-    scores, ranking, hubs = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, labels, label_vectors, gains)
+    projected = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
+    ranking, hubs = projected.ranking, projected.hubs
+    collection = Collection.of(projected.rows, labels, label_vectors, gains, projected.empty)
     if keep_run is not None:
         positive(keep_run, "keep_run")
     rows, used = [], {}
+    empty: dict[str, str] = {}  # notes, by query
     for query, target in _directions(collection, directions):
         direction = RankedDirection(collection, query, target, ranking, exclude_self, hubs)
         by = {measure: direction.judged_by(measure, relevance) for measure in wanted}
@@ -184,9 +191,12 @@ def evaluate_retrieval(
             direction.measure(measure, by[measure], no_relevant)
         rows.append(direction.as_row(wanted, keep_run))
         used[direction.title] = by
+        if direction.n_empty:
+            empty[direction.query] = note_on(direction.n_empty, rows[-1].n_queries)
     notes = _notes(used, _name(ranking, hubs))
     if collection.has_labels_by_position and any("labels" in by.values() for by in used.values()):
         notes.append("labels: columns without names, matched by position in all views")
+    notes += [f"{query}: {note}, counted as not found" for query, note in empty.items()]
     return RetrievalTable(tuple(rows), tuple(notes))
 
 
@@ -227,8 +237,9 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
-    scores, ranking, hubs = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, labels)
+    projected = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
+    ranking, hubs = projected.ranking, projected.hubs
+    collection = Collection.of(projected.rows, labels, empty=projected.empty)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for query, target in _directions(collection, directions):
@@ -240,6 +251,16 @@ def recall_curve(
     return curves
 
 
+@dataclass(frozen=True, eq=False)
+class RankedRows:
+    """Projected rows, those of them that are empty, their ranking and the correction for hubs."""
+
+    rows: Any
+    ranking: Ranking
+    hubs: BankOfViews | None
+    empty: Empty = ()
+
+
 def ranked_rows(
     scores: Any,
     estimator: Any,
@@ -247,24 +268,26 @@ def ranked_rows(
     weighting: Weighting | None,
     hubness: str | HubCorrection | None,
     bank: Any,
-) -> tuple[Any, Ranking, BankOfViews | None]:
-    """Projected rows, how they are ranked, and the correction for hubs."""
+) -> RankedRows:
+    """Rows projected by the estimator, or already projected."""
     check_bank(hubness, bank)
     if bank is not None and bank is scores:
         raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
     ranking = Ranking(None, "transform", similarity or "cosine")
+    empty: Empty = ()
     if isinstance(estimator, Ranking):
         ranking = estimator  # of a scorer, which has projected the rows
     elif estimator is not None:
         ranking = Ranking.of(estimator, similarity, weighting)
-        scores = ranking.project(scores)
+        scores, empty = ranking.project_noting_empty(scores)
         bank = None if bank is None else ranking.project(bank)
     elif weighting not in ("auto", None):
         raise ValueError(
             f"weighting={weighting!r} needs the correlations of an estimator: pass estimator= and "
             "the views to project."
         )
-    return scores, ranking, None if hubness is None else BankOfViews.of(hubness, bank)
+    hubs = None if hubness is None else BankOfViews.of(hubness, bank)
+    return RankedRows(scores, ranking, hubs, empty)
 
 
 def _name(ranking: Ranking, hubs: BankOfViews | None) -> str:

@@ -26,6 +26,7 @@ class Judged:
     objects: np.ndarray  # (n_queries,), the object of each query; for class means, its number
     places: np.ndarray  # (n_queries,), the row of each query in its view
     relevance: Any
+    are_empty: np.ndarray | None = None  # (n_queries,), queries that find nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +67,27 @@ class Judgements:
     def of(self, by: JudgedBy, rows: np.ndarray) -> Judged:
         """Relevance of one kind; `rows` are those of all queries."""
         queries, items = self.queries, self.items
-        every = np.arange(len(rows))
+        every, empty = np.arange(len(rows)), queries.are_empty
         if by == "pairs":
             paired = np.flatnonzero(self.is_paired)
             objects = queries.objects[paired]
-            return Judged(rows[paired], objects, paired, SameObject(objects, items.objects))
+            relevance: Any = SameObject(objects, items.objects)
+            own = None if empty is None else empty[paired]
+            return Judged(rows[paired], objects, paired, relevance, own)
         if by == "gains":
-            relevance: Any = GivenGains(self.gains, queries.objects, items.objects)
-            return Judged(rows, queries.objects, every, relevance)
+            relevance = GivenGains(self.gains, queries.objects, items.objects)
+            return Judged(rows, queries.objects, every, relevance, empty)
         assert queries.labels is not None
         assert items.labels is not None
         if by == "words":
             relevance = SimilarLabels(queries.labels, items.labels)
-            return Judged(rows, queries.objects, every, relevance)
+            return Judged(rows, queries.objects, every, relevance, empty)
         if by == "labels":
             relevance = self._shared_label(queries.labels, items.labels)
-            return Judged(rows, queries.objects, every, relevance)
-        means, classes = measures.class_means(rows, self._classes(queries.labels))
+            return Judged(rows, queries.objects, every, relevance, empty)
+        known = np.ones(len(rows), dtype=bool) if empty is None else ~empty
+        of_rows = self._classes(queries.labels)
+        means, classes = measures.class_means(rows[known], of_rows[known])
         named = ViewLabels(queries.labels.table, classes, queries.labels.words)
         numbers = np.arange(len(classes))
         return Judged(means, numbers, numbers, self._shared_label(named, items.labels))

@@ -198,8 +198,11 @@ def calibrate_matches(
     >>> calibration.probability(similarities, n_items=200)[:, 0].round(2)
     array([0.71, 0.99, 0.  , 0.  , 0.  ])
     """
-    scores, ranking, hubs = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
-    direction = RankedDirection(Collection.of(scores), (query,), (target,), ranking, False, hubs)
+    projected = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(projected.rows, empty=projected.empty)
+    direction = RankedDirection(
+        collection, (query,), (target,), projected.ranking, False, projected.hubs
+    )
     lists = direction.lists("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0
     for values, is_match in lists.scored_pairs():

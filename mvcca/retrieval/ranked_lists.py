@@ -19,17 +19,24 @@ class RankedLists:
     """The gallery ranked for every query, with the relevance of its rows.
 
     Relevance is by pairs by default. With `exclude_self` queries are the gallery's rows, and each
-    query is excluded from its results. Ranks and hits are kept for other measures that need them.
+    query is excluded from its results. Empty queries find nothing. Ranks and hits are kept for
+    other measures that need them.
     """
 
     def __init__(
-        self, queries: Any, gallery: Gallery, relevance: Any = None, exclude_self: bool = False
+        self,
+        queries: Any,
+        gallery: Gallery,
+        relevance: Any = None,
+        exclude_self: bool = False,
+        are_empty: np.ndarray | None = None,
     ) -> None:
         self._gallery, self._queries = gallery, gallery.queries(queries, exclude_self)
         self._relevance = _checked_relevance(
             relevance, (len(self._queries), len(gallery)), exclude_self
         )
         self._exclude_self = exclude_self
+        self._empty = slice(0, 0) if are_empty is None else are_empty
         self._n_ranked = n_ranked(gallery, self._queries, exclude_self)
         self._ranks: dict[Ties, np.ndarray] = {}
         self._hits: tuple[np.ndarray, np.ndarray] | None = None
@@ -38,9 +45,11 @@ class RankedLists:
     def ranks(self, ties: Ties) -> np.ndarray:
         """Rank of each query's best relevant row."""
         if ties not in self._ranks:
-            self._ranks[ties] = self._measured(
+            ranks = self._measured(
                 lambda scores, relevant: measures.relevant_ranks(scores, relevant, ties), 3
             )
+            ranks[self._empty] = np.inf
+            self._ranks[ties] = ranks
         return self._ranks[ties]
 
     def average_precision(
@@ -50,12 +59,13 @@ class RankedLists:
         if k is not None:
             hits, n_relevant = self.hits(k)
             return measures.average_precision_of_lists(hits, n_relevant, k, normalizer, no_relevant)
-        return self._measured(
+        values = self._measured(
             lambda scores, relevant: measures.average_precision(
                 scores, relevant, None, normalizer, no_relevant
             ),
             8,
         )
+        return self._without_gain(values)
 
     def hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Relevance of each query's first k items, and its number of relevant rows in all."""
@@ -70,11 +80,12 @@ class RankedLists:
     ) -> np.ndarray:
         """Normalized gain of each query; `gain` transforms the gains of the relevance."""
         if k is None:
-            return self._measured(
+            values = self._measured(
                 lambda scores, gains: measures.ndcg(scores, gain(gains), None, no_relevant),
                 8,
                 self._relevance.gains,
             )
+            return self._without_gain(values)
         _, items = self.best(k)
 
         def measure_block(rows: slice) -> np.ndarray:
@@ -85,25 +96,28 @@ class RankedLists:
                 best = _without_one(best, self._relevance.gains_of_items(rows, own))
             return measures.ndcg_of_lists(gain(found), gain(best), no_relevant)
 
-        return np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
+        values = np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
+        return self._without_gain(values)
 
     def weighted_average_precision(
         self, k: int | None, precision: Literal["binary", "weighted"]
     ) -> np.ndarray:
         """Weighted average precision of each query, with gains as label similarities."""
         if k is None:
-            return self._measured(
+            values = self._measured(
                 lambda scores, h: measures.weighted_average_precision(scores, h, None, precision),
                 8,
                 self._relevance.gains,
             )
+            return self._without_gain(values)
         _, items = self.best(k)
 
         def measure_block(rows: slice) -> np.ndarray:
             h = self._relevance.gains_of_items(rows, items[rows])
             return measures.weighted_average_precision_of_lists(h, precision)
 
-        return np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
+        values = np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
+        return self._without_gain(values)
 
     def best(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Scores and items of each query's list, of length k or shorter if there are fewer."""
@@ -116,16 +130,24 @@ class RankedLists:
     def occurrences(self, k: int) -> np.ndarray:
         """Number of queries that have each gallery row among their first k items, (n_gallery,)."""
         _, items = self.best(k)
+        items = np.delete(items, self._empty, axis=0)
         return np.bincount(items.ravel(), minlength=len(self._gallery))
 
     def scored_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Scores of blocks of queries and all rows, in any order, and whether they are relevant."""
+        """Scores of blocks of queries and all rows, in any order, and whether they are relevant.
+
+        Empty queries are left out.
+        """
+        are_asked = np.ones(len(self._queries), dtype=bool)
+        are_asked[self._empty] = False
         for rows in row_blocks(self._gallery, self._queries, 8):
             queries = self._queries[rows]
             everything = np.arange(len(self._gallery))
             items = np.broadcast_to(everything, (len(queries), len(everything)))
             scores, items = self._gallery.scored(queries, self._gallery.products(queries), items)
-            yield scores, self._relevance.of_items(rows, items)[0]
+            asked = are_asked[rows]
+            if asked.any():
+                yield scores[asked], self._relevance.of_items(rows, items)[0][asked]
 
     def _found_hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         _, items = self.best(k)
@@ -140,8 +162,15 @@ class RankedLists:
         judged = each(judge, tile_rows(len(items)))
         if not judged:
             return np.empty(items.shape, dtype=bool), np.empty(0, dtype=np.intp)
-        hits, n_relevant = zip(*judged, strict=True)
-        return np.concatenate(hits), np.concatenate(n_relevant).astype(np.intp, copy=False)
+        hits, n_relevant = (np.concatenate(parts) for parts in zip(*judged, strict=True))
+        hits[self._empty] = False
+        return hits, n_relevant.astype(np.intp, copy=False)
+
+    def _without_gain(self, values: np.ndarray) -> np.ndarray:
+        """Values in which those of empty queries are 0, unless they have none at all."""
+        own = values[self._empty]
+        values[self._empty] = np.where(np.isnan(own), own, 0)
+        return values
 
     def _measured(
         self,

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.problem._expected import LARGEST_CORRELATION, component_weights
+from mvcca.retrieval.empty_rows import Empty, empty_for, transformed
 from mvcca.retrieval.joint import summed
 from mvcca.retrieval.similarity import (
     SIMILARITIES,
@@ -99,17 +100,23 @@ class Ranking:
         factors = component_weights(rho) if exponent is None else rho**exponent
         return cls(estimator, "variates", similarity, ComponentFactors(factors), weighting)
 
-    def project(self, *rows: Any) -> Any:
+    def project(self, X: Any, *second: Any) -> Any:
         """Rows to compare, in the container that `transform` returns.
 
         They are the items of a gallery; `queries` turns them into rows to query with.
         """
-        if self.method == "transform":
-            return self.estimator.transform(*rows)
-        X, *second = rows
         *before, last = fitted_steps(self.estimator)
         for step in before:
             X = step.transform(X)
+        return self._project(last, X, *second)
+
+    def project_noting_empty(self, X: Any) -> tuple[Any, Empty]:
+        """The same rows, and which rows of X are empty, view by view."""
+        *before, last = fitted_steps(self.estimator)
+        X, empty = transformed(before, X)
+        return self._project(last, X), empty_for(last, X, empty)
+
+    def _project(self, last: Any, X: Any, *second: Any) -> Any:
         if self.method != "variates":
             return getattr(last, self.method)(X, *second)
         if getattr(last, "power", 0):

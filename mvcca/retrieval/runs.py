@@ -26,16 +26,20 @@ class Run:
     items: np.ndarray  # (n_queries, k), rows of the target view
     relevance: Any  # with `gains`
     exclude_self: bool
+    are_empty: np.ndarray | None = None  # (n_queries,), queries that find nothing
 
     def to_run(self) -> RunDict:
         """Scores of the listed items by query."""
         names = self.queries.astype(str).tolist()
         items = self.items.astype(str).tolist()
         scores = strictly_descending(self.scores).tolist()
-        return {
+        run = {
             name: dict(zip(listed, own, strict=True))
             for name, listed, own in zip(names, items, scores, strict=True)
         }
+        if self.are_empty is not None:
+            run |= {name: {} for name in self.queries[self.are_empty].astype(str).tolist()}
+        return run
 
     def to_qrels(self) -> QrelsDict:
         """Grades of the relevant items of the whole gallery by query."""

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mvcca._warnings import warn
 from mvcca.retrieval.collection import check_container
+from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.similarity import (
     Similarity,
@@ -88,7 +90,8 @@ def retrieval_vectors(
         raise ValueError(f"Expected role to be 'query' or 'gallery', got {role!r}.")
     check_container(views)
     ranking = Ranking.of(estimator, similarity, weighting)
-    projected = as_views(ranking.project(views), unpaired=True).in_memory()
+    rows_of_views, empty = ranking.project_noting_empty(views)
+    projected = as_views(rows_of_views, unpaired=True).in_memory()
     rows = {name: checked_rows(block, f"view {name!r}") for name, block in projected.items()}
     if role == "query" and ranking.is_by_target:
         if target is None:
@@ -98,6 +101,11 @@ def retrieval_vectors(
             )
         rows = {name: ranking.queries({name: block}, (target,)) for name, block in rows.items()}
     vectors = {name: _folded(block, ranking.similarity, role) for name, block in rows.items()}
+    for (name, block), are_empty in zip(vectors.items(), empty, strict=True):
+        if role == "query" and are_empty is not None:
+            note = note_on(int(are_empty.sum()), len(block))
+            warn(f"View {name!r}: {note}: their vectors are 0")
+            block[are_empty] = 0
     return in_same_container(views, projected, vectors)
 
 

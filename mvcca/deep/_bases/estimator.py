@@ -51,7 +51,7 @@ from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
 from mvcca.validation import encode_views, is_per_view, read_labels
-from mvcca.views import Views, as_views, holds_views, take_rows
+from mvcca.views import Views, as_views, holds_views, in_memory, take_rows
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -566,6 +566,14 @@ class DeepEstimator(MultiViewEstimator):
 
     def _fitted_width(self, name: str) -> int:
         return self._widths[name]
+
+    def _rows_without_words(self, name: str, block: Any) -> np.ndarray | None:
+        """Which rows of a view of words hold none that its network knows; None for other views."""
+        sizes = [getattr(layer, "n_words", 0) for layer in self.encoders_[name].modules()]
+        if not any(sizes):
+            return None
+        rows = np.asarray(in_memory(block))
+        return np.asarray(~((rows > 1) & (rows < max(sizes))).any(axis=1))  # 0 pads, 1 is unknown
 
 
 def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

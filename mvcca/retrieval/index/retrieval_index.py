@@ -13,8 +13,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.retrieval.collection import check_container
+from mvcca.retrieval.empty_rows import note_on, without_empty
 from mvcca.retrieval.hubs import (
     BankOfViews,
     HubCorrection,
@@ -24,6 +26,7 @@ from mvcca.retrieval.hubs import (
 )
 from mvcca.retrieval.index.contents import Contents, JointTarget, Searched, Target
 from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
+from mvcca.retrieval.index.stored_ids import no_ids
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.search import Gallery, checked_k, search
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
@@ -242,9 +245,11 @@ class RetrievalIndex:
         -------
         scores : ndarray, shape (n_queries, k)
             Descending; "euclidean" gives negative distances, and `hubness` the scores of its
-            formula.
+            formula. A query in which the estimator knows nothing, such as a text of unknown words
+            or a sparse row of zeros, has no hits: its scores are NaN, and a warning is given.
         ids : ndarray, shape (n_queries, k)
-            Ids of the objects; of equal scores the one added first comes first.
+            Ids of the objects; of equal scores the one added first comes first. Without hits -1,
+            or "" if ids are strings.
 
         Raises
         ------
@@ -259,11 +264,32 @@ class RetrievalIndex:
            Analysis for Cross-modal Matching and Retrieval", CVPRW 2022.
         """
         self._searched(target, k, normalize)  # refuses before the queries are projected
-        scores = self._project(queries)
+        check_container(queries)
+        projected, empty = self._ranking.project_noting_empty(queries)
+        scores = as_views(projected)
         lazy = any(isinstance(block, DaskRows) for _, block in scores.items())
         if lazy and scores.is_paired:
             return self._search_lazily(scores, target, k, normalize)
-        return self._answer(scores.in_memory(), target, k, normalize)
+        if len(nowhere := np.flatnonzero(~scores.seen.any(axis=1))):
+            raise ValueError(f"Query {nowhere[0]} is seen in no view; at least one is needed.")
+        known = without_empty(scores.in_memory(), empty)
+        are_asked = np.asarray(known.seen.any(axis=1))
+        if are_asked.all():
+            return self._answer(known, target, k, normalize)
+        warn(f"{note_on(int((~are_asked).sum()), len(known))}: no hits")
+        return self._answer_some(known, are_asked, target, k, normalize)
+
+    def _answer_some(
+        self, scores: Views, are_asked: np.ndarray, target: Target, k: int, normalize: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Answers of some queries; those of others are NaN and no id."""
+        dtype, of_ids = self._contents.dtypes(self._searched(target, k, normalize)[1])
+        scores_of_all = np.full((len(scores), k), np.nan, dtype)
+        ids_of_all = no_ids((len(scores), k), of_ids)
+        if are_asked.any():
+            found, ids = self._answer(scores[are_asked], target, k, normalize)
+            scores_of_all[are_asked], ids_of_all[are_asked] = found, ids
+        return scores_of_all, ids_of_all
 
     def _searched(self, target: Target, k: int, normalize: bool) -> tuple[Contents, list[Searched]]:
         """Contents, and what to search of them; views searched as one are summed the first time."""
@@ -446,8 +472,6 @@ def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
 
 def _queries(ranking: Ranking, scores: Views, target: str, normalize: bool) -> np.ndarray:
     """Rows to query a target with: sums over the views in which each query is seen."""
-    if len(nowhere := np.flatnonzero(~scores.seen.any(axis=1))):
-        raise ValueError(f"Query {nowhere[0]} is seen in no view; at least one is needed.")
     rows = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
     places = {name: scores.objects(name) for name in rows}
     return ranking.queries(rows, (target,), places, len(scores), normalize)

@@ -1,4 +1,7 @@
-"""Ids of an index in a file: strings as their UTF-8 bytes, since a file holds arrays of numbers."""
+"""Ids of an index in a file, and in place of hits that there are none of.
+
+Strings are stored as their UTF-8 bytes, since a file holds arrays of numbers.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,15 @@ def restored_ids(stored: Any) -> np.ndarray:
         [whole[a:b].decode() for a, b in zip(starts[:-1].tolist(), ends.tolist(), strict=True)],
         dtype=str,
     )
+
+
+def no_ids(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """An array for ids of this type, of which none is there yet: -1, or empty strings."""
+    if dtype.kind in "USO":
+        return np.full(shape, "", dtype)
+    if dtype.kind == "M":
+        return np.full(shape, "NaT", dtype)
+    return np.full(shape, -1, np.result_type(dtype, np.int8))  # which makes unsigned ids signed
 
 
 def _check_padding(text: np.ndarray, ends: np.ndarray) -> None:
