@@ -571,7 +571,7 @@ def estimators():
         short = {"max_epochs": 2, "batch_size": 50, "random_state": 0}
         table += [
             (deep.DCCA(3, hidden_layer_sizes=(8,), **short), *weighted),
-            (deep.CCAL(3, hidden_layer_sizes=(8,), **short), *cosine),
+            (deep.CCAL(3, hidden_layer_sizes=(8,), **short), *weighted),
             (deep.ACMR(3, **short), "transform", "euclidean", False),
         ]
     return [pytest.param(*row, id=repr(row[0])[:40]) for row in table]
