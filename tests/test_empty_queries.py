@@ -137,9 +137,18 @@ def test_a_joint_query_is_asked_by_the_views_that_say_something(weighting, hubne
         np.testing.assert_allclose(scores[:1], expected[0])
         np.testing.assert_array_equal(ids[:1], expected[1])
     table = evaluate_retrieval(
-        both, measures="map", estimator=fitted(), directions=[(("image", "text"), "image")]
+        both,
+        measures="mrr",
+        estimator=fitted(),
+        weighting=weighting,
+        directions=[(("image", "text"), "image")],
+        **options,
     )
     assert not any("empty" in note for note in table.notes)
+    small = RetrievalIndex(fitted(), weighting=weighting, **options).add({"image": both["image"]})
+    lists = small.search(both, "image", k=2)[1]
+    places = (lists == [[0], [1]]).argmax(axis=1) + 1
+    np.testing.assert_allclose(table.rows[0].per_query["mrr"], 1 / places)
 
 
 MEASURES = ["map", "map@5", "ndcg", "ndcg@5", "p@5", "recall@5", "r@1", "mrr", "mean_rank"]
