@@ -280,7 +280,8 @@ def assert_same_ratios(model: Any, expected: Any, rows: dict[str, Any], tol: flo
     def ratios(model: Any, p: str, q: str) -> np.ndarray:
         ranking = Ranking.of(model, weighting="likelihood")
         projected = ranking.project({p: rows[p], q: rows[q]})
-        queries, items = ranking.pair({p: projected[p]}, {q: projected[q]})
+        queries = ranking.queries({p: projected[p]}, (q,))
+        items = ranking.items({q: projected[q]})
         return queries @ items.T
 
     for p, q in permutations(rows, 2):

@@ -166,7 +166,8 @@ def test_scores_are_measured_in_their_deviations():
     scaled = {"x": rows["x"] * sizes, "y": rows["y"] / sizes}
     ranking = Ranking.of(model, weighting="likelihood")
     projected = ranking.project(scaled)
-    queries, items = ranking.pair({"x": projected["x"]}, {"y": projected["y"]})
+    queries = ranking.queries({"x": projected["x"]}, ("y",))
+    items = ranking.items({"y": projected["y"]})
     ratios = [[log_ratio(a, b, rho) for b in rows["y"]] for a in rows["x"]]
     np.testing.assert_allclose(queries @ items.T, ratios, rtol=1e-10)
 
@@ -197,7 +198,8 @@ def test_each_pair_of_views_has_its_own_correlations_and_joint_queries_add_ratio
         )
 
     for queries, targets in [("a", "b"), ("d", "a"), ("c", "c"), ("ab", "c"), ("ac", "bd")]:
-        q, g = ranking.pair({p: projected[p] for p in queries}, {t: projected[t] for t in targets})
+        q = ranking.queries({p: projected[p] for p in queries}, tuple(targets))
+        g = ranking.items({t: projected[t] for t in targets})
         np.testing.assert_allclose(q @ g.T, ratios(queries, targets), rtol=1e-9, atol=1e-9)
 
 

@@ -125,15 +125,6 @@ class Ranking:
         scores = last.transform(X, *second)
         return scores if self.weights is None else _of_each(scores, last, self.weights.rows)
 
-    def pair(
-        self, queries: Mapping[str, np.ndarray], items: Mapping[str, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to query with and rows to rank by `similarity`, from projected rows by view.
-
-        Rows of several views, which show the same objects in the same order, are added.
-        """
-        return self.queries(queries, tuple(items)), self.items(items)
-
     def queries(
         self,
         rows: Mapping[str, np.ndarray],
