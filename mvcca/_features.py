@@ -87,7 +87,10 @@ class FourierFeatures:
         No scale is needed: a ridge in units of the mean variance does not see it.
         """
         frequencies = np.sqrt(2 * gamma) * rng.standard_normal((width, n_features))
-        return cls(frequencies, rng.uniform(0, 2 * np.pi, n_features), origin)
+        phases = rng.uniform(0, 2 * np.pi, n_features)
+        if origin is not None:  # the same function of rows, whatever the origin
+            phases = (phases + origin @ frequencies) % (2 * np.pi)
+        return cls(frequencies, phases, origin)
 
     @classmethod
     def of_pairs(cls, frequencies: np.ndarray, origin: np.ndarray) -> Self:

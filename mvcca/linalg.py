@@ -116,7 +116,7 @@ class Whitener:
         correlation = kept * d * d[:, None]
         values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
         sizes = np.sqrt(np.maximum(values, 0))
-        real = values > len(values) * np.finfo(float).eps * values[-1]
+        real = values > 10 * len(values) * np.finfo(float).eps * values[-1]
         real &= above_rounding(sizes, vectors, rounding)
         basis = vectors[:, real] / sizes[real]
         condition = float(sizes[-1] / sizes[0]) if real.all() else np.inf

@@ -9,9 +9,12 @@ from __future__ import annotations
 import tempfile
 import warnings
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
+from uuid import uuid4
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -464,3 +467,209 @@ def test_storage_and_precision_of_the_same_numbers_change_no_scores(
     for name, scores in expected.items():
         spread = scores.std(axis=0).max()
         np.testing.assert_allclose(found[name] / spread, scores / spread, rtol=0, atol=1e-3)
+
+
+# ---- integers that depend exactly on each other, far from zero, solved by fractions --------------
+
+
+def centred_exactly(X):
+    """n times the deviations from the mean, as Python integers."""
+    totals = [sum(column) for column in zip(*X, strict=True)]
+    return [[len(X) * x - total for x, total in zip(row, totals, strict=True)] for row in X]
+
+
+def product(A, B):
+    """AᵀB of lists of rows."""
+    B = list(zip(*B, strict=True))
+    columns = list(zip(*A, strict=True))
+    return [[sum(a * b for a, b in zip(p, q, strict=True)) for q in B] for p in columns]
+
+
+def cholesky_exactly(S):
+    """Independent columns of S = L D Lᵀ, the inverse of L, and D, all exact."""
+    kept, inverse, pivots = [], [], []
+    for j in range(len(S)):
+        # The part of column j that is orthogonal to those before, as a combination of columns.
+        row = [Fraction(0)] * len(S)
+        row[j] = Fraction(1)
+        for done, pivot in zip(inverse, pivots, strict=True):
+            share = sum(c * S[i][j] for i, c in enumerate(done)) / pivot
+            row = [c - share * d for c, d in zip(row, done, strict=True)]
+        pivot = sum(a * b * S[i][k] for i, a in enumerate(row) for k, b in enumerate(row) if a * b)
+        if pivot:
+            kept.append(j)
+            inverse.append(row)
+            pivots.append(pivot)
+    return inverse, pivots
+
+
+def whitened_exactly(C, of_rows, of_columns):
+    """D⁻½ L⁻¹ C L⁻ᵀ D⁻½; only the square roots and the last step are rounded."""
+    (left, rows), (right, columns) = of_rows, of_columns
+    half = [[sum(w * C[i][j] for i, w in enumerate(l)) for j in range(len(C[0]))] for l in left]
+    whole = [[sum(w * x for w, x in zip(r, row, strict=True)) for r in right] for row in half]
+    scale = np.sqrt(np.outer([float(d) for d in rows], [float(d) for d in columns]))
+    return np.array([[float(x) for x in row] for row in whole]) / scale
+
+
+def exact_correlations(blocks, codes=None, within_sample=False):
+    """ρ and ranks of views of integers: of pairs, or of rows with equal labels."""
+    n, k = len(blocks[0]), 0 if codes is None else max(codes) + 1
+    moved = [centred_exactly(X.astype(int).tolist()) for X in blocks]
+    units = [[int(code == c) for c in range(k)] for code in (codes if k else [])]
+    sizes = [sum(column) for column in zip(*units, strict=True)]
+    factors, sums = [], []
+    for X in moved:
+        if k and not within_sample:  # a row counts as often as there are rows with its label
+            rows = [[sizes[c] * x for x in row] for row, c in zip(X, codes, strict=True)]
+            S = [[Fraction(s, n * n) for s in row] for row in product(rows, X)]
+        else:
+            S = [[Fraction(s, n - 1) for s in row] for row in product(X, X)]
+        factors.append(cholesky_exactly(S))
+        sums.append(product(units, X) if k else X)
+    share = n * n if k else n - 1
+    T = {
+        (p, q): whitened_exactly(
+            [[Fraction(s, share) for s in row] for row in product(sums[p], sums[q])],
+            factors[p],
+            factors[q],
+        )
+        for p, q in combinations(range(len(blocks)), 2)
+    }
+    ranks = [len(pivots) for _, pivots in factors]
+    return top(T, ranks), ranks
+
+
+def dependent_integers(seed):
+    """Views of integers, far from zero, whose last columns are what is left of a constant."""
+    rng = np.random.default_rng(seed)
+    n, V = int(rng.integers(20, 61)), int(rng.integers(2, 4))
+    latent = rng.standard_normal((n, 2))
+    blocks = []
+    for _ in range(V):
+        p = int(rng.integers(2, 5))
+        X = np.round(20 * (latent @ rng.normal(size=(2, p)) + rng.normal(size=(n, p))))
+        if rng.random() < 0.3:
+            X = np.repeat(X, 2, axis=0)[:n]
+        mean = np.round(20 * 10.0 ** rng.uniform(0, 5, p))
+        X = np.column_stack([X + mean, 2 * mean.sum() - (X + mean).sum(axis=1)])
+        blocks.append(X)
+    return blocks, rng.integers(0, 5, n)
+
+
+def batches(model, blocks, y):
+    for rows in np.array_split(np.arange(len(y)), 3):
+        some = [X[rows] for X in blocks]
+        model.partial_fit(some, y[rows]) if model._supervised else model.partial_fit(some)
+    return model
+
+
+STORAGES = {
+    "dense": lambda X, _: X,
+    "fortran": lambda X, _: np.asfortranarray(X),
+    "integers": lambda X, _: X.astype(int),
+    "float32": lambda X, _: X.astype(np.float32),
+    "csr": lambda X, _: sp.csr_array(X),
+    "blocks of a file": lambda X, folder: saved(folder, X),
+    "dask": lambda X, _: da.from_array(X, chunks=(9, -1)),
+    "batches": lambda X, _: X,
+}
+
+
+def saved(folder, X):
+    path = folder / f"{uuid4().hex}.npy"
+    np.save(path, X)
+    return mvcca.open_matrix(path)
+
+
+def of_equal_labels(blocks, y):
+    return exact_correlations(blocks, y.tolist())
+
+
+def of_equal_labels_within_sample(blocks, y):
+    return exact_correlations(blocks, y.tolist(), within_sample=True)
+
+
+def of_pairs_of_integers(blocks, _):
+    return exact_correlations(blocks)
+
+
+def singular_values(blocks, _):
+    """Those of the covariance between two views, which is rounded once."""
+    X, Y = (centred_exactly(X.astype(int).tolist()) for X in blocks[:2])
+    n = len(X)
+    cross = [[float(Fraction(c, n * n * (n - 1))) for c in row] for row in product(X, Y)]
+    return np.linalg.svd(np.array(cross), compute_uv=False), None
+
+
+INTEGER_METHODS = {
+    "CCA": (CCA(4), of_pairs_of_integers, 1),
+    "MVCCA": (MVCCA(4, reg=0), of_pairs_of_integers, 1),
+    "MLCCA": (MLCCA(4, reg=0, label_similarity="equal"), of_equal_labels, 1),
+    "MVMLCCA": (
+        MVMLCCA(4, reg=0, within="sample", label_similarity="equal"),
+        of_equal_labels_within_sample,
+        1,
+    ),
+    "PLS": (PLS(4), singular_values, 0),
+}
+
+
+def check_integers(method, storage, seed, folder):
+    model, reference, unit = INTEGER_METHODS[method]
+    blocks, y = dependent_integers(seed)
+    blocks = blocks[:2] if method in ("CCA", "PLS") else blocks
+    expected, ranks = reference(blocks, y)
+    rows = [STORAGES[storage](X, folder) for X in blocks]
+    model = clone(model)
+    if storage == "batches" and hasattr(model, "partial_fit"):
+        batches(model, rows, y)
+    else:
+        model.fit(rows, y) if model._supervised else model.fit(rows)
+    found = model.eigenvalues_ - unit
+    tolerance = TOLERANCE["float32" if storage == "float32" else "float64"]
+    k, scale = min(len(found), len(expected)), max(1.0, expected[0]) if unit else expected[0]
+    np.testing.assert_allclose(found[:k], expected[:k], rtol=0, atol=tolerance * scale)
+    assert (expected[k:4] < 1e-6 * scale).all()
+    if ranks is not None:
+        assert list(model.ranks_.values()) == ranks
+
+
+@pytest.mark.filterwarnings("ignore")  # nothing may be wrong, said or not
+@pytest.mark.parametrize(
+    "seeds", [range(3), pytest.param(range(3, 25), marks=pytest.mark.slow)], ids=str
+)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("method", INTEGER_METHODS)
+def test_exact_dependence_under_a_mean_is_seen_in_every_storage(method, storage, seeds, tmp_path):
+    for seed in seeds:
+        try:
+            check_integers(method, storage, seed, tmp_path)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+def parts_of_a_whole(seed):
+    """Three integers that add up to 100,000, and two features of the same 50 objects."""
+    r = np.random.default_rng(seed)
+    parts = np.round(r.dirichlet([4e4, 3e4, 3e4], size=50) * 1e5)
+    parts[:, 2] = 1e5 - parts[:, 0] - parts[:, 1]
+    return parts, r.normal(size=(50, 2))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_one_of_three_parts_of_a_whole_is_redundant(seed):
+    parts, Y = parts_of_a_whole(seed)
+    expected = CCA(2).fit(parts[:, :2] - parts[0, :2], Y).canonical_correlations_
+    found = CCA(2).fit(parts, Y).canonical_correlations_
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    tested = mvcca.inspection.permutation_test(parts, Y, n_permutations=1, random_state=0)
+    np.testing.assert_allclose(tested.correlations, expected, rtol=0, atol=1e-9)
+
+
+def test_repeated_rows_of_a_wide_view_have_the_rank_of_distinct_ones():
+    distinct = np.random.default_rng(0).normal(size=(30, 200))
+    X = np.repeat(distinct, 2, axis=0) + 10
+    Y = np.random.default_rng(1).normal(size=(60, 3))
+    assert CCA(2).fit(X, Y).ranks_ == {"X": 29, "y": 3}
