@@ -199,3 +199,17 @@ def test_rows_with_a_strong_factor_keep_their_digits_and_need_no_qr_under_a_ridg
         ridge = reg * X.var(axis=0).sum() * len(X) / X.shape[1]
         scatters.append((scores.T @ scores + ridge * weights.T @ weights) / (len(X) - 1))
     assert_allclose(scatters, [np.eye(8)] * 2, atol=1e-10)
+
+
+def test_label_sums_of_batches_far_from_zero_warn_of_lost_digits():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 200)
+    X, Y = (np.round(10 * rng.normal(size=(200, p)) + 5 * y[:, None]) + 1e9 for p in (4, 3))
+    model = MVMLCCA(2, within="sample")
+    with pytest.warns(UserWarning, match="sums of its rows by label lose digits"):
+        model.partial_fit([X[:100], Y[:100]], y[:100])
+        model.partial_fit([X[100:], Y[100:]], y[100:])
+    exact = MVMLCCA(2, within="sample").fit([X - 1e9, Y - 1e9], y)
+    assert_allclose(model.eigenvalues_, exact.eigenvalues_, atol=1e-5)
+    whole = MVMLCCA(2, within="sample").fit([X, Y], y)  # in memory, rows are centred first
+    assert_allclose(whole.eigenvalues_, exact.eigenvalues_, atol=1e-12)
