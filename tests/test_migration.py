@@ -10,7 +10,7 @@ from mvcca import AffineMap, Procrustes
 from mvcca.datasets import fetch_multi30k_encoders
 from mvcca.migration import _gallery, fit_migration
 from mvcca.migration._maps import Ridges
-from mvcca.migration._measured import left_out_cosines
+from mvcca.migration._measured import LeftOut
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -131,7 +131,7 @@ def test_cosines_of_left_out_pairs_are_those_of_refits_without_them(n_pairs, reg
     rows, new = old_and_new(100)
     old, new = rows[:n_pairs], new[:n_pairs]
     ridges = Ridges.of([Moments.of(Views({"old": old, "new": new}))])
-    cosines = left_out_cosines(ridges, reg, rows, old, new)(np.arange(n_pairs))
+    cosines = LeftOut(ridges, old, new).cosines(reg, rows)(np.arange(n_pairs))
     expected = [
         unit(new[i : i + 1]) @ unit(predict(rows)).T
         for i, predict in enumerate(left_out(old, new, reg))

@@ -81,9 +81,9 @@ every row of OLD, so that queries of the new model find rows that only the old o
 The first figure is the share of vectors of NEW that find their own row first among all mapped rows
 of OLD, by cosine, with two standard errors. Each searches rows mapped without its own pair:
 leave-one-out for the affine map, five folds with --n-components or procrustes. Of more than 100,000
-rows, as many are drawn. The second figure compares a vector's nearest rows before and after, among
-a fifth of the sample; among all rows, fewer stay. The map ranks neighbors worse than the old model
-where its share is the smaller one.
+rows, as many are drawn. The second figure is the share of a vector's nearest rows that stay nearest
+among a fifth of the sample, beside the share that the old model has by itself. Of the nearest rows
+among all, fewer stay.
 
 If fewer than half of the vectors find their own row first, the map is of no use: nothing is written
 without --force, and the exit code is 1.

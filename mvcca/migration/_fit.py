@@ -13,14 +13,7 @@ from mvcca._warnings import warn
 from mvcca.measures import unit_rows
 from mvcca.migration._gallery import Gallery
 from mvcca.migration._maps import NEW, OLD, Map, Ridges, rotation
-from mvcca.migration._measured import (
-    can_leave_out,
-    found_shares,
-    left_out_error,
-    left_out_ranks,
-    neighbors_kept,
-    ranks_under,
-)
+from mvcca.migration._measured import LeftOut, found_shares, neighbors_kept, ranks_under
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -28,7 +21,6 @@ _LEAST_PAIRS = 10
 _N_FOLDS = 5
 _MOST_QUERIES = 1_000
 _REGS = tuple(np.geomspace(1e-4, 30, 18))
-_NEIGHBORS = ("neighbors_kept", "neighbors_kept_before", "nearest_share")
 _UNIT = 1e-2  # deviation of lengths from 1 that storage in 8 bits explains
 
 
@@ -60,11 +52,10 @@ class Migration:
         Number of pairs, and of those whose new vectors were the queries.
     neighbors_kept : float
         Share of the nearest rows of a new vector, under the new model, that are also the nearest
-        migrated ones. Measured among held-out pairs: the share among all stored rows is smaller,
-        and few pairs do not tell it.
+        migrated ones. Measured among held-out pairs: of the 10 nearest among many more rows, fewer
+        stay, and few pairs do not tell how many.
     neighbors_kept_before : float
-        The same share for the old model: queries and rows are its own vectors. A map with a smaller
-        share than this ranks neighbors worse than the old model does.
+        The same share for the old model, whose vectors are both queries and rows.
     nearest_share : float
         Share of rows that count as nearest for these two figures.
     """
@@ -203,36 +194,30 @@ def fit_migration(
     x, y = (pairs[name][queries] for name in (OLD, NEW))
     gallery = Gallery.of(_stored(stored, pairs[OLD]), x, rng)
 
-    chosen, has_closed_form = None, False
+    chosen, ranks = None, []
     if method == "affine":
         ridges = Ridges.of(sums)
+        left_out = LeftOut(ridges, x, y)
         regs = np.atleast_1d(_REGS if reg is None else reg).astype(float).tolist()
-        chosen = regs[0]
-        if len(regs) > 1:
-            chosen = min(regs, key=lambda value: left_out_error(ridges, value, x, y))
-        has_closed_form = n_components is None and can_leave_out(ridges, chosen, x)
+        chosen = regs[0] if len(regs) == 1 else min(regs, key=left_out.error)
         whole = ridges.fit(chosen, n_components)
+        if n_components is None and left_out.exist(chosen):
+            ranks = [left_out.ranks(chosen, gallery)]
     else:
         whole = rotation(sums, n_components)
-
-    kept, ranks = [], []
-    for k in range(1 if has_closed_form else _N_FOLDS):
-        others = [part for j, part in enumerate(sums) if j != k]
-        predict = (
-            rotation(others, n_components)
-            if chosen is None
-            else Ridges.of(others).fit(chosen, n_components)
-        )
-        held_out = pairs[_some(folds[k], rng)]
+    kept, needs_folds = [], not ranks
+    for k, fold in enumerate(folds if needs_folds else folds[:1]):
+        predict = _fitted([part for j, part in enumerate(sums) if j != k], chosen, n_components)
+        held_out = pairs[_some(fold, rng)]
         kept.append(neighbors_kept(predict, held_out[OLD], held_out[NEW]))
-        if not has_closed_form:
-            in_fold = np.flatnonzero(np.isin(queries, folds[k]))
+        if needs_folds:
+            in_fold = np.flatnonzero(np.isin(queries, fold))
             ranks.append(ranks_under(predict, gallery, in_fold, y))
-    if chosen is not None and has_closed_form:
-        ranks = [left_out_ranks(ridges, chosen, gallery, x, y)]
-    first, in_ten, error = found_shares(*map(np.concatenate, zip(*ranks, strict=True)))
+
     if normalize is None:
         normalize = bool((np.abs(np.linalg.norm(pairs[NEW], axis=1) - 1) < _UNIT).all())
+    first, in_ten, error = found_shares(*map(np.concatenate, zip(*ranks, strict=True)))
+    with_map, before, share = np.mean(kept, axis=0).tolist()
     found = Migration(
         method=method,
         reg=chosen,
@@ -244,7 +229,9 @@ def fit_migration(
         n_stored=gallery.n_stored,
         n_pairs=n_pairs,
         n_queries=len(queries),
-        **dict(zip(_NEIGHBORS, np.mean(kept, axis=0).tolist(), strict=True)),
+        neighbors_kept=with_map,
+        neighbors_kept_before=before,
+        nearest_share=share,
         _map=whole,
     )
     if not found.is_useful:
@@ -254,6 +241,11 @@ def fit_migration(
             "rows of both models show the same items, or embed more pairs."
         )
     return found
+
+
+def _fitted(sums: list[Moments], reg: float | None, rank: int | None) -> Map:
+    """A ridge regression, or a rotation without a ridge."""
+    return rotation(sums, rank) if reg is None else Ridges.of(sums).fit(reg, rank)
 
 
 def _floats(name: str, rows: Any) -> np.ndarray:

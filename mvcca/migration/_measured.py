@@ -37,60 +37,71 @@ def found_shares(better: np.ndarray, equal: np.ndarray) -> tuple[float, float, f
 # ---- one pair left out, in closed form ----------------------------------------------------------
 
 
-def can_leave_out(ridges: Ridges, reg: float, old: np.ndarray) -> bool:
-    """Whether the closed form holds: no old row is the only one in its direction."""
-    leverages = ridges.leverages(reg, ridges.coordinates(old))
-    return bool((1 - leverages > _LEAST_REMAINING).all())
+class LeftOut:
+    """Ridge regressions without one of their pairs, for each of some pairs."""
 
+    def __init__(self, ridges: Ridges, old: np.ndarray, new: np.ndarray) -> None:
+        self._ridges, self._new = ridges, new
+        self._coordinates = ridges.coordinates(old)
 
-def left_out_error(ridges: Ridges, reg: float, old: np.ndarray, new: np.ndarray) -> float:
-    """Sum of squared distances of new rows to predictions without them; infinite if undefined."""
-    if not can_leave_out(ridges, reg, old):
-        return np.inf
-    coordinates = ridges.coordinates(old)
-    remaining = 1 - ridges.leverages(reg, coordinates)
-    residuals = ridges.residuals(reg, coordinates, new) / remaining[:, None]
-    return float(np.einsum("ij,ij->", residuals, residuals))
+    def exist(self, reg: float) -> bool:
+        """Whether the closed form holds: no old row is the only one in its direction."""
+        return bool((self._remaining(reg) > _LEAST_REMAINING).all())
 
+    def error(self, reg: float) -> float:
+        """Sum of squared distances of new rows to their predictions; infinite if undefined."""
+        if not self.exist(reg):
+            return np.inf
+        residuals = self._residuals(reg) / self._remaining(reg)[:, None]
+        return float(np.einsum("ij,ij->", residuals, residuals))
 
-def left_out_cosines(
-    ridges: Ridges, reg: float, rows: np.ndarray, old: np.ndarray, new: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Cosines of new rows with all mapped rows, under the map without the pair.
+    def ranks(self, reg: float, gallery: Gallery) -> Ranks:
+        """Ranks of the pairs' own rows."""
+        return gallery.ranks(np.arange(len(self._new)), self.cosines(reg, gallery.rows))
 
-    With c_j = h_ji / (1 - h_ii), the row f(x_j) - c_j e_i has with y_i the inner product
-    f(x_j)·y_i - c_j e_i·y_i, and the squared length ‖f(x_j)‖² - 2 c_j f(x_j)·e_i + c_j² ‖e_i‖².
-    """
-    dtype = np.result_type(rows, new)
-    coordinates = ridges.coordinates(old)
-    remaining = 1 - ridges.leverages(reg, coordinates)
-    duals = (ridges.duals(reg, coordinates) / remaining[:, None]).astype(dtype)
-    constants = (1 / ridges.n_pairs / remaining).astype(dtype)
-    centred = (rows - ridges.means[OLD].astype(rows.dtype)).astype(dtype, copy=False)
-    mapped = ridges.fit(reg)(rows).astype(dtype, copy=False)
-    largest = np.abs(mapped).max() or 1  # its square may overflow
-    mapped /= largest
-    residuals = (ridges.residuals(reg, coordinates, new) / largest).astype(dtype)
-    queries = unit_rows(new.astype(dtype))
-    lengths = np.einsum("ij,ij->i", mapped, mapped)
-    products = np.einsum("ij,ij->i", queries, residuals)[:, None]
-    squares = np.einsum("ij,ij->i", residuals, residuals)[:, None]
+    def cosines(self, reg: float, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Cosines of some of the new rows with all mapped rows.
 
-    def cosines(chosen: np.ndarray) -> np.ndarray:
-        c = duals[chosen] @ centred.T + constants[chosen, None]
-        scores = queries[chosen] @ mapped.T - c * products[chosen]
-        squared = lengths - c * (2 * (residuals[chosen] @ mapped.T) - c * squares[chosen])
-        return np.divide(scores, np.sqrt(np.maximum(squared, 0)), out=scores, where=squared > 0)
+        With c_j = h_ji / (1 - h_ii), the row f(x_j) - c_j e_i has with y_i the inner product
+        f(x_j)·y_i - c_j e_i·y_i, and the squared length ‖f(x_j)‖² - 2 c_j f(x_j)·e_i + c_j² ‖e_i‖².
+        """
+        dtype = np.result_type(rows, self._new)
+        remaining = self._remaining(reg)[:, None]
+        duals = self._ridges.duals(reg, self._coordinates) / remaining
+        constants = 1 / self._ridges.n_pairs / remaining - duals @ self._ridges.means[OLD][:, None]
+        mapped = self._ridges.fit(reg)(rows).astype(dtype, copy=False)
+        largest = np.abs(mapped).max() or 1  # its square may overflow
+        mapped /= largest
+        lengths = np.einsum("ij,ij->i", mapped, mapped)
+        queries, e = unit_rows(self._new.astype(dtype)), self._residuals(reg) / largest
+        products = np.einsum("ij,ij->i", queries, e)[:, None]
+        squares = np.einsum("ij,ij->i", e, e)[:, None]
+        duals, constants, e, products, squares = (
+            part.astype(dtype) for part in (duals, constants, e, products, squares)
+        )
 
-    return cosines
+        def cosines(chosen: np.ndarray) -> np.ndarray:
+            c = duals[chosen] @ rows.T
+            c += constants[chosen]
+            scores = queries[chosen] @ mapped.T
+            scores -= c * products[chosen]
+            squared = e[chosen] @ mapped.T
+            squared *= -2
+            squared += c * squares[chosen]
+            squared *= c
+            squared += lengths
+            np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
+            return np.divide(scores, squared, out=scores, where=squared > 0)
 
+        return cosines
 
-def left_out_ranks(
-    ridges: Ridges, reg: float, gallery: Gallery, old: np.ndarray, new: np.ndarray
-) -> Ranks:
-    """Ranks of the own rows of pairs, each under the regression without this pair."""
-    scores = left_out_cosines(ridges, reg, gallery.rows, old, new)
-    return gallery.ranks(np.arange(len(old)), scores)
+    def _residuals(self, reg: float) -> np.ndarray:
+        """Residuals under the regression on all pairs."""
+        return self._ridges.residuals(reg, self._coordinates, self._new)
+
+    def _remaining(self, reg: float) -> np.ndarray:
+        """1 - h_ii."""
+        return 1 - self._ridges.leverages(reg, self._coordinates)
 
 
 # ---- a fold left out ----------------------------------------------------------------------------
