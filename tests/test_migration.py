@@ -81,6 +81,9 @@ def test_a_migration_of_what_cannot_be_is_refused():
         fit_migration(old, new, method="linear")
     with pytest.raises(ValueError, match=r"the 9 features of the old model, got .* \(300, 7\)"):
         fit_migration(old, new, stored=new)
+    for wrong in ({"reg": -1.0}, {"reg": [0.1, np.nan]}, {"reg": ()}, {"n_components": 0}):
+        with pytest.raises(ValueError, match=f"Expected {next(iter(wrong))} to be"):
+            fit_migration(old, new, **wrong)
     spoilt = old.copy()
     spoilt[5, 2] = np.nan
     with pytest.raises(ValueError, match="'old' contains NaN"):

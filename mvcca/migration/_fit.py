@@ -155,8 +155,8 @@ def fit_migration(
     Raises
     ------
     ValueError
-        If there are fewer than 10 pairs, `old` and `new` differ in their rows, or `old` and
-        `stored` in their number of features.
+        If there are fewer than 10 pairs, `old` and `new` differ in their rows, `old` and `stored`
+        in their number of features, or a parameter is out of range.
 
     Warns
     -----
@@ -182,6 +182,11 @@ def fit_migration(
     """
     if method not in ("affine", "procrustes"):
         raise ValueError(f"Expected method to be 'affine' or 'procrustes', got {method!r}.")
+    regs = np.atleast_1d(_REGS if reg is None else reg).astype(float).tolist()
+    if not regs or not all(0 <= value < np.inf for value in regs):
+        raise ValueError(f"Expected reg to be numbers of at least 0, got {reg!r}.")
+    if n_components is not None and n_components < 1:
+        raise ValueError(f"Expected n_components to be at least 1 or None, got {n_components!r}.")
     common_row_labels({OLD: old, NEW: new})  # raises if they differ
     pairs = Views({OLD: _floats(OLD, old), NEW: _floats(NEW, new)})
     n_pairs = len(pairs)
@@ -198,7 +203,6 @@ def fit_migration(
     if method == "affine":
         ridges = Ridges.of(sums)
         left_out = LeftOut(ridges, x, y)
-        regs = np.atleast_1d(_REGS if reg is None else reg).astype(float).tolist()
         chosen = regs[0] if len(regs) == 1 else min(regs, key=left_out.error)
         whole = ridges.fit(chosen, n_components)
         if n_components is None and left_out.exist(chosen):
