@@ -135,6 +135,10 @@ per label column, or a .txt or .vec file with a label and its numbers on each li
     _add(command, "--label-vectors", text, metavar="FILE")
     text = "names of the objects for the report, .npy or text with one per line"
     _add(command, "--ids", text, metavar="FILE")
+    text = """groups of the objects, .npy or text with one per line; or one NAME=FILE per view for
+unpaired views. All objects of a group, such as captions of one image, are in the same part of a
+split (default: objects with equal rows are a group)"""
+    _add_repeated(command, "--groups", text, None, "[NAME=]FILE")
     _add_comparison(command)
 
 

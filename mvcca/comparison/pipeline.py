@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -15,9 +16,10 @@ from sklearn.utils import get_tags
 
 from mvcca._warnings import warn
 from mvcca.comparison.data import Data
-from mvcca.comparison.folds import Fold, make_folds
+from mvcca.comparison.folds import Fold
+from mvcca.comparison.groups import Groups
 from mvcca.comparison.labels import Labels
-from mvcca.comparison.one_fold import Candidate, Outcome, Settings, at_random, run_fold
+from mvcca.comparison.one_fold import Candidate, Outcome, Settings, by_chance, run_fold
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
 from mvcca.comparison.result import ComparisonResult
 from mvcca.comparison.texts import text_views
@@ -36,6 +38,7 @@ def compare(
     y: LabelsLike | Labels | None = None,
     *,
     cv: Any = 5,
+    groups: Any = None,
     search: Mapping[str, Sequence[Any]] | None = None,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     relevance: RelevanceBy | None = None,
@@ -70,6 +73,12 @@ def compare(
     cv : int, float, splitter or iterable of (train, test), default=5
         Number of folds; fraction of objects in a single held-out part; a scikit-learn splitter; or
         positions of training and held-out objects.
+    groups : array-like, or one array-like per view, optional
+        Group of each object, such as the image of a caption or the person in a photograph; in a
+        mapping by view name for unpaired views. All objects of a group are in one part of a split.
+        By default, objects that have equal rows in a view are a group, unless the largest group
+        is larger than a held-out part; rows of zeros are not counted. A note says how many there
+        are. ``np.arange(n_objects)`` splits every object by itself.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
@@ -168,8 +177,9 @@ def compare(
     )
     candidates = _candidates(methods, data, dict(params or {}), random_state)
     _check_search(settings.search, candidates)
-    folds = make_folds(data.views, data.labels, cv, random_state)
-    chance = [at_random(data, fold, settings, settings.measures) for fold in folds]
+    data = replace(data, groups=Groups.of(data.views, groups))
+    folds = data.folds(cv, random_state)
+    chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
     outcomes: dict[tuple[str, int], Outcome] = {}
     try:
         _run(candidates, data, folds, settings, n_jobs, progress, outcomes)
