@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -183,11 +184,12 @@ def compare(
     outcomes: dict[tuple[str, int], Outcome] = {}
     try:
         _run(candidates, data, folds, settings, n_jobs, progress, outcomes)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenProcessPool) as error:
         if not outcomes:
             raise
+        reason = "Interrupted" if isinstance(error, KeyboardInterrupt) else "A process was killed"
         n_tasks = len(candidates) * len(folds)
-        warn(f"Interrupted: the result contains {len(outcomes)} of {n_tasks} fits.")
+        warn(f"{reason}: the result contains {len(outcomes)} of {n_tasks} fits.")
     return ComparisonResult(candidates, data, settings, folds, outcomes, chance)
 
 

@@ -163,9 +163,9 @@ def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
         yield Picture(
             "Recall",
             *figures.recall(result),
-            f"Share of queries with a right item ({result.right_items('r@1')}) among the first k, mean over all "
-            "directions: the higher a line starts, the earlier the right items appear. Equal "
-            "curves share a line.",
+            f"Share of queries with a right item ({result.right_items('r@1')}) among the first k, "
+            "mean over all directions: the higher a line starts, the earlier the right items "
+            "appear. Equal curves share a line.",
         )
     if best.shown is not None and (best.n_components or 0) > 1:
         yield Picture(
