@@ -916,7 +916,7 @@ def test_rows_that_occur_twice_are_found_in_every_kind_of_view(kind):
         "texts": [" ".join(map(str, row)) if row.any() else "" for row in rows],
         "integers": rows,
     }[kind]
-    groups = Groups.of(Views({"rows": block, "other": other}))
+    groups = Groups.found_in(Views({"rows": block, "other": other}))
     names, first = {}, []
     for place, row in enumerate(map(tuple, rows)):  # objects with equal rows, in a loop
         first.append(names.setdefault(row, place) if any(row) else place)
@@ -927,12 +927,12 @@ def test_rows_that_occur_twice_are_found_in_every_kind_of_view(kind):
 
 def test_objects_are_linked_through_rows_of_several_views():
     a, b = np.array([1.0, 1, 2, 3, 4, 0, 0])[:, None], np.array([5.0, 6, 6, 7, 8, 9, 10])[:, None]
-    groups = Groups.of(Views({"a": a, "b": b}))
+    groups = Groups.found_in(Views({"a": a, "b": b}))
     assert_array_equal(groups.codes[:3], groups.codes[0])  # by a, and by b
     assert len(set(groups.codes)) == 5  # rows of zeros are not linked
     assert groups.repeats == {"a": 2, "b": 2}
-    assert Groups.of(Views({"a": np.array([0.0, -0.0])[:, None]})) is None
-    assert Groups.of(Views({"a": a[2:5], "b": b[2:5]})) is None
+    assert Groups.found_in(Views({"a": np.array([0.0, -0.0])[:, None]})) is None
+    assert Groups.found_in(Views({"a": a[2:5], "b": b[2:5]})) is None
 
 
 @pytest.mark.parametrize("cv", [4, 0.25])
@@ -971,10 +971,33 @@ def test_rows_that_nearly_all_objects_share_do_not_decide_the_folds():
     assert "30 held-out objects of a split repeat a training row" in " ".join(str(found).split())
 
 
+def test_rows_that_describe_classes_do_not_make_groups():
+    rng = np.random.default_rng(0)
+    attributes = rng.standard_normal((5, 3))[CLASSES]
+    views = Views({"image": rng.standard_normal((N, 4)), "attributes": attributes})
+    assert Groups.found_in(views).repeats == {"attributes": N}
+    assert Groups.found_in(views, Labels.of(CLASSES).vectors) is None
+    result = mvcca.compare({"MLCCA": MLCCA(2)}, views, CLASSES, cv=5)
+    assert all(set(CLASSES[fold.test]) == set(range(5)) for fold in result.folds)
+    copies = Views({"image": attributes, "attributes": attributes + 1})  # of five objects
+    assert Groups.found_in(copies, Labels.of(CLASSES).vectors).codes.max() == 4
+    other = rng.permutation(CLASSES)
+    assert Groups.found_in(views, Labels.of(other).vectors).repeats == {"attributes": N}
+
+
+def test_groups_are_matched_with_the_index_of_the_views():
+    names = [f"page {i}" for i in range(N)]
+    frames = {name: pd.DataFrame(X, index=names) for name, X in planted().items()}
+    groups = pd.Series(np.arange(N) // 3, index=names)
+    found = mvcca.compare({"CCA": CCA(2)}, frames, cv=3, groups=groups)
+    assert all(np.isin(f.train // 3, f.test // 3).sum() == 0 for f in found.folds)
+    with pytest.raises(ValueError, match="the groups and the views have the same labels in a diff"):
+        mvcca.compare({"CCA": CCA(2)}, frames, groups=groups[::-1])
+
+
 def test_a_search_keeps_groups_together_within_the_training_part():
     X, pairs = repeated_noise()
-    data = Data.of(X)
-    data = replace(data, groups=Groups.of(data.views))
+    data = Data.of(X).with_groups()
     (candidate,) = mvcca.compare({"CCA": CCA(2)}, X, cv=2).candidates
     settings = Settings(("mrr",), None, {"reg": [0.1, 1.0]}, {}, 0)
     rows = np.arange(0, 300, 2)

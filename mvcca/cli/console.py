@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from mvcca._printable import printable, printable_json
+from mvcca._printable import in_one_line, printable, printable_json
 
 
 def is_colored() -> bool:
@@ -69,13 +69,13 @@ class Progress:
     def update(self, message: str) -> None:
         """Replace the progress line."""
         if self._is_shown:
-            print(f"\r\x1b[K{printable(message)} ...", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{in_one_line(message)} ...", end="", file=sys.stderr, flush=True)
 
     def log(self, message: str) -> None:
         """Replace the progress line by a permanent line."""
         self.clear()
         if self._is_shown:
-            print(printable(message), file=sys.stderr, flush=True)
+            print(in_one_line(message), file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Erase the progress line."""

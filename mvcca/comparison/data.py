@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -87,6 +87,13 @@ class Data:
         """Label sets of some objects; None without classes or label sets."""
         vectors = self.relevance_vectors
         return None if vectors is None else vectors[objects]
+
+    def with_groups(self, groups: Any = None) -> Data:
+        """The same data with the user's groups, or else with objects that have equal rows."""
+        if groups is not None:
+            return replace(self, groups=Groups.given_by(groups, self.views, self.ids))
+        vectors = None if self.labels is None else self.labels.vectors
+        return replace(self, groups=Groups.found_in(self.views, vectors))
 
     def folds(self, cv: Any, random_state: Any, objects: np.ndarray | None = None) -> list[Fold]:
         """Split the objects, or some of them, so that those of a group are in the same part."""

@@ -39,18 +39,42 @@ class Groups:
     repeats: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, views: Views, given: Any = None) -> Groups | None:
-        """Groups that the user gives, or else the objects with a row in common, if there are any.
+    def given_by(cls, groups: Any, views: Views, ids: np.ndarray | None = None) -> Groups:
+        """Groups as the user gives them.
+
+        Parameters
+        ----------
+        groups : array-like, or mapping of str to array-like
+            Group of each object; in a mapping by view name, of each row of unpaired views.
+        views : Views
+        ids : ndarray, optional
+            Row labels of the objects, by default their positions.
+        """
+        return cls(_numbered(_of_objects(groups, views, ids)))
+
+    @classmethod
+    def found_in(cls, views: Views, label_vectors: Any = None) -> Groups | None:
+        """Objects that have a row in common, directly or through other objects.
+
+        Rows that describe labels, such as the attributes of classes, do not count: one row for all
+        objects with the same labels, and another one for each other label set. If all views are
+        like that, the objects are copies.
 
         Parameters
         ----------
         views : Views
-        given : array-like, or mapping of str to array-like, optional
-            Group of each object; in a mapping by view name, of each row of unpaired views.
+        label_vectors : matrix, optional
+            Labels of the objects.
         """
-        if given is not None:
-            return cls(_numbered(_of_objects(views, given)))
         rows = {name: _row_codes(block) for name, block in views.items()}
+        if label_vectors is not None:
+            labels = _row_codes(label_vectors)
+            of_objects = {
+                name: codes
+                for name, codes in rows.items()
+                if not _are_alike(codes, labels[views.objects(name)])
+            }
+            rows = of_objects or rows
         repeats = {name: int(_is_repeated(codes).sum()) for name, codes in rows.items()}
         if not any(repeats.values()):
             return None
@@ -77,7 +101,7 @@ class Groups:
         )
 
 
-def _of_objects(views: Views, given: Any) -> list[Any]:
+def _of_objects(given: Any, views: Views, ids: np.ndarray | None) -> list[Any]:
     """The group of each object as it was given."""
     if isinstance(given, Mapping):
         if set(given) != set(views.names) or views.seen.sum(axis=1).max() > 1:
@@ -90,7 +114,8 @@ def _of_objects(views: Views, given: Any) -> list[Any]:
             places = views.objects(name)
             found[places] = _one_each(given[name], len(places), f"rows of view {name!r}")
         return found.tolist()
-    check_same_rows("the groups", row_labels(given), "the views", views.ids)
+    known = np.arange(len(views)) if ids is None else ids
+    check_same_rows("the groups", row_labels(given), "the views", known)
     return _one_each(given, len(views), "objects")
 
 
@@ -124,6 +149,12 @@ def _linked(views: Views, rows: Mapping[str, np.ndarray]) -> np.ndarray:
     graph = coo_array((np.ones(len(edges[0]), dtype=bool), edges), shape=(start, start))
     _, codes = connected_components(graph, directed=False)
     return np.unique(codes[: len(views)], return_inverse=True)[1]
+
+
+def _are_alike(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether each number of one side always occurs with the same number of the other side."""
+    n_pairs = len(np.unique(np.column_stack([first, second]), axis=0))
+    return n_pairs == len(np.unique(first)) == len(np.unique(second))
 
 
 def _is_repeated(codes: np.ndarray) -> np.ndarray:

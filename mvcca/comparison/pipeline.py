@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -18,7 +17,6 @@ from sklearn.utils import get_tags
 from mvcca._warnings import warn
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold
-from mvcca.comparison.groups import Groups
 from mvcca.comparison.labels import Labels
 from mvcca.comparison.one_fold import Candidate, Outcome, Settings, by_chance, run_fold
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
@@ -78,8 +76,9 @@ def compare(
         Group of each object, such as the image of a caption or the person in a photograph; in a
         mapping by view name for unpaired views. All objects of a group are in one part of a split.
         By default, objects that have equal rows in a view are a group, unless the largest group
-        is larger than a held-out part; rows of zeros are not counted. A note says how many there
-        are. ``np.arange(n_objects)`` splits every object by itself.
+        is larger than a held-out part; rows of zeros, and a view with one row per label set, do
+        not count. A note says how many there are. ``np.arange(n_objects)`` splits every object by
+        itself.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
@@ -108,8 +107,9 @@ def compare(
     Returns
     -------
     ComparisonResult
-        Printing it shows the table. A method that cannot be fitted is a row with the reason. After
-        Ctrl-C, it contains what was measured until then, with a warning.
+        Printing it shows the best method for each kind of right items, and the table. A method
+        that cannot be fitted is a row with the reason. After Ctrl-C, or if a process is killed, it
+        contains what was measured until then, with a warning.
 
     Raises
     ------
@@ -120,11 +120,15 @@ def compare(
 
     Notes
     -----
-    A method is marked as not worse than the best one unless a paired test at the 5 % level, with
-    Holm's correction for the number of methods, finds a difference. With several folds it is the
-    corrected resampled t-test of Nadeau and Bengio [1]_, which assumes normal differences between
-    folds; with one split it is a paired t-test over held-out objects, which compares the fitted
-    models and not the methods.
+    Each method is compared with the best one by a paired test at the 5 % level, with Holm's
+    correction for the number of methods. A difference that it does not find significant is
+    undecided: it is smaller than what the test can detect. With several folds it is the corrected
+    resampled t-test of Nadeau and Bengio [1]_, which assumes normal differences between folds; with
+    one split it is a paired t-test over held-out objects, which compares the fitted models and not
+    the methods.
+
+    Chance is the exact expectation of each measure if every query ranks all items in a random
+    order.
 
     References
     ----------
@@ -178,7 +182,7 @@ def compare(
     )
     candidates = _candidates(methods, data, dict(params or {}), random_state)
     _check_search(settings.search, candidates)
-    data = replace(data, groups=Groups.of(data.views, groups))
+    data = data.with_groups(groups)
     folds = data.folds(cv, random_state)
     chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
     outcomes: dict[tuple[str, int], Outcome] = {}
