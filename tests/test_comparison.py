@@ -10,6 +10,7 @@ import re
 import signal
 import time
 import unicodedata
+import warnings
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -903,6 +904,12 @@ def test_a_note_says_how_many_objects_are_repeated_and_what_was_done():
     assert "repeated" not in str(mvcca.compare({"CCA": CCA(2)}, planted(), cv=3))
 
 
+def test_cells_that_cannot_be_compared_make_no_groups():
+    lists = np.empty((4, 1), dtype=object)
+    lists[:, 0] = [[1], [1], [2], [3]]
+    assert Groups.found_in(Views({"lists": lists, "other": np.arange(4.0)[:, None]})) is None
+
+
 @pytest.mark.parametrize("kind", ["array", "float32", "sparse", "frame", "texts", "integers"])
 def test_rows_that_occur_twice_are_found_in_every_kind_of_view(kind):
     rng = np.random.default_rng(0)
@@ -1248,6 +1255,22 @@ def test_no_name_controls_a_terminal(harmful, tmp_path):
     content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     names = [one["name"] for one in content["results"][0]["methods"]]
     assert names == list(harmful.methods)  # as they are
+
+
+class Warns(CCA):
+    """A CCA that warns of a name."""
+
+    def fit(self, X, y=None):
+        warnings.warn("view \x1b[2Jx\ny | <b>", stacklevel=1)
+        return super().fit(X, y)
+
+
+def test_no_warning_controls_a_terminal():
+    found = mvcca.compare({"CCA": CCA(2), "warns": Warns(2)}, planted(), cv=2, measures="mrr")
+    assert not controls(str(found))
+    assert r"[1] view \x1b[2Jx y | <b>" in str(found)
+    assert re.search(r"^warns +pairs +\[1\]$", str(found), re.M)
+    assert r"- \[1\] view \\x1b\[2Jx y \| &lt;b&gt;" in Summary.of(found).as_markdown()
 
 
 def test_no_name_is_markup(harmful, tmp_path):

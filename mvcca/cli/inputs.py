@@ -62,8 +62,8 @@ def _one_or_by_view(
 ) -> str | dict[str, str] | None:
     """The file of an option, or one for each view."""
     names = [name for name, _ in options.views]
-    pairs = [tuple(text.partition("=")[::2]) for text in values]
-    named = [pair for pair in pairs if pair[0] in names and pair[1]]
+    pairs = [text.partition("=") for text in values]
+    named = [(name, file) for name, _, file in pairs if name in names and file]
     if not named and len(values) < 2:
         return values[0] if values else None
     if len(named) < len(values):

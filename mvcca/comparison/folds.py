@@ -74,7 +74,7 @@ def make_folds(
     elif isinstance(cv, float | np.floating):
         if not 0 < cv < 1:
             raise ValueError(f"Expected a held-out fraction cv between 0 and 1, got {cv}.")
-        if _stay_together(sizes, min(cv, 1 - cv) * len(views), are_given):
+        if _stay_together(sizes, float(min(cv, 1 - cv)) * len(views), are_given):
             assert groups is not None
             shares = [float(cv), 1 - float(cv)]
             splits = _grouped(groups, strata(views, labels, 2), shares, random_state)[:1]

@@ -180,10 +180,13 @@ def _row_codes(block: Any) -> np.ndarray:
 
 
 def _codes_of_objects(block: np.ndarray) -> np.ndarray:
-    """The same for texts and for columns of several types."""
+    """The same for texts and for columns of several types; -1 where rows cannot be compared."""
     numbers: dict[Any, int] = {}
     rows = [tuple(row) for row in block.tolist()]
-    codes = [numbers.setdefault(row, len(numbers)) if any(row) else -1 for row in rows]
+    try:
+        codes = [numbers.setdefault(row, len(numbers)) if any(row) else -1 for row in rows]
+    except (TypeError, ValueError):  # lists or arrays in cells
+        codes = [-1] * len(rows)
     return np.array(codes, dtype=int)
 
 

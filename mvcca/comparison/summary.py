@@ -130,7 +130,9 @@ class Summary:
             if warnings:
                 details.append(_numbers(result, name, warnings))
             kind: Literal["", "best"] = "best" if name in named else ""
-            lines.append(Line(in_one_line(name), [*cells, *map(Cell, details)], kind=kind))
+            lines.append(
+                Line(in_one_line(name), [*cells, *map(Cell, map(in_one_line, details))], kind=kind)
+            )
             lines += _directions(result, name, len(columns)) if by_direction else []
         chance = [Cell(written(m, result.chance_level(m))) for m in measures]
         blank = [Cell("")] * (len(columns) - len(chance))
@@ -288,7 +290,7 @@ def _details(result: Measurements, method: str) -> list[str]:
 
 def _numbers(result: Measurements, method: str, warnings: list[str]) -> str:
     """Numbers of the warnings of a method."""
-    own = {text for found in result.fits(method) for text in found.warnings}
+    own = {in_one_line(text) for found in result.fits(method) for text in found.warnings}
     return " ".join(f"[{number}]" for number, text in enumerate(warnings, start=1) if text in own)
 
 

@@ -23,9 +23,10 @@ def expected_hits(n_items: int, n_relevant: np.ndarray, k: int) -> np.ndarray:
 def hit_probability(n_items: int, n_relevant: np.ndarray, k: int) -> np.ndarray:
     """Probability of a relevant item among the first k: 1 - C(n - R, k) / C(n, k)."""
     left = n_items - np.arange(min(k, n_items))
-    share = np.asarray(n_relevant)[..., None] / left
+    values, places = np.unique(n_relevant, return_inverse=True)
     with np.errstate(divide="ignore"):  # the logarithm of 0: a hit is certain
-        return -np.expm1(np.log1p(-np.minimum(share, 1.0)).sum(axis=-1))
+        misses = np.log1p(-np.minimum(values[:, None] / left, 1.0)).sum(axis=1)
+    return -np.expm1(misses)[places]
 
 
 def expected_average_precision(
