@@ -255,7 +255,7 @@ def _in_markdown(cell: Cell) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Text of a template without control characters; markup of its own stays as it is."""
+    """Text of a template without control characters; rendered markup is left as it is."""
     is_plain = isinstance(value, str) and not hasattr(value, "__html__")
     return printable(value) if is_plain else value
 
