@@ -620,6 +620,25 @@ def test_the_verdict_names_the_best_method_of_each_question(result, one_split):
     assert verdict(failed) == "No method could be fitted."
 
 
+def test_without_pairs_or_labels_there_is_one_question():
+    sets = [{"ab"[i % 2], "cd"[i // 2 % 2]} for i in range(N)]
+    unpaired = {"image": planted()["image"][:100], "text": planted()["text"]}
+    by_view = {"image": CLASSES[:100], "text": CLASSES}
+    for X, y, more, what in (
+        (planted(), None, {}, "the same object"),
+        (planted(), CLASSES, {"relevance": "pairs"}, "the same object"),
+        (planted(), CLASSES, {"measures": ["hubness@5", "map"]}, "the same class"),
+        (planted(), sets, {"measures": "map"}, "a label in common"),
+        (unpaired, by_view, {}, "the same class"),
+    ):
+        found = mvcca.compare(
+            {"MLCCA": MLCCA(2)} if y is not None else {"CCA": CCA(2)}, X, y, cv=2, **more
+        )
+        assert list(found.questions) == [what]
+        assert verdict(found).startswith(f"Best for {what}: ")
+        assert verdict(found).count("est for ") == 1
+
+
 def test_the_verdict_is_the_first_that_is_read(result, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     assert str(result).splitlines()[0] == verdict(result)

@@ -25,8 +25,9 @@ DATA = {
 }
 _DATA_HELP = "\n".join(f"  {name:15s}{text}" for name, text in DATA.items())
 
-_MEASURES_HELP = """retrieval measures, separated by commas; the first one determines the best
-method (default: map@50,r@1,r@10,mrr):
+_MEASURES_HELP = """retrieval measures, separated by commas; the first one by pairs determines the
+best method for the same object, the first one by labels the best for the same class
+(default: map@50,r@1,r@10,mrr):
   map, map@K      mean average precision of the whole ranking or of its first K items
   p@K, r@K        precision; share of queries with a right item among the first K
   mrr             mean reciprocal rank of the first right item
