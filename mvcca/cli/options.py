@@ -25,8 +25,9 @@ DATA = {
 }
 _DATA_HELP = "\n".join(f"  {name:15s}{text}" for name, text in DATA.items())
 
-_MEASURES_HELP = """retrieval measures, separated by commas; the first one determines the best
-method (default: map@50,r@1,r@10,mrr):
+_MEASURES_HELP = """retrieval measures, separated by commas; the first one by pairs determines the
+best method for the same object, the first one by labels the best for the same class
+(default: map@50,r@1,r@10,mrr):
   map, map@K      mean average precision of the whole ranking or of its first K items
   p@K, r@K        precision; share of queries with a right item among the first K
   mrr             mean reciprocal rank of the first right item
@@ -144,6 +145,10 @@ per label column, or a .txt or .vec file with a label and its numbers on each li
     _add(command, "--label-vectors", text, metavar="FILE")
     text = "names of the objects for the report, .npy or text with one per line"
     _add(command, "--ids", text, metavar="FILE")
+    text = """groups of the objects, .npy or text with one per line; or one NAME=FILE per view for
+unpaired views. All objects of a group, such as captions of one image, are in the same part of a
+split (default: objects with equal rows are a group)"""
+    _add_repeated(command, "--groups", text, None, "[NAME=]FILE")
     _add_comparison(command)
 
 
