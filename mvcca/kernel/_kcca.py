@@ -20,7 +20,7 @@ from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel._landmarks import features_at, greedy_landmarks
+from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear import MVCCA
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments
@@ -232,7 +232,7 @@ class KCCA(MVCCA):
         # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
-        return replace(super()._problem(rows, statistic), rank_expected=lacking)
+        return replace(super()._problem(rows, statistic), rank_expected=lacking, of_features=True)
 
     def _learn(self, solution: Solution) -> None:
         """MVCCA of the features, and its weights as weights of the kernel values."""
@@ -273,7 +273,8 @@ class KCCA(MVCCA):
                     '"nystroem" or "cholesky".'
                 )
             gamma = 1 / X.shape[1] if gamma is None else gamma
-            return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng)
+            origin = origin_for(Kernel(name), X)
+            return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng, origin)
         kernel = Kernel(name, gamma, self.degree, self.coef0)
         if kernel.is_precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(

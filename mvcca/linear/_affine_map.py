@@ -137,7 +137,14 @@ class AffineMap(PredictingEstimator):
             for name, own in columns.items()
             if name != target
         }
-        return Problem(rows, statistic.mean(), between=between, within=within, is_joint=False)
+        return Problem(
+            rows,
+            statistic.mean(),
+            between=between,
+            within=within,
+            is_joint=False,
+            rounding={target: np.zeros_like(variances)},
+        )
 
     def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
         solution = self._problem(rows, statistic).solve(
