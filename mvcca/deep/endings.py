@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
+from mvcca.passes import not_kept
 from mvcca.problem import Rows, held_out_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -141,7 +142,9 @@ class StoredCCA:
 
     def model(self, trainer: Trainer, representations: Views) -> MVCCA:
         """The projection, with the correlations of these representations."""
-        return self._model(trainer, representations.names, Moments.of(representations))
+        with not_kept():  # the checkpoint is that of the training
+            moments = Moments.of(representations)
+        return self._model(trainer, representations.names, moments)
 
     def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
         """Those fitted attributes of `mvcca.MVCCA` that do not need its eigenvalues."""
