@@ -437,6 +437,9 @@ def test_networks_for_views_that_a_file_does_not_have_are_refused(path):
     save(unfitted, path)
     with pytest.raises(ValueError, match="networks of 2 views, got 3"):
         load(path, encoders=[image_network()] * 3)
+    save(DCCA(encoders=[nn.Linear(6, 2), image_network()]), path)
+    with pytest.raises(ModelFileError, match=r"view number 1 is a .*load\(path, encoders="):
+        load(path, encoders={"image": image_network()})
 
 
 def test_a_model_whose_networks_were_replaced_by_hand_says_that_they_are_not_compared(path):

@@ -207,12 +207,12 @@ class GivenNetworks:
                 )
 
     def _given(self, view: str | None, position: int) -> Any:
-        if isinstance(self.encoders, Mapping):
-            given = self.encoders.values()
-            return self.encoders.get(view) if view is not None else [*given][position]
-        if self.encoders is not None and position < len(self.encoders):
-            return self.encoders[position]
-        return None
+        encoders = self.encoders or ()
+        if isinstance(encoders, Mapping):
+            if view is not None:
+                return encoders.get(view)
+            encoders = [*encoders.values()]
+        return encoders[position] if position < len(encoders) else None
 
     def _note_whole(self, estimator: Any) -> None:
         """Remember networks that the file holds, as they were passed to the estimator."""

@@ -36,8 +36,9 @@ class RescaledEstimator(StatisticEstimator):
     def _open_supervised_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> tuple[Views, LabelTable, dict[str, np.ndarray], np.ndarray | None]:
-        views, *labelled = super()._open_supervised_fit(X, y, sample_weight, reset=reset)
-        return self._scaled(views, reset), *labelled
+        opened = super()._open_supervised_fit(X, y, sample_weight, reset=reset)
+        views, table, codes, weights = opened
+        return self._scaled(views, reset), table, codes, weights
 
     def _scaled(self, views: Views, reset: bool) -> Views:
         if reset:
