@@ -19,7 +19,7 @@ from mvcca.views import Views
 
 Exponents = Mapping[str, np.ndarray]  # of the features of views that are scaled, (n_features,)
 
-_SAMPLED_ROWS = 256
+_SAMPLED_ROWS, _MORE_ROWS, _SAMPLED_VALUES = 256, 4096, 2**20  # the last of sparse views
 # Binary exponents up to which views are left alone, and that scales have at most:
 _SAFE = {np.dtype(np.float32): 32, np.dtype(np.float64): 256}
 _MOST = {np.dtype(np.float32): 120, np.dtype(np.float64): 1000}
@@ -98,16 +98,19 @@ def means_back(means: Mapping[str, np.ndarray], exponents: Exponents) -> dict[st
 def _sizes(X: np.ndarray) -> np.ndarray:
     """Largest absolute value of each column, within a few powers of two; 0 if it is zero.
 
-    Some dense rows tell enough: what is safe has a margin of hundreds of powers of two.
+    Some rows or values tell enough: what is safe has a margin of hundreds of powers of two.
     """
     safe = _SAFE[X.dtype]
     if issparse(X):
-        values = np.abs(X.data[X.data != 0])
+        values = np.abs(X.data[:: 1 + len(X.data) // _SAMPLED_VALUES])
+        values = values[values > 0]
         if not len(values) or np.abs(np.frexp([values.min(), values.max()])[1]).max() <= safe:
             return np.ones(X.shape[1])
         return np.asarray(np.abs(X).max(axis=0).toarray()).reshape(-1)
     sizes = _largest(X[:: 1 + len(X) // _SAMPLED_ROWS])
-    return sizes if sizes.all() else _largest(X)
+    if not sizes.all():  # columns that are mostly zero
+        sizes = np.maximum(sizes, _largest(X[:: 1 + len(X) // _MORE_ROWS]))
+    return sizes
 
 
 def _largest(X: np.ndarray) -> np.ndarray:

@@ -330,7 +330,7 @@ class Smoother:
         if reducer is not None:
             reducer = clone(reducer).fit(X)
             X = reducer.transform(X)
-        given = Views({name: X.astype(np.float64)})
+        given = Views({name: X.astype(np.float64) if issparse(X) else np.asarray(X, np.float64)})
         exponents = exponents_of(given)
         X = scaled(given, exponents)[name]
         mean, variance = mean_and_variance(name, X)
