@@ -106,7 +106,19 @@ class Last(nn.Module):
         return self.recurrent(X[:, :, None])[0][:, -1]
 
 
+class Double(nn.Module):
+    """A network that computes in float64."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 2, dtype=torch.float64)
+
+    def forward(self, X):
+        return torch.tanh(self.linear(X.double()))
+
+
 BUILDERS = {
+    "float64": Double,
     "no additional tensors": lambda: nn.Sequential(nn.Linear(6, 2), Twice()),
     "weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(6, 2)),
     "a layer that files do not know": Last,

@@ -253,9 +253,6 @@ def output_width(network: nn.Module, n_features: int, rows: Any = None) -> int:
     RuntimeError, TypeError, ValueError
         If the network does not take as many features, or its output is not a matrix.
     """
-    tensors = [*network.parameters(), *network.buffers()]
-    if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
-        raise TypeError(f"networks compute in float32, got tensors of {strange}")
     if runs_user_code(network):
         if n_features > _MOST_FEATURES:
             raise ValueError(f"at most {_MOST_FEATURES:,} features are tried, got {n_features:,}")
@@ -264,6 +261,9 @@ def output_width(network: nn.Module, n_features: int, rows: Any = None) -> int:
             raise ValueError(f"rows have {rows.shape[1]} features, not {n_features}")
         out = torch.from_numpy(encoded(network, "", rows))
     else:
+        tensors = [*network.parameters(), *network.buffers()]
+        if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
+            raise TypeError(f"networks compute in float32, got tensors of {strange}")
         out = _outputs_on_meta(network, n_features)
     if out.ndim != 2 or len(out) != 2:
         raise ValueError(f"{network} gives {tuple(out.shape)} for 2 rows")
