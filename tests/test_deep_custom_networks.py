@@ -328,18 +328,20 @@ class Words(nn.Module):
         return self.activation(self.vectors(X).sum(1) / lengths)
 
 
-@pytest.mark.parametrize("kind", ["words", "sparse", "float32", "files", "unpaired"])
+@pytest.mark.parametrize(
+    "kind", ["words", "words in files", "sparse", "float32", "files", "unpaired"]
+)
 def test_networks_are_compared_on_rows_of_any_kind(kind, path, tmp_path):
     rows, build = blocks(), image_network
     other = image_network(nn.ReLU())
-    if kind == "words":
+    if kind.startswith("words"):
         build, other = lambda: Words(nn.Tanh()), Words(nn.Hardtanh())
         rows["image"] = np.random.default_rng(0).integers(1, 30, size=(80, 4))
     elif kind == "sparse":
         rows["image"] = csr_array(rows["image"] * (rows["image"] > 0))
     elif kind == "float32":
         rows = {name: X.astype(np.float32) for name, X in rows.items()}
-    elif kind == "files":
+    if kind.endswith("files"):
         np.save(tmp_path / "image.npy", rows["image"])
         rows["image"] = open_matrix(tmp_path / "image.npy")
     torch.manual_seed(0)

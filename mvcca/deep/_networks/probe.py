@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from mvcca._warnings import warn
 from mvcca.deep._training.host import IsolatedGenerator
-from mvcca.deep._training.rows import as_array
 from mvcca.sources import RowSource
 from mvcca.views import take_rows
 
@@ -163,7 +162,7 @@ def probe_rows(block: Any) -> Any:
     """A few rows of a view, in memory."""
     positions = np.unique(np.linspace(0, block.shape[0] - 1, MOST_ROWS).astype(np.intp))
     rows = take_rows(block, positions)
-    return as_array("", rows) if isinstance(rows, RowSource) else rows
+    return rows.read(0, rows.shape[0]) if isinstance(rows, RowSource) else rows
 
 
 def check_network(
