@@ -57,7 +57,8 @@ def read_inputs(
 ) -> tuple[Views, Labels | None]:
     """Views, and the labels of their objects."""
     label_files = files_of_labels(options)
-    views, y = read_views(files, label_files, check_finite=check_finite)
+    header = header_of(options)
+    views, y = read_views(files, label_files, header=header, check_finite=check_finite)
     if label_files is None:
         return views, None
     names, parts = [label_files], [y]
@@ -67,6 +68,11 @@ def read_inputs(
         return views, Labels.of(*parts)
     except ValueError as error:
         raise CommandError(f"{', '.join(map(str, names))}: {error}") from error
+
+
+def header_of(options: Namespace) -> bool | None:
+    """Whether .csv and .tsv files have a header; None to decide by the file."""
+    return None if options.header is None else options.header == "yes"
 
 
 def checked_output(name: str, inputs: Iterable[str]) -> Path:

@@ -15,10 +15,12 @@ def fit_command(
     result: ComparisonResult,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
+    header: str | None = None,
 ) -> str:
     """The ``mvcca fit`` command for the best method, with its most frequent setting.
 
-    `views` and `labels` name the files. Without a method that could be fitted, it is empty.
+    `views` and `labels` name the files, and `header` is the option ``--header``. Without a method
+    that could be fitted, it is empty.
     """
     if not result.successes:
         return ""
@@ -35,6 +37,8 @@ def fit_command(
         files = [labels] if isinstance(labels, str) else [f"{k}={v}" for k, v in labels.items()]
         for file in files:
             words += ["--labels", file]
+    if header is not None:
+        words += ["--header", header]
     words += ["--method", best.method.name]
     for name in sorted(best.method.takes()):
         value = getattr(estimator, name)

@@ -18,9 +18,17 @@ from mvcca.sources._open import open_matrix
 from mvcca.sources._parquet import names_of_columns
 from mvcca.sources._row_source import SourceError
 from mvcca.sources._sparse_npz import read_sparse
-from mvcca.sources._text import read_lines, read_table
+from mvcca.sources._text import decoded_lines, read_column, read_lines, read_table
 
-__all__ = ["FORMATS", "open_or_read", "path_and_key", "read_array", "read_texts"]
+__all__ = [
+    "FORMATS",
+    "lines_of_text",
+    "open_or_read",
+    "path_and_key",
+    "read_array",
+    "read_names",
+    "read_texts",
+]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
 
@@ -30,7 +38,9 @@ _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
 _SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
 
 
-def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> Any:
+def read_array(
+    name: str, n_rows: int | None = None, formats: str = FORMATS, header: bool | None = None
+) -> Any:
     """Read a whole array from a file: a matrix, or labels as numbers or text.
 
     Parameters
@@ -43,6 +53,9 @@ def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> 
         header.
     formats : str, optional
         Supported file extensions, for the error message.
+    header : bool, optional
+        Whether the first line of a .csv or .tsv file is a header. By default, words above numbers
+        are, and the integers that `DataFrame.to_csv` writes for unnamed columns.
 
     Returns
     -------
@@ -59,14 +72,14 @@ def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> 
     Warns
     -----
     UserWarning
-        If the first line of a text file could be a header or a row.
+        If the first line of a .csv or .tsv file is taken for a header and `header` is None.
     """
     path, key = path_and_key(name)
     suffix = path.suffix.lower()
     if suffix not in _TEXT and suffix not in _READERS:
         raise SourceError(f"{path}: expected a file ending in {formats}")
     with _reading(path):
-        array = read_table(path, n_rows) if suffix in _TEXT else _READERS[suffix](path, key)
+        array = read_table(path, n_rows, header) if suffix in _TEXT else _READERS[suffix](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{path}: expected real numbers or text, got {array.dtype}")
     return array
@@ -85,11 +98,33 @@ def read_texts(name: str) -> np.ndarray:
         return read_lines(path)
 
 
-def open_or_read(name: str) -> Any:
-    """Open a matrix to be read in blocks if its format allows, else read it as a whole."""
+def read_names(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
+    """Read names of rows as strings: the column of a .csv or .tsv file, or the lines of any other.
+
+    `n_rows` and `header` are those of `read_array`, for a .csv or .tsv file.
+    """
+    path = Path(name)
+    if path.suffix.lower() not in _TEXT:
+        return np.array(lines_of_text(name), dtype=str)
+    with _reading(path):
+        return read_column(path, n_rows, header)
+
+
+def lines_of_text(name: str) -> list[str]:
+    """Read the lines of a text in UTF-8, empty ones included."""
+    path = Path(name)
+    with _reading(path):
+        return decoded_lines(path)
+
+
+def open_or_read(name: str, header: bool | None = None) -> Any:
+    """Open a matrix to be read in blocks if its format allows, else read it as a whole.
+
+    `header` is that of `read_array`.
+    """
     path, key = path_and_key(name)
     if path.suffix.lower() not in _BY_ROWS and (key is not None or not _is_csr(path)):
-        return read_array(name)
+        return read_array(name, header=header)
     with _reading(path):
         return open_matrix(path, key)
 
@@ -115,7 +150,8 @@ def _reading(path: Path) -> Iterator[None]:
         raise
     except Exception as error:  # readers raise exceptions of any type for damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise SourceError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
+        kind = f" as {path.suffix}" if path.suffix else ""
+        raise SourceError(f"{path}: cannot be read{kind}: {reason}") from error
 
 
 def _is_csr(path: Path) -> bool:
