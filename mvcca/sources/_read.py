@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.sources._file import optional
+from mvcca.sources._npy import read_npy
+from mvcca.sources._npz import Member, names_of_members
 from mvcca.sources._open import open_matrix
-from mvcca.sources._parquet import names_of_columns
+from mvcca.sources._parquet import read_text_column
 from mvcca.sources._row_source import SourceError
-from mvcca.sources._sparse_npz import read_sparse
-from mvcca.sources._text import decoded_lines, read_column, read_lines, read_table
+from mvcca.sources._sparse_npz import kind_of_sparse, read_sparse
+from mvcca.sources._text import as_strings, decoded_lines, read_column, read_lines, read_table
 
 __all__ = [
     "FORMATS",
@@ -35,7 +36,6 @@ FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
 _TEXT = (".csv", ".tsv")
 _KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
 _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
-_SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
 
 
 def read_array(
@@ -105,7 +105,8 @@ def read_names(name: str, n_rows: int | None = None, header: bool | None = None)
     """
     path = Path(name)
     if path.suffix.lower() not in _TEXT:
-        return np.array(lines_of_text(name), dtype=str)
+        with _reading(path):
+            return as_strings(decoded_lines(path))
     with _reading(path):
         return read_column(path, n_rows, header)
 
@@ -123,10 +124,10 @@ def open_or_read(name: str, header: bool | None = None) -> Any:
     `header` is that of `read_array`.
     """
     path, key = path_and_key(name)
-    if path.suffix.lower() not in _BY_ROWS and (key is not None or not _is_csr(path)):
-        return read_array(name, header=header)
     with _reading(path):
-        return open_matrix(path, key)
+        if path.suffix.lower() in _BY_ROWS or (key is None and _is_csr(path)):
+            return open_matrix(path, key)
+    return read_array(name, header=header)
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:
@@ -142,7 +143,8 @@ def _reading(path: Path) -> Iterator[None]:
     """Convert all errors of reading a file to a `SourceError` that names the file."""
     if not path.exists():
         raise SourceError(f"{path}: no such file")
-    if not path.is_file() and path.suffix.lower() != ".zarr":
+    is_store = path.is_dir() and path.suffix.lower() == ".zarr"
+    if not (path.is_file() or is_store):  # a FIFO would be waited for
         raise SourceError(f"{path}: not a file")
     try:
         yield
@@ -156,50 +158,31 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _is_csr(path: Path) -> bool:
     """Whether a file was written by `scipy.sparse.save_npz` in CSR format."""
-    with suppress(Exception), path.open("rb") as file:  # `read_array` reports what is wrong
-        if path.suffix.lower() != ".npz":
-            return False
-        archive = np.load(file, allow_pickle=False)
-        keys = set(getattr(archive, "files", ()))
-        return keys >= _SPARSE_KEYS and archive["format"].item() in (b"csr", "csr")
+    with suppress(Exception):  # `read_array` reports what is wrong
+        return path.suffix.lower() == ".npz" and kind_of_sparse(path) == "csr"
     return False
 
 
 def _read_npy(path: Path, _: None) -> np.ndarray:
-    return np.load(path, allow_pickle=False)
+    return read_npy(path)
 
 
 def _read_npz(path: Path, key: str | None) -> Any:
-    with path.open("rb") as file:  # np.load does not close a damaged file
-        archive = np.load(file, allow_pickle=False)
-        if not hasattr(archive, "files"):
-            raise ValueError("it contains a single array; rename it to .npy")
-        keys = list(archive.files)
-        if key is None and _SPARSE_KEYS.issubset(keys):
-            file.seek(0)
-            return read_sparse(file)
-        if key is None and len(keys) != 1:
-            raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
-        key = keys[0] if key is None else key
-        if key not in keys:
-            raise ValueError(f"it has no array {key!r}; it contains {keys}")
-        return archive[key]
+    keys = names_of_members(path)
+    if key is None and kind_of_sparse(path) is not None:
+        return read_sparse(path)
+    if key is None and len(keys) != 1:
+        raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
+    key = keys[0] if key is None else key
+    if key not in keys:
+        raise ValueError(f"it has no array {key!r}; it contains {keys}")
+    return Member(path, key).array()
 
 
 def _read_columns(path: Path, key: str | None) -> Any:
     """A column of text, as strings, or all columns of numbers."""
-    library = "pyarrow.parquet" if path.suffix.lower() == ".parquet" else "pyarrow.feather"
-    module, types = optional(library, path.suffix), optional("pyarrow.types", path.suffix)
-    columns = None if key is None else [key]
-    table = module.read_table(path, columns=columns)
-    names = [key] if key is not None else names_of_columns(table.schema)
-    kinds = [table.schema.field(name).type for name in names]
-    if not (len(kinds) == 1 and (types.is_string(kinds[0]) or types.is_large_string(kinds[0]))):
-        return _read_rows(path, key)
-    column = table.column(names[0])
-    if column.null_count:
-        raise ValueError(f"values are missing in the column {names[0]!r}")
-    return column.to_numpy().astype(str)[:, None]
+    text = read_text_column(path, key)
+    return _read_rows(path, key) if text is None else text
 
 
 def _read_rows(path: Path, key: str | None) -> Any:

@@ -18,7 +18,10 @@ from mvcca._containers import few
 from mvcca._warnings import warn
 from mvcca.sources._header import holds_text, is_header, is_missing, is_number
 
-__all__ = ["NamedColumns", "decoded_lines", "read_column", "read_lines", "read_table"]
+__all__ = ["NamedColumns", "as_strings", "decoded_lines", "read_column", "read_lines", "read_table"]
+
+_PADDED_BYTES = 64 * 2**20
+_PADDING = 64  # at most, in units of the text's characters
 
 
 class NamedColumns(np.ndarray):
@@ -73,7 +76,7 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
         if not _is_text(rows):
             _raise_for_bad_cell(rows, 1 + has_names, header)
             raise
-        table = np.array(rows)
+        table = as_strings([cell for row in rows for cell in row]).reshape(len(rows), -1)
     if has_names and header is None:
         _report_header(path, names)
     has_columns = has_names and table.dtype.kind == "f"
@@ -91,7 +94,18 @@ def read_column(path: Path, n_rows: int | None = None, header: bool | None = Non
     cells = [cell for _, (cell,) in islice(_lines(path, _delimiter(path)), int(has_names), None)]
     if has_names and header is None:
         _report_header(path, names)
-    return np.array(cells, dtype=str)
+    return as_strings(cells)
+
+
+def as_strings(texts: list[str]) -> np.ndarray:
+    """Texts as an array of strings, which pads each of them to the longest."""
+    longest, n_characters = max(map(len, texts), default=0), sum(map(len, texts))
+    if 4 * len(texts) * longest > max(_PADDED_BYTES, _PADDING * n_characters):
+        raise ValueError(
+            f"{len(texts):,} texts padded to the longest, of {longest:,} characters, would take "
+            f"{4 * len(texts) * longest:,} bytes; shorten it"
+        )
+    return np.array(texts, dtype=str)
 
 
 def read_lines(path: Path) -> np.ndarray:
