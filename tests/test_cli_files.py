@@ -1244,7 +1244,7 @@ def _csv_of(rows, first=""):
     return first + "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
 
 
-SEARCH = ("search", "model.mvcca", "--gallery", "image=rows.csv", "--query", "text=text.npy")
+SEARCH_CSV = ("search", "model.mvcca", "--gallery", "image=rows.csv", "--query", "text=text.npy")
 
 
 @pytest.mark.usefixtures("model")
@@ -1254,8 +1254,8 @@ def test_a_missing_value_in_the_first_cell_is_a_value(capsys, cell):
     lines[0] = ",".join([cell, *lines[0].split(",")[1:]])
     Path("rows.csv").write_text("\n".join(lines))
     message = f"expected a number in row 1, column 1, got {cell!r}"
-    assert message in fail(capsys, *SEARCH)
-    assert message in fail(capsys, *SEARCH, "--header", "no")
+    assert message in fail(capsys, *SEARCH_CSV)
+    assert message in fail(capsys, *SEARCH_CSV, "--header", "no")
     Path("y.csv").write_text("\n".join([cell or '""', *map(str, CLASSES[1:])]))
     labels = ("--labels", "y.csv", "--method", "mlcca")
     assert message in fail(capsys, *FIT, *labels)
@@ -1263,25 +1263,25 @@ def test_a_missing_value_in_the_first_cell_is_a_value(capsys, cell):
 
 @pytest.mark.usefixtures("model")
 def test_a_header_is_reported_and_its_line_is_no_item(capsys):
-    _, expected, _ = run(capsys, *SEARCH[:3], "image=image.npy", *SEARCH[4:])
+    _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
     rows = np.load("image.npy")
     for names, first in (("a,b,c,d,e,f\n", "'a', 'b', 'c', ... (6 in all)"), ("", None)):
         Path("rows.csv").write_text(_csv_of(rows, names))
-        code, out, err = run(capsys, *SEARCH)
+        code, out, err = run(capsys, *SEARCH_CSV)
         assert (code, out) == (0, expected)
         reported = f"mvcca: warning: rows.csv: line 1 ({first}) is read as a header. If it is"
         assert err.startswith(reported) if names else not err
-        assert succeed(capsys, *SEARCH, "--header", "yes" if names else "no") == expected
+        assert succeed(capsys, *SEARCH_CSV, "--header", "yes" if names else "no") == expected
 
 
 @pytest.mark.usefixtures("model")
 def test_a_first_line_of_names_and_numbers_is_left_to_the_user(capsys):
     rows = np.load("image.npy")
     Path("rows.csv").write_text(_csv_of(rows, "sum,2019,2020,2021,2022,2023\n"))
-    _, expected, _ = run(capsys, *SEARCH[:3], "image=image.npy", *SEARCH[4:])
-    assert "may be a header or a row of numbers with a bad cell" in fail(capsys, *SEARCH)
-    assert "got 'sum'" in fail(capsys, *SEARCH, "--header", "no")
-    assert succeed(capsys, *SEARCH, "--header", "yes") == expected
+    _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
+    assert "may be a header or a row of numbers with a bad cell" in fail(capsys, *SEARCH_CSV)
+    assert "got 'sum'" in fail(capsys, *SEARCH_CSV, "--header", "no")
+    assert succeed(capsys, *SEARCH_CSV, "--header", "yes") == expected
 
 
 def test_every_command_that_reads_csv_takes_the_users_word_for_a_header(capsys):
@@ -1367,7 +1367,7 @@ def test_scores_go_to_csv_too(capsys, model):
     assert header == ["component0", "component1"]
     expected = model.transform({"text": np.load("text.npy")})["text"]
     np.testing.assert_array_equal(np.array(rows, dtype=float), expected)
-    np.testing.assert_array_equal(read_array("s.csv"), expected)
+    np.testing.assert_array_equal(read_array("s.csv", header=True), expected)
 
 
 # ---- the similarity of the model ----------------------------------------------------------------

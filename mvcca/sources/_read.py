@@ -148,7 +148,7 @@ def _reading(path: Path) -> Iterator[None]:
         raise SourceError(f"{path}: not a file")
     try:
         yield
-    except (SourceError, ImportError):
+    except (SourceError, ImportError, Warning):
         raise
     except Exception as error:  # readers raise exceptions of any type for damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
