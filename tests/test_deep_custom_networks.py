@@ -544,3 +544,34 @@ def test_the_class_in_a_file_is_only_shown(path):
     content["model"]["parts"]["encoders_"]["items"]["image"]["parts"]["class"] = "os.system"
     write_archive(path, arrays, content)
     assert_equal_scores(fitted(), load(path, encoders=networks()))
+
+
+class Returning(nn.Module):
+    """A linear network that returns what `wrap` makes of its scores, in evaluation mode or not."""
+
+    def __init__(self, width, wrap, always=True):
+        super().__init__()
+        self.linear, self.wrap, self.always = nn.Linear(width, 3), wrap, always
+
+    def forward(self, X):
+        scores = self.linear(X)
+        return self.wrap(scores) if self.always or self.training else scores
+
+
+@pytest.mark.parametrize("always", [True, False])
+@pytest.mark.parametrize(
+    ("wrap", "found"),
+    [
+        (lambda scores: (scores, scores.mean()), "tuple of Tensor, Tensor"),
+        (lambda scores: scores.detach().numpy(), "ndarray"),
+        (lambda scores: {"scores": scores}, "dict"),
+        (lambda _: None, "NoneType"),
+    ],
+)
+def test_networks_that_do_not_return_a_tensor_are_named_with_their_view(wrap, found, always):
+    views = blocks()
+    name, width = next((name, X.shape[1]) for name, X in views.items())
+    encoders = networks() | {name: Returning(width, wrap, always)}
+    message = rf"encoder of view '{name}' \(Returning\) must return a tensor .* got {found}\."
+    with pytest.raises(TypeError, match=message):
+        DCCA(2, encoders=encoders, max_epochs=1, random_state=0).fit(views)

@@ -23,7 +23,7 @@ from torch import Generator
 
 from mvcca._by_view import by_view
 from mvcca._containers import few
-from mvcca._memory import memory_bytes
+from mvcca._memory import available_bytes
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.config import get_config
@@ -326,12 +326,12 @@ class DeepEstimator(MultiViewEstimator):
 
     def _within_memory(self, width: int, views: Views) -> int:
         """The width, if there is memory for covariances of outputs that wide."""
-        needed, available = 8 * (len(views.names) * width) ** 2, memory_bytes()
+        needed, available = 8 * (len(views.names) * width) ** 2, available_bytes()
         if needed > available:
             raise MemoryError(
                 f"n_components={self.n_components} needs about {needed:,} bytes "
-                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and this "
-                f"machine has {available / 1e9:.1f} GB. Lower n_components."
+                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and "
+                f"{available / 1e9:.1f} GB are available. Lower n_components."
             )
         return width
 
