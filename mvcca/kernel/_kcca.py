@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from mvcca._backend import is_device_array, namespace
 from mvcca._by_view import by_view
 from mvcca._features import FeatureMap, FourierFeatures
-from mvcca._memory import memory_bytes as _memory_bytes
+from mvcca._memory import available_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
@@ -333,10 +333,10 @@ def _check_memory(views: Views) -> None:
     """Exact KCCA keeps a kernel matrix per view, and the moments of as many features as rows."""
     heights = [block.shape[0] for _, block in views.items()]
     needed = 8 * (4 * sum(heights) ** 2 + 2 * sum(n**2 for n in heights))
-    available = _memory_bytes()
+    available = available_bytes()
     if needed > available:
         raise MemoryError(
             f"Exact KCCA of {max(heights):,} rows needs about {needed:,} bytes "
-            f"({needed / 1e9:.1f} GB) and this machine has {available / 1e9:.1f} GB. Use "
+            f"({needed / 1e9:.1f} GB) and {available / 1e9:.1f} GB are available. Use "
             'approximation="nystroem", "fourier" or "cholesky", whose memory is by n_landmarks.'
         )
