@@ -23,7 +23,7 @@ from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._landmarks import features_at, greedy_landmarks
 from mvcca.linear import MVCCA
 from mvcca.problem import Problem, Rows, Solution
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, PairMoments
 from mvcca.validation import of_view
 from mvcca.views import Views, take_rows
 
@@ -215,20 +215,26 @@ class KCCA(MVCCA):
             self.feature_maps_ = self._draw_maps(rows.views)
         return rows
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         """Moments of the features of all rows, of which a block at a time is in memory."""
         maps = self.feature_maps_
         widths = {name: features.n_features for name, features in maps.items()}
-        return Moments.of_features(
-            partial(_features, maps),
-            rows.views,
-            widths,
-            rows.weights,
-            on_device=all(isinstance(features, FourierFeatures) for features in maps.values()),
-            dtype=rows.products,
-        )
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+        def moments_of(views: Views, weights: np.ndarray | None) -> Moments:
+            return Moments.of_features(
+                partial(_features, maps),
+                views,
+                {name: widths[name] for name in views.names},
+                weights,
+                on_device=all(isinstance(features, FourierFeatures) for features in maps.values()),
+                dtype=rows.products,
+            )
+
+        if rows.views.is_paired:
+            return moments_of(rows.views, rows.weights)
+        return PairMoments.of(rows.views, rows.weights, moments_of, widths)
+
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.problem import Problem, Rows, check_variance, reg_of_names
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import Moments, PairMoments, column_slices, pair_covariances
 from mvcca.views import Views
 
 
@@ -119,27 +119,29 @@ class AffineMap(PredictingEstimator):
             lambda rows: self._learn_problem(rows, self._statistic_of(rows))
         )
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _holds_pair(self, views: Views) -> np.ndarray:
+        target = views.names.index(self._target_among(views.names))
+        return super()._holds_pair(views) & views.seen[:, target]
+
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
-        Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+        Sigma, columns, means = statistic.covariance(), statistic.widths, statistic.mean()
         target = self._target_among(columns)
-        y = columns[target]
-        within = {name: Sigma[own, own] for name, own in columns.items()}
-        variances = np.diag(within[target])
-        check_variance(target, variances if np.isfinite(within[target]).all() else within[target])
-        within[target] = np.diag((variances > 0).astype(float))
-        between = {
-            (name, target) if own.start < y.start else (target, name): (
-                Sigma[own, y] if own.start < y.start else Sigma[y, own]
-            )
-            for name, own in columns.items()
-            if name != target
-        }
-        return Problem(rows, statistic.mean(), between=between, within=within, is_joint=False)
+        y = column_slices(columns)[target]
+        variances = np.diag(Sigma)[y]
+        check_variance(target, variances if np.isfinite(Sigma[y, y]).all() else Sigma[y, y])
+        within, between = dict.fromkeys(columns, np.diag((variances > 0).astype(float))), {}
+        for pair, A, B, _ in pair_covariances(statistic, Sigma):
+            if target in pair:
+                (name,) = set(pair) - {target}
+                within[name], between[pair] = B[pair.index(name)], A
+                if isinstance(statistic, PairMoments):
+                    means[name] = statistic.pairs[pair].mean()[name]
+        return Problem(rows, means, between=between, within=within, is_joint=False)
 
-    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         solution = self._problem(rows, statistic).solve(
             self.n_components or max(statistic.widths.values())
         )

@@ -9,9 +9,9 @@ import numpy as np
 
 from mvcca.base import StatisticEstimator
 from mvcca.problem import Problem, Rows
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, PairMoments
 
-Matrix = Callable[[Moments], np.ndarray]
+Matrix = Callable[[Any], np.ndarray]
 
 
 class CovarianceCCA(StatisticEstimator):
@@ -35,7 +35,9 @@ class CovarianceCCA(StatisticEstimator):
         Dimension of the shared space.
     between : callable, default=Moments.covariance
         Takes moments and returns A, symmetric of shape (n_features, n_features) over the features
-        of all views; its diagonal blocks are not used.
+        of all views; its diagonal blocks are not used. If three or more views are partly paired,
+        the moments are `mvcca.statistics.PairMoments`, which have ``covariance()``, ``mean()`` and
+        ``widths`` as well.
     within : callable, default=Moments.covariance
         Takes moments and returns B, of the same shape; only its diagonal blocks are used. They
         must be positive semi-definite.
@@ -105,9 +107,13 @@ class CovarianceCCA(StatisticEstimator):
         self.within = within
         self.reg = reg
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
-        A, B = self.between(statistic), self.within(statistic)
-        return Problem(rows, statistic.mean(), between=A, within=B)
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+        A, B = (
+            statistic.covariance() if function is Moments.covariance else function(statistic)
+            for function in (self.between, self.within)
+        )
+        is_joint = self.between is self.within is Moments.covariance
+        return Problem(rows, statistic.mean(), between=A, within=B, is_joint=is_joint)

@@ -13,7 +13,7 @@ from mvcca.base import StatisticEstimator
 from mvcca.labels import encode_labels
 from mvcca.linear._ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows, Solution
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views, as_views
 
 
@@ -113,12 +113,12 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         self.reg = reg
         self.power = power
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         Sigma = statistic.covariance()
-        return Problem(rows, statistic.mean(), between=Sigma, within=Sigma, counts=statistic.counts)
+        return Problem(rows, statistic.mean(), between=Sigma, within=Sigma, moments=statistic)
 
     def _learn(self, solution: Solution) -> None:
         super()._learn(solution)

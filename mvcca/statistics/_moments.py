@@ -165,6 +165,8 @@ class Moments:
         )
 
     def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
         if self.widths != other.widths:
             raise ValueError(f"Expected views of widths {self.widths}, got {other.widths}.")
         if not self.counts.any():
@@ -182,6 +184,18 @@ class Moments:
                 if weight:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
         return Moments(self.widths, counts, means, scatter)
+
+    def select(self, names: Sequence[str]) -> Moments:
+        """The moments of some of the views."""
+        columns, order = column_slices(self.widths), list(self.widths)
+        views = [order.index(name) for name in names]
+        kept = np.concatenate([np.arange(columns[n].start, columns[n].stop) for n in names])
+        return Moments(
+            {name: self.widths[name] for name in names},
+            self.counts[np.ix_(views, views)],
+            self.means[np.ix_(views, kept)],
+            self.scatter[np.ix_(kept, kept)],
+        )
 
     @property
     def _columns(self) -> list[slice]:
