@@ -13,7 +13,7 @@ by algebra.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate as accumulated
 from itertools import pairwise
@@ -184,6 +184,13 @@ class Moments:
                 if weight:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
         return Moments(self.widths, counts, means, scatter)
+
+    def __sub__(self, other: Moments) -> Moments:
+        """The moments of the other objects, if `other` are those of some of these."""
+        rest = self + replace(other, counts=-other.counts, scatter=-other.scatter)
+        rounding = np.diag(rest.scatter) <= 1e-12 * np.diag(self.scatter)
+        rest.scatter[rounding] = rest.scatter[:, rounding] = 0
+        return rest
 
     def select(self, names: Sequence[str]) -> Moments:
         """The moments of some of the views."""

@@ -82,6 +82,11 @@ class PairMoments:
 
     __radd__ = __add__
 
+    def __sub__(self, other: PairMoments | Moments) -> PairMoments:
+        if isinstance(other, Moments):
+            other = PairMoments.of_paired(other)
+        return PairMoments({pair: own - other.pairs[pair] for pair, own in self.pairs.items()})
+
     @property
     def widths(self) -> dict[str, int]:
         """Number of features of each view."""
