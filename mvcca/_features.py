@@ -74,13 +74,23 @@ class FourierFeatures:
     scale: float = 1.0
 
     @classmethod
-    def of_rbf(cls, gamma: float, width: int, n_features: int, rng: np.random.RandomState) -> Self:
+    def of_rbf(
+        cls,
+        gamma: float,
+        width: int,
+        n_features: int,
+        rng: np.random.RandomState,
+        origin: np.ndarray | None = None,
+    ) -> Self:
         """Draw features of exp(-γ ‖x - x'‖²), w ~ N(0, 2γ I), with random phases.
 
         No scale is needed: a ridge in units of the mean variance does not see it.
         """
         frequencies = np.sqrt(2 * gamma) * rng.standard_normal((width, n_features))
-        return cls(frequencies, rng.uniform(0, 2 * np.pi, n_features))
+        phases = rng.uniform(0, 2 * np.pi, n_features)
+        if origin is not None:  # the same function of rows, whatever the origin
+            phases = (phases + origin @ frequencies) % (2 * np.pi)
+        return cls(frequencies, phases, origin)
 
     @classmethod
     def of_pairs(cls, frequencies: np.ndarray, origin: np.ndarray) -> Self:

@@ -16,6 +16,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 
 from mvcca.config import block_slices
 from mvcca.measures import column_correlations
+from mvcca.problem import principal_components
 from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views, as_views, holds_views
 
@@ -410,12 +411,7 @@ def _about_mean(X: Any, mean: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np
 def _orthonormal_basis(name: str, X: Any) -> np.ndarray:
     """Orthonormal basis (n, rank) of the span of the centred columns of X."""
     X = check_array(X, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
-    X = X.toarray() if issparse(X) else X
-    centred = X - X.mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=0)
-    constant = lengths <= _ROUNDING * np.linalg.norm(X, axis=0)
-    if constant.all():
+    rows = principal_components(X)[1]
+    if not rows.shape[1]:
         raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
-    centred = centred[:, ~constant] / lengths[~constant]
-    left, values, _ = linalg.svd(centred, full_matrices=False)
-    return left[:, values > max(X.shape) * np.finfo(float).eps * values[0]]
+    return rows / np.linalg.norm(rows, axis=0)

@@ -22,12 +22,15 @@ __all__ = [
     "Directions",
     "Scaling",
     "Whitener",
+    "above_rounding",
     "canonical_directions",
     "extreme_eigenvalues",
+    "rounding_of",
     "with_fixed_signs",
 ]
 
 _STEPS = 5  # of power iteration
+_ULPS = 4  # units in the last place that sums and differences of a few columns are off by
 # A correlation above 1 by more than this is not rounding.
 _ABOVE_ONE = 1e-6
 
@@ -48,6 +51,10 @@ class DigitsLost(ArithmeticError):
             "float64 rows in memory."
         )
         self.views = frozenset(views)
+        self._arguments = (views, found)
+
+    def __reduce__(self) -> tuple[type[DigitsLost], tuple[Any, ...]]:
+        return DigitsLost, self._arguments  # raised on a worker, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +79,8 @@ class Whitener:
     condition : float
         Condition number of the data that B is the scaled covariance of, within about a fifth; inf
         where rank is lost.
+    noise : float
+        Largest share of a kept direction's length that may be the rounding of the data.
     """
 
     scale: np.ndarray
@@ -80,31 +89,39 @@ class Whitener:
     is_triangular: bool
     rank: int
     condition: float
+    noise: float = 0.0
 
     @classmethod
-    def of(cls, B: np.ndarray) -> Whitener:
-        """Factorise B."""
+    def of(cls, B: np.ndarray, rounding: np.ndarray | float = 0.0) -> Whitener:
+        """Factorise B, whose columns are the covariances of data with this `rounding_of` them."""
         variances = np.diag(B)
         columns = np.flatnonzero(variances > 0)
         scale = np.zeros(len(B))
         scale[columns] = 1 / np.sqrt(variances[columns])
         kept = B if len(columns) == len(B) else B[np.ix_(columns, columns)]
         d = scale[columns]
+        rounding = np.broadcast_to(rounding, scale.shape)[columns] * d
+        most = float(rounding.max(initial=0))
         correlation = np.multiply(kept, d, order="C")
         correlation *= d[:, None]
         # The transpose is in LAPACK's order, so that nothing is copied.
         factor, failed = linalg.lapack.dpotrf(correlation.T, lower=1, clean=1, overwrite_a=1)
         if not failed:
             largest, smallest = extreme_eigenvalues(factor)
-            if smallest > 10 * len(columns) * np.finfo(float).eps * largest:
+            least = 10 * len(columns) * np.finfo(float).eps * largest
+            if smallest > max(least, most**2):
                 condition = float(np.sqrt(largest / smallest))
-                return cls(scale, factor, columns, True, len(columns), condition)
+                noise = most / float(np.sqrt(smallest))
+                return cls(scale, factor, columns, True, len(columns), condition, noise)
         correlation = kept * d * d[:, None]
         values, vectors = _lapack.top_eigenpairs(correlation, len(correlation))
-        real = values > len(values) * np.finfo(float).eps * values[-1]
-        basis = vectors[:, real] / np.sqrt(values[real])
-        condition = float(np.sqrt(values[-1] / values[0])) if real.all() else np.inf
-        return cls(scale, basis, columns, False, int(real.sum()), condition)
+        sizes = np.sqrt(np.maximum(values, 0))
+        real = values > 10 * len(values) * np.finfo(float).eps * values[-1]
+        real &= above_rounding(sizes, vectors, rounding)
+        basis = vectors[:, real] / sizes[real]
+        condition = float(sizes[-1] / sizes[0]) if real.all() else np.inf
+        noise = most / float(sizes[real].min(initial=np.inf))
+        return cls(scale, basis, columns, False, int(real.sum()), condition, noise)
 
     def project(self, C: np.ndarray) -> np.ndarray:
         """WᵀC, of shape (rank, m)."""
@@ -137,12 +154,41 @@ class Whitener:
         return float(np.einsum("ij,ij->i", weights, weights) @ self.scale[self.columns] ** 2)
 
 
+def rounding_of(mean: np.ndarray) -> np.ndarray:
+    """Standard deviation that rounding can give to numbers with this mean.
+
+    A column that is the sum of others has been rounded in units of its mean, however small its
+    spread. What is left of the column when these others are taken away is no larger than this.
+    """
+    return _ULPS * np.finfo(float).eps * np.abs(mean)
+
+
+def above_rounding(sizes: np.ndarray, directions: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+    """Which directions of the data are longer than the rounding of the columns can make them.
+
+    Parameters
+    ----------
+    sizes : ndarray, shape (r,)
+        Length of the data along each direction, such as singular values.
+    directions : ndarray, shape (d, r)
+        Unit vectors over the columns.
+    rounding : ndarray, shape (d,)
+        Length of the rounding of each column, in the same units.
+
+    Returns
+    -------
+    ndarray of bool, shape (r,)
+    """
+    return sizes > np.sqrt(rounding**2 @ directions**2)
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """The `Whitener` of a diagonal matrix, in O(d)."""
 
     scale: np.ndarray  # (d,), 1 / √B_jj, and 0 for columns without variance
     condition = 1.0
+    noise = 0.0
 
     @classmethod
     def of(cls, diagonal: np.ndarray) -> Scaling:

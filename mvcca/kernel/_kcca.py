@@ -22,7 +22,7 @@ from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.kernel._held_out import HeldOut, fold_of
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel._landmarks import features_at, greedy_landmarks
+from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear import MVCCA
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments, PairMoments
@@ -307,7 +307,8 @@ class KCCA(MVCCA):
                     '"nystroem" or "cholesky".'
                 )
             gamma = 1 / X.shape[1] if gamma is None else gamma
-            return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng)
+            origin = origin_for(Kernel(name), X)
+            return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng, origin)
         kernel = Kernel(name, gamma, self.degree, self.coef0)
         if kernel.is_precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(

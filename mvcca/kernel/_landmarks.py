@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca._backend import is_device_array, to_host
 from mvcca._features import ROUNDING, LandmarkFeatures, about
 from mvcca.config import block_size
 from mvcca.kernel._kernels import Kernel
 from mvcca.sources import RowSource
 from mvcca.statistics import shift_of
-from mvcca.views import in_memory
+from mvcca.views import in_memory, take_rows
 
 
 def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
@@ -23,7 +24,7 @@ def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
     ValueError
         If k of the landmarks is not finite, symmetric and positive semi-definite.
     """
-    origin = _origin(kernel, X)
+    origin = origin_for(kernel, X)
     chosen = about(in_memory(X[rows]), origin)
     landmarks = rows if kernel.is_precomputed else chosen
     K = kernel(chosen, landmarks)
@@ -46,7 +47,7 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
     """
     X = in_memory(X)
     if not kernel.is_precomputed:
-        X = about(X, _origin(kernel, X))
+        X = about(X, origin_for(kernel, X))
     residual = kernel.diagonal(X)
     least = ROUNDING * len(residual) * residual.max()
     factor = np.empty((X.shape[0], n_landmarks), order="F")
@@ -64,14 +65,15 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
     return np.array(pivots, dtype=np.intp)
 
 
-def _origin(kernel: Kernel, X: Any) -> np.ndarray | None:
+def origin_for(kernel: Kernel, X: Any) -> np.ndarray | None:
     """A shift of the rows that improves precision: about the mean of dense rows.
 
     Sparse rows are shifted in nearly full columns only, to keep their zeros.
     """
     if not kernel.sees_only_differences:
         return None
-    X = in_memory(X[: block_size(8 * X.shape[1])]) if isinstance(X, RowSource) else X
+    if isinstance(X, RowSource) or is_device_array(X):  # some of them will do
+        X = to_host(in_memory(take_rows(X, slice(block_size(8 * X.shape[1])))))
     if issparse(X):
         shift = shift_of(X)
         return shift if shift.any() else None

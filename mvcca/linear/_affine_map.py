@@ -139,7 +139,13 @@ class AffineMap(PredictingEstimator):
                 within[name], between[pair] = B[pair.index(name)], A
                 if isinstance(statistic, PairMoments):
                     means[name] = statistic.pairs[pair].mean()[name]
-        return Problem(rows, means, between=between, within=within, is_joint=False)
+        return Problem(
+            rows,
+            means,
+            between=between,
+            within=within,
+            rounding={target: np.zeros_like(variances)},
+        )
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         solution = self._problem(rows, statistic).solve(

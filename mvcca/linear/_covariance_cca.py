@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca.base import StatisticEstimator
+from mvcca.linalg import rounding_of
 from mvcca.problem import Problem, Rows
-from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics import Moments, PairMoments, column_slices
 
 Matrix = Callable[[Any], np.ndarray]
 
@@ -116,4 +117,21 @@ class CovarianceCCA(StatisticEstimator):
             for function in (self.between, self.within)
         )
         is_joint = self.between is self.within is Moments.covariance
-        return Problem(rows, statistic.mean(), between=A, within=B, is_joint=is_joint)
+        return Problem(
+            rows,
+            statistic.mean(),
+            between=A,
+            within=B,
+            is_joint=is_joint,
+            rounding=_rounding(statistic, np.diag(B)),
+        )
+
+
+def _rounding(moments: Moments | PairMoments, diagonal: np.ndarray) -> dict[str, np.ndarray]:
+    """What rounding of the rows can give to a matrix B, in which it is as large a share of B_jj."""
+    variances, rounding = np.diag(moments.covariance()), {}
+    for name, own in column_slices(moments.widths).items():
+        varies = variances[own] > 0
+        share = np.divide(diagonal[own], variances[own], out=np.zeros(varies.size), where=varies)
+        rounding[name] = rounding_of(moments.mean()[name]) * np.sqrt(share)
+    return rounding

@@ -218,6 +218,7 @@ class MLCCA(LabelWeightedEstimator):
             within=within,
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
             ranks_between=None if self.n_neighbors else self._ranks_between(sums),
+            about_zero=True,
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:

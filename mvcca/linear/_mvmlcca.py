@@ -182,6 +182,7 @@ class MVMLCCA(LabelWeightedEstimator):
             is_joint=self.within == "label" and not callable(self.label_similarity),
             ranks_between=self._ranks_between(sums),
             rank_expected=self._lacking_rank(sums, rows),
+            about_zero=True,
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:

@@ -4,7 +4,7 @@ A method computes its between- and within-view matrices from a statistic of the 
 and precision are handled here. Nothing here knows of estimators.
 """
 
-from mvcca.problem._bases import Basis, Explicit, Identity, Span
+from mvcca.problem._bases import Basis, Explicit, Identity, Span, principal_components
 from mvcca.problem._expected import Expected, held_out_moments
 from mvcca.problem._label_checks import check_shared_labels
 from mvcca.problem._problem import Problem, Solution
@@ -26,6 +26,7 @@ __all__ = [
     "check_variance",
     "held_out_moments",
     "positive_reg",
+    "principal_components",
     "reg_of_names",
     "reg_of_rows",
 ]

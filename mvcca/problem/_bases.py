@@ -19,7 +19,7 @@ from scipy.sparse import issparse
 
 from mvcca import _lapack
 from mvcca._threads import threads_to_factorise
-from mvcca.linalg import extreme_eigenvalues
+from mvcca.linalg import above_rounding, extreme_eigenvalues, rounding_of
 from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
@@ -287,8 +287,10 @@ def row_space(
         largest, smallest = (1.0, 0.0) if failed else extreme_eigenvalues(factor)
     is_orthonormal = largest < _ORTHONORMAL**2 * smallest
     mean_square = np.mean(lengths**2)
-    if is_orthonormal and largest < _WELL_CONDITIONED**2 * (smallest + ridge * mean_square):
-        scale = _column_scale(lengths, equilibrate)  # four times as fast as QR:
+    scale = _column_scale(lengths, equilibrate)
+    is_real = np.max(_rounding(mean, scale, n, weights)) ** 2 < smallest
+    is_well_conditioned = largest < _WELL_CONDITIONED**2 * (smallest + ridge * mean_square)
+    if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
         span = Span(mean, X, weights, normal, scale, factor, known)
         return span, _unweighted(span.turned(factor), weights)
     return _row_space_by_qr(X, weights, equilibrate=equilibrate)
@@ -305,8 +307,10 @@ def _row_space_by_qr(
     # Pivoting reveals the rank; it is cheaper on an n x n matrix than on a d x n one.
     turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(pivoted))
-    turn = turn[:, sizes > _cut(X) * sizes[0]]
-    basis = basis @ turn
+    directions = basis @ turn
+    real = sizes > _cut(X) * sizes[0]
+    real &= above_rounding(sizes, directions, _rounding(mean, scale, len(centred), weights))
+    basis, turn = directions[:, real], turn[:, real]
     matrix, inverse = scale[:, None] * basis, basis.T * _reciprocal(scale)
     known = _variances(lengths, len(centred), weights)
     return Explicit(mean, matrix, inverse, known), _unweighted(triangle.T @ turn, weights)
@@ -326,6 +330,7 @@ def principal_components(
     centred *= scale
     left, sizes, right = _lapack.svd(centred)
     real = sizes > _cut(X) * sizes[0]
+    real &= above_rounding(sizes, right.T, _rounding(mean, scale, len(centred), weights))
     matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
     variances = _variances(lengths, X.shape[0], weights)
     rows = left[:, real] * sizes[real]
@@ -338,6 +343,9 @@ def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray
     share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
     centred = X - mean
+    # X - mean is exact where the mean is large, but the mean is rounded. What it left in all rows
+    # alike would pass for a direction of its own where columns depend on each other.
+    centred -= np.einsum("i,ij->j", share, centred)
     if weights is not None:
         centred *= np.sqrt(weights)[:, None]
     lengths = np.sqrt(np.einsum("ij,ij->j", centred, centred))
@@ -346,6 +354,14 @@ def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray
     constant = suspect[(X[0, suspect] == X[:, suspect]).all(axis=0)]
     centred[:, constant] = lengths[constant] = 0  # exactly, in place of the rounding of the mean
     return mean, centred, lengths
+
+
+def _rounding(
+    mean: np.ndarray, scale: np.ndarray, n_rows: int, weights: np.ndarray | None
+) -> np.ndarray:
+    """Length that rounding can give to scaled columns of these rows."""
+    total = n_rows if weights is None else weights.sum()
+    return np.asarray(np.sqrt(total) * rounding_of(mean) * scale)
 
 
 def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

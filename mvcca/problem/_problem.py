@@ -7,7 +7,7 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +16,7 @@ from scipy import linalg
 
 from mvcca._threads import threads_to_factorise
 from mvcca._warnings import warn
-from mvcca.linalg import Scaling, Whitener, canonical_directions
+from mvcca.linalg import Scaling, Whitener, canonical_directions, rounding_of
 from mvcca.problem._bases import Basis
 from mvcca.problem._expected import Expected, expected_moments
 from mvcca.problem._ridge import Shrinkage
@@ -115,6 +115,12 @@ class Problem:
         Views whose constraint lacks rank by construction, which is no reason to warn.
     predicts : bool, default=False
         Whether the solution has ``patterns``; for the covariances of two views.
+    about_zero : bool, default=False
+        Whether A was computed from sums that are not centred, such as those by label, so that it
+        loses digits where means are far above deviations.
+    rounding : mapping of str to ndarray, shape (n_features,), optional
+        Standard deviations that rounding of the rows can give to B, for views whose B is no
+        covariance of rows; by default what their means make of it.
     """
 
     rows: Rows
@@ -127,6 +133,8 @@ class Problem:
     ranks_between: Mapping[str, int] | None = None
     rank_expected: Collection[str] = ()
     predicts: bool = False
+    about_zero: bool = False
+    rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def solve(self, n_components: int) -> Solution:
         """Find the leading maps, as weights of the original features.
@@ -144,7 +152,7 @@ class Problem:
         expected = None
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners = self._whiteners(within, variances)
-            self.rows.check(whiteners, self.rank_expected)
+            self.rows.check(whiteners, self.rank_expected, self.about_zero)
             found = canonical_directions(
                 between,
                 whiteners,
@@ -203,7 +211,8 @@ class Problem:
                 whiteners[name] = Scaling.of(B)
                 continue
             check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
-            whiteners[name] = Whitener.of(B)
+            rounding = self.rounding.get(name, rounding_of(self.means[name]))
+            whiteners[name] = Whitener.of(B, rounding)
         if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
             return whiteners
         # Shrinking decides how views and directions compare. A common factor then keeps training

@@ -19,9 +19,10 @@ from scipy.sparse import issparse
 
 from mvcca._backend import precision, to_host
 from mvcca._warnings import warn
-from mvcca.linalg import DigitsLost, Scaling, Whitener
+from mvcca.linalg import DigitsLost, Scaling, Whitener, rounding_of
 from mvcca.problem._bases import (
     Basis,
+    Explicit,
     Identity,
     Span,
     moments_of_spans,
@@ -40,6 +41,8 @@ _ERROR = 0.25
 _TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
 _FLOAT64 = np.dtype(np.float64)
+_EPS = np.finfo(_FLOAT64).eps
+_SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +193,7 @@ class Rows:
         rows = rows._rotated(find)
         for name in find:
             lengths = np.linalg.norm(rows.views[name], axis=0)
-            rows._warn_of_rounded_rows(name, lengths.max() / lengths.min())
+            rows._warn_of_rounded_rows(name, lengths.max() / lengths.min(), rows._noise(name))
         return solve(rows)
 
     @property
@@ -199,18 +202,29 @@ class Rows:
         return float(np.finfo(self.products).eps)
 
     def check(
-        self, whiteners: Mapping[str, Whitener | Scaling], rank_expected: Collection[str] = ()
+        self,
+        whiteners: Mapping[str, Whitener | Scaling],
+        rank_expected: Collection[str] = (),
+        about_zero: bool = False,
     ) -> None:
         """Raise `DigitsLost` if `precisely` can do better, and warn if it cannot.
 
-        Views in `rank_expected` have fewer directions than features by construction.
+        Views in `rank_expected` have fewer directions than features by construction. `about_zero`
+        is that of `Problem`.
         """
         tolerance = _TOLERANCES[self.dtype or least_precision(self.views)]
         limit = np.sqrt(tolerance / (_ERROR * self.eps))
         conditions = {n: w.condition for n, w in whiteners.items() if n not in rank_expected}
         lost = [name for name, condition in conditions.items() if condition > limit]
-        if better := self.improvable.intersection(lost):
+        far = [n for n, whitener in whiteners.items() if about_zero and whitener.noise > tolerance]
+        if better := self.improvable.intersection(lost + far):
             raise DigitsLost(better)
+        for name in far:
+            warn(
+                f"Means of view {name!r} are so far above its deviations that sums of its rows by "
+                "label lose digits, so correlations may lose digits. Subtract the means, or fit "
+                "dense rows in memory."
+            )
         for name, condition in conditions.items():
             whitener = whiteners[name]
             if name in lost:
@@ -220,16 +234,29 @@ class Rows:
                     "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
                 )
             else:
-                self._warn_of_rounded_rows(name, condition)
+                self._warn_of_rounded_rows(name, condition, whitener.noise)
 
-    def _warn_of_rounded_rows(self, name: str, condition: float) -> None:
+    def _noise(self, name: str) -> float:
+        """Largest share of a direction's length that may be the rounding of float64 rows."""
+        basis, Z = self.basis(name), self.views[name]
+        assert isinstance(basis, Explicit)
+        rounding = np.sqrt(len(Z) * rounding_of(basis.mean) ** 2 @ basis.matrix**2)
+        return float(np.max(rounding / np.linalg.norm(Z, axis=0)))
+
+    def _warn_of_rounded_rows(self, name: str, condition: float, noise: float) -> None:
         """Warn of directions that are hardly larger than the rounding of the rows themselves."""
         dtype = self.dtype or least_precision(self.views)
-        if condition * np.finfo(dtype).eps > 1e-2:
+        eps = np.finfo(dtype).eps
+        if condition * eps > _SEEN_ROUNDING or noise * eps / _EPS > _SEEN_ROUNDING:
+            words = _condition_in_words(condition)
+            if noise > condition * _EPS:
+                words += " and means far above its deviations"
+            remedy = (
+                "Subtract means before rounding, " if dtype == _FLOAT64 else "Pass float64 rows, "
+            )
             warn(
-                f"View {name!r} is close to collinear for {dtype} rows: "
-                f"{_condition_in_words(condition)}, so its smallest directions may be the rounding "
-                f"of its numbers to {dtype}. Pass float64 rows, or set reg > 0."
+                f"View {name!r} is close to collinear for {dtype} rows: {words}, so its smallest "
+                f"directions may be the rounding of its numbers to {dtype}. {remedy}or set reg > 0."
             )
 
 

@@ -53,6 +53,9 @@ _FAR = 0.5  # share of the sum of squares due to the shift, above which the exac
 
 _PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while they are in cache
 _PIECE_ROWS = 2**14  # at most, since their sums are in the precision of the rows
+_FLOAT32 = np.finfo(np.float32)
+_LEAST_SQUARES = _FLOAT32.tiny / _FLOAT32.eps**2  # terms below `tiny` do not count against these
+
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
 _STRIP_ROWS = 16  # at least
 
@@ -78,6 +81,9 @@ class Moments:
         Number of objects (sum of weights) that a pair of views shares.
     means : ndarray, shape (n_views, D)
         Row q holds the mean of each view over the objects seen in that view and in view q.
+    residues : ndarray, shape (n_views, D)
+        What rounding took from the means. Where means are far above deviations, differences of
+        means would otherwise pass for directions of the rows.
     scatter : ndarray, shape (D, D)
         Centred scatter, block by block.
 
@@ -90,6 +96,7 @@ class Moments:
     widths: dict[str, int]
     counts: np.ndarray
     means: np.ndarray
+    residues: np.ndarray
     scatter: np.ndarray
 
     @classmethod
@@ -161,6 +168,7 @@ class Moments:
             dict(widths),
             np.zeros((n_views, n_views)),
             np.zeros((n_views, n_features)),
+            np.zeros((n_views, n_features)),
             np.zeros((n_features, n_features)),
         )
 
@@ -175,15 +183,16 @@ class Moments:
         with np.errstate(invalid="ignore"):  # views that share no object: 0 / 0
             share = np.nan_to_num(other.counts / counts)
         columns = self._columns
-        shift = other.means - self.means
-        means = self.means + shift * np.repeat(share, list(self.widths.values()), axis=1)
+        shift = (other.means - self.means) + (other.residues - self.residues)
+        moved = shift * np.repeat(share, list(self.widths.values()), axis=1)
+        means, residues = _exact_sum(self.means, moved + self.residues)
         scatter = self.scatter + other.scatter
         for p, in_p in enumerate(columns):
             for q, in_q in enumerate(columns):
                 weight = self.counts[p, q] * share[p, q]
                 if weight:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
-        return Moments(self.widths, counts, means, scatter)
+        return Moments(self.widths, counts, means, residues, scatter)
 
     def __sub__(self, other: Moments) -> Moments:
         """The moments of the other objects, if `other` are those of some of these."""
@@ -201,6 +210,7 @@ class Moments:
             {name: self.widths[name] for name in names},
             self.counts[np.ix_(views, views)],
             self.means[np.ix_(views, kept)],
+            self.residues[np.ix_(views, kept)],
             self.scatter[np.ix_(kept, kept)],
         )
 
@@ -227,11 +237,13 @@ class Moments:
         """Scatter about the means, that of each pair of views divided by a number."""
         scatter = np.empty_like(self.scatter)
         own = np.concatenate(list(self.mean().values()))
+        left = np.concatenate([self.residues[p, c] for p, c in enumerate(self._columns)])
+        shifts = (self.means - own) + (self.residues - left)
         for p, in_p in enumerate(self._columns):
             for q, in_q in enumerate(self._columns):
                 block = scatter[in_p, in_q]
                 np.divide(self.scatter[in_p, in_q], divisors[p, q], out=block)
-                shift_p, shift_q = self.means[q, in_p] - own[in_p], self.means[p, in_q] - own[in_q]
+                shift_p, shift_q = shifts[q, in_p], shifts[p, in_q]
                 if p != q and (np.any(shift_p) or np.any(shift_q)):
                     share = self.counts[p, q] / divisors[p, q]
                     _add_product(block, share * shift_p[None], shift_q[None])
@@ -272,22 +284,24 @@ def _moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike
     n_features = views.shape[1]
     seen = views.seen.astype(float)
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
-    means = np.zeros((len(columns), n_features))
+    centers, shift = np.zeros((2, len(columns), n_features)), np.zeros(n_features)
     if _are_dense_pairs(views):
         blocks = [block for _, block in views.items()]
-        means[:], scatter = _paired_scatter(blocks, weights, dtype)
+        mean, scatter = _paired_scatter(blocks, weights, dtype)
+        centers[:] = mean[:, None]
     else:
         scatter = np.zeros((n_features, n_features))
         views, shift = _shifted(in_precision(views, dtype))
         for p, q, A, B, w in _shared_rows(views, weights):
             in_p, in_q = list(columns.values())[p], list(columns.values())[q]
-            means[q, in_p], means[p, in_q], scatter[in_p, in_q] = _pair_scatter(A, B, w)
+            mean_p, mean_q, scatter[in_p, in_q] = _pair_scatter(A, B, w)
+            centers[:, q, in_p], centers[:, p, in_q] = mean_p, mean_q
             scatter[in_q, in_p] = scatter[in_p, in_q].T
-        means += shift
+    means, left = _exact_sum(shift, centers[0])
     widths = list(views.widths.values())
     own = np.concatenate([means[p, c] for p, c in enumerate(columns.values())])
     _clear_rounding(scatter, own, np.repeat(np.diag(counts), widths))
-    return Moments(views.widths, counts, means, scatter)
+    return Moments(views.widths, counts, means, left + centers[1], scatter)
 
 
 def _are_dense_pairs(views: Views) -> bool:
@@ -341,15 +355,11 @@ class _Centers:
     shifts: np.ndarray
     residues: np.ndarray
 
-    @property
-    def means(self) -> np.ndarray:
-        return self.shifts + self.residues
-
 
 def _paired_scatter(
     blocks: Sequence[Any], weights: np.ndarray | None, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (D,) and scatter (D, D) of dense blocks of the same objects, side by side."""
+    """Mean (2, D), as `_exact_sum`, and scatter (D, D) of dense blocks of the same objects."""
     on_device = in_one_place(blocks)
     if on_device is None:
         return _scatter_of_pieces(blocks, weights, np.result_type(dtype, *blocks))
@@ -362,7 +372,7 @@ def _paired_scatter(
 def _pair_scatter(
     A: Any, B: Any, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (d_a,) and (d_b,), and scatter (d_a, d_b), of the same rows of two matrices."""
+    """Means (2, d_a) and (2, d_b), and scatter (d_a, d_b), of the same rows of two matrices."""
     if not (issparse(A) or issparse(B)):
         own, wide = A is B, np.dtype(np.float64)
         A, B = in_one_place([A, B]) or (promoted(A, wide), promoted(B, wide))
@@ -376,11 +386,22 @@ def _pair_scatter(
         total = A.shape[0] if weights is None else weights.sum()
         weighted = A if weights is None else A.multiply(weights[:, None]).tocsr()
         scatter = np.asarray((weighted.T @ B).toarray())
-        return mean_a, mean_b, scatter - np.outer(total * mean_a, mean_b)
+        scatter -= np.outer(total * mean_a, mean_b)
+        return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, 0.0), scatter
     centred = B - mean_b
+    left = _mean(centred, weights)
+    centred -= left
     if weights is not None:
-        centred = centred * weights[:, None]
-    return mean_a, mean_b, np.asarray(A.T @ centred)  # Σ (a - m) bᵀ = Σ a bᵀ, as b is centred
+        centred *= weights[:, None]
+    scatter = np.asarray(A.T @ centred)  # Σ (a - m) bᵀ = Σ a bᵀ, as b is centred
+    return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, left), scatter
+
+
+def _exact_sum(a: Any, b: Any) -> np.ndarray:
+    """a + b, and what rounding took from it (Knuth's two-sum), stacked."""
+    total = a + b
+    of_b = total - a
+    return np.stack([total, (a - (total - of_b)) + (b - of_b)])
 
 
 def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
@@ -410,6 +431,11 @@ def _stacked_scatter(
         b, centred_b = (a, centred_a) if A is B else _centred(B[start:stop, :], w, size)
         if w is not None:
             centred_b = centred_b * placed(w, A)[..., None]
+        if precision(A) == np.float32 and (_leaves_range(centred_a) or _leaves_range(centred_b)):
+            wide = promoted(A, np.dtype(np.float64))
+            return _stacked_scatter(
+                wide, wide if A is B else promoted(B, np.dtype(np.float64)), weights
+            )
         xp = namespace(A)
         products = xp.matmul(xp.matrix_transpose(centred_a), centred_b)
         scatter += to_host(xp.sum(products, axis=0, dtype=xp.float64))
@@ -417,7 +443,7 @@ def _stacked_scatter(
         left.append(a)
         right.append(b)
     if not totals:
-        return np.zeros(A.shape[1]), np.zeros(B.shape[1]), scatter
+        return np.zeros((2, A.shape[1])), np.zeros((2, B.shape[1])), scatter
     a, b = _joined(left), _joined(right)
     eps = np.finfo(precision(A)).eps
     means = _merge(scatter, np.concatenate(totals), a, a if A is B else b, eps)
@@ -454,16 +480,22 @@ def _merge(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn the sum of scatters about shifts into scatter about the means, in place; the means."""
     share = _share(totals)
-    mean_a, mean_b = share @ a.means, share @ b.means
+    means, deviations = [], []
+    for centers in (a, b):
+        origin = centers.shifts[0]  # differences of means that are close to each other are exact
+        moved = (centers.shifts - origin) + centers.residues
+        center = share @ moved
+        means.append(_exact_sum(origin, center))
+        deviations.append(moved - center)
     if len(totals) > 1:
-        _add_product(scatter, totals[:, None] * (a.means - mean_a), b.means - mean_b)
+        _add_product(scatter, totals[:, None] * deviations[0], deviations[1])
     left = totals @ a.residues**2
     if a is not b or np.any(left > eps * np.diag(scatter)):
         _add_product(scatter, -totals[:, None] * a.residues, b.residues)
     if a is b:  # scatter as small as the rounding of the mean is that of a constant column
         constant = np.diag(scatter) <= _ULPS * eps * left
         scatter[constant] = scatter[:, constant] = 0
-    return mean_a, mean_b
+    return means[0], means[1]
 
 
 # ---- paired views on the host, pieces by several threads -----------------------------------------
@@ -482,8 +514,10 @@ def _scatter_of_pieces(
     w = np.ones(height, dtype=dtype) if weights is None else weights.astype(dtype)
     buffers = local()  # one per thread, reused for all of its pieces
 
-    def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
-        if not hasattr(buffers, "piece"):
+    def multiplied(
+        rows: slice, shifts: np.ndarray, dtype: np.dtype = dtype
+    ) -> tuple[np.ndarray, ...]:
+        if not hasattr(buffers, "piece") or buffers.piece.dtype != dtype:
             buffers.piece = np.empty((-(-height // n_pieces), width + 1), dtype)
         centred = buffers.piece[: rows.stop - rows.start]
         end = 0
@@ -493,7 +527,10 @@ def _scatter_of_pieces(
         centred[:, -1] = 1
         if weights is not None:
             centred *= np.sqrt(w[rows])[:, None]
-        product = centred.T @ centred
+        with np.errstate(over="ignore", invalid="ignore"):  # float64 follows
+            product = centred.T @ centred
+        if dtype == np.float32 and _leaves_range(centred, np.diag(product)[:-1]):
+            return multiplied(rows, shifts.astype(np.float64), np.dtype(np.float64))
         residue = product[-1, :-1] / (product[-1, -1] or 1)  # mean of the shifted rows
         return shifts, residue, product[:-1, :-1]
 
@@ -518,6 +555,20 @@ def _scatter_of_pieces(
     centers = _Centers(np.array(shifts, dtype=np.float64), np.array(residues, dtype=np.float64))
     mean, _ = _merge(scatter, totals, centers, centers, np.finfo(dtype).eps)
     return mean, scatter
+
+
+def _leaves_range(rows: Any, squares: np.ndarray | None = None) -> bool:
+    """Whether float32 squares of centred rows overflow, or lose digits to underflow.
+
+    `squares` are their sums over rows, one per column, if these are known.
+    """
+    if squares is None:  # pieces on a device
+        xp = namespace(rows)
+        squares = to_host(xp.sum(rows * rows, axis=(0, 1)))
+    if not np.isfinite(squares).all():
+        return True
+    small = np.flatnonzero(squares < _LEAST_SQUARES)  # constant columns are exactly zero
+    return bool(len(small)) and bool(np.any(to_host(rows[..., small])))
 
 
 def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:

@@ -9,9 +9,11 @@ from scipy.sparse import csr_array, issparse
 
 from mvcca._backend import beside, is_device_array, namespace, to_host
 from mvcca._threads import each
+from mvcca.linalg import DigitsLost
 from mvcca.views import Views
 
 _CACHED_ROWS = 128  # of sums that one thread processes while they are in its cache
+_FLOAT32_SIZES = (1e-12, 1e12)  # whose squares, and sums of many, keep the digits of float32
 
 
 def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -61,7 +63,13 @@ def grouping(codes: np.ndarray, n_groups: int, weights: np.ndarray) -> csr_array
 
 
 def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Write (sums - counts meanᵀ) / Σ counts to `out`, a few rows at a time."""
+    """Write (sums - counts meanᵀ) / Σ counts to `out`, a few rows at a time.
+
+    Raises
+    ------
+    DigitsLost
+        If squares of these numbers leave the range of `out`, which is float32.
+    """
     total = counts.sum()
 
     def block(rows: slice) -> np.ndarray:
@@ -75,5 +83,14 @@ def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndar
     largest = np.max(each(block, [slice(start, start + _CACHED_ROWS) for start in starts]), axis=0)
     # Sums of a constant column deviate by rounding only.
     rounding = np.finfo(np.float64).eps * counts.max() * np.abs(mean)
-    out[:, largest <= rounding] = 0
+    varies = largest > rounding
+    out[:, ~varies] = 0
+    check_range(largest[varies], out.dtype)
     return out
+
+
+def check_range(sizes: np.ndarray, dtype: np.dtype) -> None:
+    """Raise `DigitsLost` if squares of numbers of these sizes leave the range of float32."""
+    smallest, largest = _FLOAT32_SIZES
+    if dtype == np.float32 and not ((sizes > smallest) & (sizes < largest)).all():
+        raise DigitsLost((), "Squares leave the range of float32")

@@ -15,7 +15,7 @@ from mvcca.config import get_config
 from mvcca.passes import fold
 from mvcca.similarity import LabelGram
 from mvcca.sources import RowSource
-from mvcca.statistics._rows_by_code import sums_by_code
+from mvcca.statistics._rows_by_code import check_range, sums_by_code
 from mvcca.views import Views
 
 _BLOCKS_PER_TABLE = 4  # a block has at least the table's rows over this: it updates all sums
@@ -84,6 +84,7 @@ def _deviations(sums: Any, counts: np.ndarray, mean: np.ndarray, dtype: np.dtype
     largest = to_host(xp.max(xp.abs(deviations), axis=0)) / counts.sum()
     # Sums of a constant column deviate by rounding only.
     varies = largest > np.finfo(np.float64).eps * counts.max() * np.abs(mean)
+    check_range(largest[varies], dtype)
     deviations = deviations * placed(varies / counts.sum(), sums)
     return xp.astype(deviations, xp.float32 if dtype == np.float32 else xp.float64)
 
