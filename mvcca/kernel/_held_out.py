@@ -1,9 +1,9 @@
-"""Correlations of kernel variates on held-out rows.
+"""Correlations of kernel variates on held-out objects.
 
-Kernel methods have about as many degrees of freedom as rows, so that training correlations say
-nothing of new rows, and leverages are too uneven to correct them by a formula. A few objects are
-held out instead: their moments are subtracted from those of all objects, the problem is solved for
-the rest, and its scores of the held-out objects are correlated.
+Kernel methods have about as many degrees of freedom as rows. Training correlations then say nothing
+of new rows, and leverages are too uneven to correct them by a formula. Instead, some objects are
+held out: their moments are subtracted from those of all objects, the problem is solved for the
+rest, and its scores of the held-out objects are correlated.
 """
 
 from __future__ import annotations
@@ -13,103 +13,193 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import ceil
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mvcca.linalg import DigitsLost
+from mvcca.passes import accumulate, in_precision
 from mvcca.problem import Expected, Solution
 from mvcca.problem._expected import expected_moments
-from mvcca.statistics import Moments, PairCovariance, PairMoments
+from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 from mvcca.statistics._moments import _moments_of_block
 from mvcca.views import Views
 
-_FOLDS = 5  # at most, each of which is a fifth of the objects at most
-_ENOUGH = 250  # held-out objects, above which there is no further fold
-_MOST = 1000  # held-out objects
-_RUN = 10  # neighbours, which are often of one thing, are held out together
+_FOLDS = 5  # at most; each holds out a fifth of the objects at most
+_ENOUGH = 250  # held-out objects; there are no more folds than give so many
+_MOST = 1000  # held-out objects of the one fold that many objects have
+
+_FLOAT64 = np.dtype(np.float64)
 
 
-def fold_of(positions: np.ndarray, n_objects: int) -> np.ndarray:
-    """Fold in which each object is held out; -1 for those that are always trained on.
+def fold_of(keys: np.ndarray, n_objects: float) -> np.ndarray:
+    """Fold that holds out each object, by its key in [0, 1); -1 for objects that none holds out.
 
-    Objects of a fold are spread evenly. Objects without a fold have none if objects are added, so
-    that batches can be forgotten.
+    Objects that no fold holds out stay so if objects are added.
     """
-    run = min(_RUN, max(1, n_objects // _FOLDS**2))
     period = _FOLDS
     while n_objects > period * _MOST:
         period *= 2
-    n_folds = min(_FOLDS, ceil(_FOLDS * _ENOUGH / n_objects)) if n_objects else 0
-    fold = positions // run % period
+    n_folds = min(_FOLDS, ceil(_FOLDS * _ENOUGH / max(n_objects, 1)))
+    fold = (keys * period).astype(int)
     return np.where(fold < n_folds, fold, -1)
 
 
 @dataclass(frozen=True, eq=False)
+class Sample:
+    """Features of the objects that are held out once.
+
+    Attributes
+    ----------
+    widths : dict of str to int
+        Number of features of each view.
+    keys, weights : ndarray, shape (n_objects,)
+    seen : ndarray of bool, shape (n_objects, n_views)
+    features : ndarray, shape (n_objects, D)
+        Of all views side by side, zero where an object is not seen.
+    """
+
+    widths: dict[str, int]
+    keys: np.ndarray
+    weights: np.ndarray
+    seen: np.ndarray
+    features: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        features: Callable[[Views], Views],
+        views: Views,
+        widths: dict[str, int],
+        weights: np.ndarray | None,
+        n_objects: float,
+    ) -> Sample:
+        """Choose among the objects of a batch; `n_objects` counts those of earlier batches too.
+
+        The choice depends on the numbers of an object only: it is the same in any order, for dense
+        and sparse rows, and equal objects are held out together.
+        """
+        nothing = cls(
+            widths,
+            np.empty(0),
+            np.empty(0),
+            np.empty((0, len(widths)), dtype=bool),
+            np.empty((0, sum(widths.values()))),
+        )
+        return accumulate(partial(_sample_of_block, features, n_objects), nothing, views, weights)
+
+    def __add__(self, other: Sample) -> Sample:
+        parts = zip(self._arrays, other._arrays, strict=True)
+        return Sample(self.widths, *(np.concatenate(part) for part in parts))
+
+    def __getitem__(self, rows: np.ndarray) -> Sample:
+        return Sample(self.widths, *(array[rows] for array in self._arrays))
+
+    @property
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return self.keys, self.weights, self.seen, self.features
+
+    @property
+    def views(self) -> Views:
+        """The features by view."""
+        index = np.where(self.seen, np.arange(len(self.seen))[:, None], -1)
+        columns = column_slices(self.widths)
+        return Views({name: self.features[:, own] for name, own in columns.items()}, index)
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Moments of the features of all objects, and the features of those that are held out once.
+    """Moments of the features of all objects, and the objects among them that are held out once.
 
     Attributes
     ----------
     total : Moments or PairMoments
-        Of all objects.
-    n_objects : int
-        Their number.
-    positions : ndarray of int
-        Which of them are held out.
-    features : Views
-        Features of these.
-    weights : ndarray
-        Their weights.
+    n_objects : float
+        Number of objects, or the sum of their weights if it is larger.
+    sample : Sample
     """
 
     total: Moments | PairMoments
-    n_objects: int
-    positions: np.ndarray
-    features: Views
-    weights: np.ndarray
+    n_objects: float
+    sample: Sample
 
     def __add__(self, other: HeldOut) -> HeldOut:
         n_objects = self.n_objects + other.n_objects
-        positions = np.concatenate([self.positions, self.n_objects + other.positions])
-        features = Views.concatenate([self.features, other.features])
-        kept = fold_of(positions, n_objects) >= 0
-        return HeldOut(
-            self.total + other.total,
-            n_objects,
-            positions[kept],
-            features[kept],
-            np.concatenate([self.weights, other.weights])[kept],
-        )
+        sample = self.sample + other.sample
+        kept = fold_of(sample.keys, n_objects) >= 0
+        return HeldOut(self.total + other.total, n_objects, sample[kept])
 
     def expected(
-        self, solve: Callable[[Moments | PairMoments], Solution], n_components: int
+        self, solve: Callable[[Moments | PairMoments, int], Solution], n_components: int
     ) -> Expected | None:
         """Correlations and deviations of the scores of held-out objects; None if there are too few.
 
         Scores are centred by the training means of their fold, and correlated over all folds.
         """
-        folds = fold_of(self.positions, self.n_objects)
+        folds = fold_of(self.sample.keys, self.n_objects)
         scores, weights = [], []
         for fold in np.unique(folds):
-            held, w = self.features[folds == fold], self.weights[folds == fold]
+            held = self.sample[folds == fold]
             try:
-                solution = solve(self.total - _moments(held, w))
+                solution = solve(self.total - _moments(held), n_components)
             except (DigitsLost, ValueError):  # what is left has nothing in common
                 continue
-            scores.append(_scores(solution, held, n_components))
-            weights.append(w)
+            scores.append(_scores(solution, held.views, n_components))
+            weights.append(held.weights)
         if not scores:
             return None
         pairs = _covariances(Views.concatenate(scores), np.concatenate(weights))
-        identity = dict.fromkeys(self.features.names, np.eye(n_components))
+        identity = dict.fromkeys(self.sample.widths, np.eye(n_components))
         return expected_moments(identity, pairs, dict.fromkeys(identity, 0.0))
 
 
-def _moments(features: Views, weights: np.ndarray) -> Moments | PairMoments:
-    moments_of = partial(_moments_of_block, dtype=np.float64)  # no pass of the fit
-    if features.is_paired:
-        return moments_of(features, weights)
-    return PairMoments.of(features, weights, moments_of)
+def _sample_of_block(
+    features: Callable[[Views], Views], n_objects: float, views: Views, weights: np.ndarray | None
+) -> Sample:
+    keys = _keys(views)
+    kept = np.flatnonzero(fold_of(keys, n_objects) >= 0)
+    views, keys = views[kept], keys[kept]
+    parts = features(in_precision(views, _FLOAT64))
+    columns = column_slices(parts.widths)
+    table = np.zeros((len(views), parts.shape[1]))
+    for (name, own), seen in zip(columns.items(), views.seen.T, strict=True):
+        table[seen, own] = parts[name]
+    weights = np.ones(len(kept)) if weights is None else weights[kept]
+    return Sample(parts.widths, keys, weights, views.seen, table)
+
+
+def _keys(views: Views) -> np.ndarray:
+    """A pseudo-random number in [0, 1) of each object, from all bits of its rows."""
+    bits = np.zeros(len(views), dtype=np.uint64)
+    for name, X in views.items():
+        factors = np.random.RandomState(0).randint(0, 2**63, X.shape[1], dtype=np.uint64)
+        bits[views.objects(name)] += _mixed(_sums_of_bits(X, 2 * factors + np.uint64(1)))
+    return (_mixed(bits) >> np.uint64(11)) / 2.0**53
+
+
+def _sums_of_bits(X: Any, factors: np.ndarray) -> np.ndarray:
+    """Σ_j factor_j bits(x_j) mod 2^64 of each row; bits of zero are zero."""
+    data = (X.data if issparse(X) else X) + 0.0  # -0.0 is 0.0
+    bits = np.ascontiguousarray(data, dtype=np.float64).view(np.uint64)
+    if not issparse(X):
+        return (bits * factors).sum(axis=1, dtype=np.uint64)
+    sums = np.concatenate([[np.uint64(0)], np.cumsum(bits * factors[X.indices], dtype=np.uint64)])
+    return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64, by which each bit depends on all others."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _moments(sample: Sample) -> Moments | PairMoments:
+    moments_of = partial(_moments_of_block, dtype=_FLOAT64)  # not a pass of the fit
+    if sample.seen.all():
+        return moments_of(sample.views, sample.weights)
+    return PairMoments.of(sample.views, sample.weights, moments_of)
 
 
 def _scores(solution: Solution, features: Views, n_components: int) -> Views:

@@ -14,13 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from mvcca._backend import is_device_array, namespace, to_host
+from mvcca._backend import is_device_array, namespace
 from mvcca._by_view import by_view
 from mvcca._features import FeatureMap, FourierFeatures
 from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
-from mvcca.kernel._held_out import HeldOut, fold_of
+from mvcca.kernel._held_out import HeldOut, Sample
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear import MVCCA
@@ -161,7 +161,7 @@ class KCCA(MVCCA):
     _takes_any_basis = False
 
     feature_maps_: dict[str, FeatureMap]
-    _n_before: int  # objects in earlier batches
+    _n_before: float  # objects in earlier batches
 
     def __init__(
         self,
@@ -216,42 +216,28 @@ class KCCA(MVCCA):
         rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
         if reset:
             self.feature_maps_ = self._draw_maps(rows.views)
-        self._n_before = 0 if reset else self._statistic.n_objects
+        self._n_before = 0.0 if reset else self._statistic.n_objects
         return rows
 
     def _statistic_of(self, rows: Rows) -> HeldOut:
-        """Moments of the features of all rows, and features of a few held-out rows."""
-        n_objects = self._n_before + len(rows.views)
-        folds = fold_of(np.arange(self._n_before, n_objects), n_objects)
-        positions = np.flatnonzero(folds >= 0)
-        held = rows.views[positions].in_memory()
-        features = _features(self.feature_maps_, held)
-        return HeldOut(
-            self._moments_of(rows),
-            len(rows.views),
-            positions,
-            features.replace({n: to_host(Z).astype(np.float64) for n, Z in features.items()}),
-            np.ones(len(held)) if rows.weights is None else rows.weights[positions],
-        )
-
-    def _moments_of(self, rows: Rows) -> Moments | PairMoments:
         """Moments of the features of all rows, of which a block at a time is in memory."""
-        maps = self.feature_maps_
+        maps, views, weights = self.feature_maps_, rows.views, rows.weights
+        features = partial(_features, maps)
         widths = {name: features.n_features for name, features in maps.items()}
+        on_device = all(isinstance(features, FourierFeatures) for features in maps.values())
 
         def moments_of(views: Views, weights: np.ndarray | None) -> Moments:
-            return Moments.of_features(
-                partial(_features, maps),
-                views,
-                {name: widths[name] for name in views.names},
-                weights,
-                on_device=all(isinstance(features, FourierFeatures) for features in maps.values()),
-                dtype=rows.products,
-            )
+            own = {name: widths[name] for name in views.names}
+            return Moments.of_features(features, views, own, weights, on_device, rows.products)
 
-        if rows.views.is_paired:
-            return moments_of(rows.views, rows.weights)
-        return PairMoments.of(rows.views, rows.weights, moments_of, widths)
+        total: Moments | PairMoments
+        if views.is_paired:
+            total = moments_of(views, weights)
+        else:
+            total = PairMoments.of(views, weights, moments_of, widths)
+        n_objects = float(max(len(views), 0 if weights is None else weights.sum()))
+        sample = Sample.of(features, views, widths, weights, self._n_before + n_objects)
+        return HeldOut(total, n_objects, sample)
 
     def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         # Centred features of n rows have rank n - 1 at most.
@@ -260,12 +246,12 @@ class KCCA(MVCCA):
         return replace(super()._problem(rows, statistic), rank_expected=lacking)
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
-        solution = self._problem(rows, statistic.total).solve(self.n_components)
+        def solve(moments: Moments | PairMoments, n_components: int) -> Solution:
+            return self._problem(rows, moments).solve(n_components)
+
+        solution = solve(statistic.total, self.n_components)
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows
-            expected = statistic.expected(
-                lambda rest: self._problem(rows, rest).solve(self.n_components),
-                len(solution.values),
-            )
+            expected = statistic.expected(solve, len(solution.values))
         self._learn(replace(solution, expected=expected or solution.expected))
 
     def _learn(self, solution: Solution) -> None:

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
 from mvcca._features import FourierFeatures, LandmarkFeatures
-from mvcca.kernel import _kernels, _ncca
+from mvcca.kernel import _held_out, _kernels, _ncca
 from mvcca.labels import LabelTable
 from mvcca.linear import _label_weighted, _mlcca
 from mvcca.model_selection import ClassDisjointSplit
@@ -99,7 +99,7 @@ CLASSES: Mapping[str, ClassOf] = {
         for cls in (
             LabelTable, LabelSums, LabelFeatureSums, Moments, PairMoments,
             _label_weighted.DrawnLabelFeatures, _label_weighted.LabelKernel, FourierFeatures,
-            LandmarkFeatures, _kernels.Kernel, _ncca.Smoother,
+            LandmarkFeatures, _kernels.Kernel, _held_out.HeldOut, _held_out.Sample, _ncca.Smoother,
         )
     },
 }  # fmt: skip
