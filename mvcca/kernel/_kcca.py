@@ -243,7 +243,7 @@ class KCCA(MVCCA):
         # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
-        return replace(super()._problem(rows, statistic), rank_expected=lacking)
+        return replace(super()._problem(rows, statistic), rank_expected=lacking, of_features=True)
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
         def solve(moments: Moments | PairMoments, n_components: int) -> Solution:

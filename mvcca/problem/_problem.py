@@ -118,6 +118,9 @@ class Problem:
     about_zero : bool, default=False
         Whether A was computed from sums that are not centred, such as those by label, so that it
         loses digits where means are far above deviations.
+    of_features : bool, default=False
+        Whether A and B are those of features computed from the rows in float64, so that the
+        rounding of the rows says nothing of theirs.
     rounding : mapping of str to ndarray, shape (n_features,), optional
         Standard deviations that rounding of the rows can give to B, for views whose B is no
         covariance of rows; by default what their means make of it.
@@ -134,6 +137,7 @@ class Problem:
     rank_expected: Collection[str] = ()
     predicts: bool = False
     about_zero: bool = False
+    of_features: bool = False
     rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def solve(self, n_components: int) -> Solution:
@@ -152,7 +156,7 @@ class Problem:
         expected = None
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners = self._whiteners(within, variances)
-            self.rows.check(whiteners, self.rank_expected, self.about_zero)
+            self.rows.check(whiteners, self.rank_expected, self.about_zero, self.of_features)
             found = canonical_directions(
                 between,
                 whiteners,

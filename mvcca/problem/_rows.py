@@ -42,7 +42,10 @@ _TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
 _FLOAT64 = np.dtype(np.float64)
 _EPS = np.finfo(_FLOAT64).eps
-_SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
+# Shares of a direction's length above which rounding is worth a warning: of the rounding of
+# deviations, and of the most that the rounding of means can do.
+_SEEN_ROUNDING = 1e-2
+_FAR_ROUNDING = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +209,12 @@ class Rows:
         whiteners: Mapping[str, Whitener | Scaling],
         rank_expected: Collection[str] = (),
         about_zero: bool = False,
+        of_features: bool = False,
     ) -> None:
         """Raise `DigitsLost` if `precisely` can do better, and warn if it cannot.
 
         Views in `rank_expected` have fewer directions than features by construction. `about_zero`
-        is that of `Problem`.
+        and `of_features` are those of `Problem`.
         """
         tolerance = _TOLERANCES[self.dtype or least_precision(self.views)]
         limit = np.sqrt(tolerance / (_ERROR * self.eps))
@@ -234,7 +238,8 @@ class Rows:
                     "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
                 )
             else:
-                self._warn_of_rounded_rows(name, condition, whitener.noise)
+                noise = 0.0 if of_features else whitener.noise
+                self._warn_of_rounded_rows(name, condition, noise)
 
     def _noise(self, name: str) -> float:
         """Largest share of a direction's length that may be the rounding of float64 rows."""
@@ -247,16 +252,18 @@ class Rows:
         """Warn of directions that are hardly larger than the rounding of the rows themselves."""
         dtype = self.dtype or least_precision(self.views)
         eps = np.finfo(dtype).eps
-        if condition * eps > _SEEN_ROUNDING or noise * eps / _EPS > _SEEN_ROUNDING:
+        is_far = noise * eps / _EPS > _FAR_ROUNDING
+        if condition * eps > _SEEN_ROUNDING or is_far:
             words = _condition_in_words(condition)
-            if noise > condition * _EPS:
-                words += " and means far above its deviations"
+            if is_far:
+                words += " and its means are far above its deviations"
             remedy = (
                 "Subtract means before rounding, " if dtype == _FLOAT64 else "Pass float64 rows, "
             )
             warn(
                 f"View {name!r} is close to collinear for {dtype} rows: {words}, so its smallest "
-                f"directions may be the rounding of its numbers to {dtype}. {remedy}or set reg > 0."
+                f"directions may be the rounding of its numbers to {dtype}. {remedy}, or set "
+                "reg > 0."
             )
 
 

@@ -398,7 +398,7 @@ def _pair_scatter(
 
 
 def _exact_sum(a: Any, b: Any) -> np.ndarray:
-    """a + b, and what rounding took from it (Knuth's two-sum), stacked."""
+    """Stack a + b and what rounding took from it, by Knuth's two-sum."""
     total = a + b
     of_b = total - a
     return np.stack([total, (a - (total - of_b)) + (b - of_b)])
