@@ -8,7 +8,7 @@ rest, and its scores of the held-out objects are correlated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca._features import FeatureMap, LandmarkFeatures
 from mvcca.linalg import DigitsLost
 from mvcca.passes import accumulate, in_precision
 from mvcca.problem import Expected, Solution
@@ -29,6 +30,7 @@ from mvcca.views import Views
 _FOLDS = 5  # at most; each holds out a fifth of the objects at most
 _ENOUGH = 250  # held-out objects; there are no more folds than give so many
 _MOST = 1000  # held-out objects of the one fold that many objects have
+_LEAST = 50  # objects that are no landmarks, if landmarks are not to be held out
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -55,6 +57,8 @@ class Sample:
     widths : dict of str to int
         Number of features of each view.
     keys, weights : ndarray, shape (n_objects,)
+    are_landmarks : ndarray of bool, shape (n_objects,)
+        Whether an object is a landmark of some view, which new objects are not.
     seen : ndarray of bool, shape (n_objects, n_views)
     features : ndarray, shape (n_objects, D)
         Of all views side by side, zero where an object is not seen.
@@ -63,15 +67,15 @@ class Sample:
     widths: dict[str, int]
     keys: np.ndarray
     weights: np.ndarray
+    are_landmarks: np.ndarray
     seen: np.ndarray
     features: np.ndarray
 
     @classmethod
     def of(
         cls,
-        features: Callable[[Views], Views],
+        maps: Mapping[str, FeatureMap],
         views: Views,
-        widths: dict[str, int],
         weights: np.ndarray | None,
         n_objects: float,
     ) -> Sample:
@@ -80,14 +84,8 @@ class Sample:
         The choice depends on the numbers of an object only: it is the same in any order, for dense
         and sparse rows, and equal objects are held out together.
         """
-        nothing = cls(
-            widths,
-            np.empty(0),
-            np.empty(0),
-            np.empty((0, len(widths)), dtype=bool),
-            np.empty((0, sum(widths.values()))),
-        )
-        return accumulate(partial(_sample_of_block, features, n_objects), nothing, views, weights)
+        nothing = _sample_of_block(maps, 0, views[:0].in_memory(), None)
+        return accumulate(partial(_sample_of_block, maps, n_objects), nothing, views, weights)
 
     def __add__(self, other: Sample) -> Sample:
         parts = zip(self._arrays, other._arrays, strict=True)
@@ -98,7 +96,7 @@ class Sample:
 
     @property
     def _arrays(self) -> tuple[np.ndarray, ...]:
-        return self.keys, self.weights, self.seen, self.features
+        return self.keys, self.weights, self.are_landmarks, self.seen, self.features
 
     @property
     def views(self) -> Views:
@@ -138,8 +136,10 @@ class HeldOut:
         Scores are centred by the training means of their fold, and correlated over all folds.
         """
         folds = fold_of(self.sample.keys, self.n_objects)
+        if np.count_nonzero(~self.sample.are_landmarks) >= _LEAST:
+            folds[self.sample.are_landmarks] = -1
         scores, weights = [], []
-        for fold in np.unique(folds):
+        for fold in np.unique(folds[folds >= 0]):
             held = self.sample[folds == fold]
             try:
                 solution = solve(self.total - _moments(held), n_components)
@@ -154,19 +154,32 @@ class HeldOut:
         return expected_moments(identity, pairs, dict.fromkeys(identity, 0.0))
 
 
+def features_of(maps: Mapping[str, FeatureMap], views: Views) -> Views:
+    """Features of the rows of all views."""
+    return views.replace(
+        {
+            name: maps[name](block) if block.shape[0] else np.empty((0, maps[name].n_features))
+            for name, block in views.items()
+        }
+    )
+
+
 def _sample_of_block(
-    features: Callable[[Views], Views], n_objects: float, views: Views, weights: np.ndarray | None
+    maps: Mapping[str, FeatureMap], n_objects: float, views: Views, weights: np.ndarray | None
 ) -> Sample:
     keys = _keys(views)
     kept = np.flatnonzero(fold_of(keys, n_objects) >= 0)
     views, keys = views[kept], keys[kept]
-    parts = features(in_precision(views, _FLOAT64))
-    columns = column_slices(parts.widths)
-    table = np.zeros((len(views), parts.shape[1]))
+    features = features_of(maps, in_precision(views, _FLOAT64))
+    columns = column_slices(features.widths)
+    table = np.zeros((len(views), features.shape[1]))
+    are_landmarks = np.zeros(len(views), dtype=bool)
     for (name, own), seen in zip(columns.items(), views.seen.T, strict=True):
-        table[seen, own] = parts[name]
+        table[seen, own] = features[name]
+        if isinstance(maps[name], LandmarkFeatures):
+            are_landmarks[seen] |= maps[name].are_landmarks(features[name])
     weights = np.ones(len(kept)) if weights is None else weights[kept]
-    return Sample(parts.widths, keys, weights, views.seen, table)
+    return Sample(features.widths, keys, weights, are_landmarks, views.seen, table)
 
 
 def _keys(views: Views) -> np.ndarray:

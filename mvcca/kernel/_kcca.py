@@ -20,7 +20,7 @@ from mvcca._features import FeatureMap, FourierFeatures
 from mvcca._memory import memory_bytes as _memory_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
-from mvcca.kernel._held_out import HeldOut, Sample
+from mvcca.kernel._held_out import HeldOut, Sample, features_of
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear import MVCCA
@@ -222,7 +222,7 @@ class KCCA(MVCCA):
     def _statistic_of(self, rows: Rows) -> HeldOut:
         """Moments of the features of all rows, of which a block at a time is in memory."""
         maps, views, weights = self.feature_maps_, rows.views, rows.weights
-        features = partial(_features, maps)
+        features = partial(features_of, maps)
         widths = {name: features.n_features for name, features in maps.items()}
         on_device = all(isinstance(features, FourierFeatures) for features in maps.values())
 
@@ -236,7 +236,7 @@ class KCCA(MVCCA):
         else:
             total = PairMoments.of(views, weights, moments_of, widths)
         n_objects = float(max(len(views), 0 if weights is None else weights.sum()))
-        sample = Sample.of(features, views, widths, weights, self._n_before + n_objects)
+        sample = Sample.of(maps, views, weights, self._n_before + n_objects)
         return HeldOut(total, n_objects, sample)
 
     def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
@@ -338,15 +338,6 @@ class KCCA(MVCCA):
 
     def _fitted_width(self, name: str) -> int:
         return self.feature_maps_[name].width
-
-
-def _features(maps: Mapping[str, FeatureMap], views: Views) -> Views:
-    return views.replace(
-        {
-            name: maps[name](block) if block.shape[0] else np.empty((0, maps[name].n_features))
-            for name, block in views.items()
-        }
-    )
 
 
 def _check_memory(views: Views) -> None:
