@@ -562,7 +562,8 @@ class StatisticEstimator(LinearEstimator):
         ----------
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
             The views, paired or partly paired; methods that learn from labels take unpaired views
-            too. A lone matrix is the first of two views, or with labels the only one.
+            too, and others learn from the objects that are seen in two views. A lone matrix is the
+            first of two views, or with labels the only one.
         y : matrix or labels, optional
             The second view, if X is a lone matrix; ignored for other X (labels in a pipeline).
             Methods that learn from labels require them here: a class vector, an indicator matrix,
@@ -579,7 +580,8 @@ class StatisticEstimator(LinearEstimator):
         ------
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from views that it is
-            paired with; if labels are required and missing, or all the same.
+            paired with; if it shares fewer than two objects with the others, for methods that learn
+            from pairs; if labels are required and missing, or all the same.
         """
         self._validate_params()
         self._fit_rows(self._open_rows(X, y, sample_weight))

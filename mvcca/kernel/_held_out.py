@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca._backend import to_host
 from mvcca._features import FeatureMap, LandmarkFeatures
 from mvcca.linalg import DigitsLost
 from mvcca.passes import accumulate, in_precision
@@ -84,7 +85,9 @@ class Sample:
         The choice depends on the numbers of an object only: it is the same in any order, for dense
         and sparse rows, and equal objects are held out together.
         """
-        nothing = _sample_of_block(maps, 0, views[:0].in_memory(), None)
+        none = views[:0].in_memory()
+        none = none.replace({name: to_host(block) for name, block in none.items()})
+        nothing = _sample_of_block(maps, 0, none, None)
         return accumulate(partial(_sample_of_block, maps, n_objects), nothing, views, weights)
 
     def __add__(self, other: Sample) -> Sample:
@@ -142,7 +145,7 @@ class HeldOut:
         for fold in np.unique(folds[folds >= 0]):
             held = self.sample[folds == fold]
             try:
-                solution = solve(self.total - _moments(held), n_components)
+                solution = solve(self._without(held), n_components)
             except (DigitsLost, ValueError):  # what is left has nothing in common
                 continue
             scores.append(_scores(solution, held.views, n_components))
@@ -152,6 +155,14 @@ class HeldOut:
         pairs = _covariances(Views.concatenate(scores), np.concatenate(weights))
         identity = dict.fromkeys(self.sample.widths, np.eye(n_components))
         return expected_moments(identity, pairs, dict.fromkeys(identity, 0.0))
+
+    def _without(self, held: Sample) -> Moments | PairMoments:
+        """Moments of all objects but these."""
+        views, weights = held.views, held.weights
+        moments_of = partial(_moments_of_block, dtype=_FLOAT64)  # not a pass of the fit
+        if isinstance(self.total, PairMoments):
+            return self.total - PairMoments.of(views, weights, moments_of)
+        return self.total - moments_of(views, weights)
 
 
 def features_of(maps: Mapping[str, FeatureMap], views: Views) -> Views:
@@ -176,8 +187,8 @@ def _sample_of_block(
     are_landmarks = np.zeros(len(views), dtype=bool)
     for (name, own), seen in zip(columns.items(), views.seen.T, strict=True):
         table[seen, own] = features[name]
-        if isinstance(maps[name], LandmarkFeatures):
-            are_landmarks[seen] |= maps[name].are_landmarks(features[name])
+        if isinstance(map_ := maps[name], LandmarkFeatures):
+            are_landmarks[seen] |= map_.are_landmarks(features[name])
     weights = np.ones(len(kept)) if weights is None else weights[kept]
     return Sample(features.widths, keys, weights, are_landmarks, views.seen, table)
 
@@ -206,13 +217,6 @@ def _mixed(bits: np.ndarray) -> np.ndarray:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
     return bits ^ (bits >> np.uint64(31))
-
-
-def _moments(sample: Sample) -> Moments | PairMoments:
-    moments_of = partial(_moments_of_block, dtype=_FLOAT64)  # not a pass of the fit
-    if sample.seen.all():
-        return moments_of(sample.views, sample.weights)
-    return PairMoments.of(sample.views, sample.weights, moments_of)
 
 
 def _scores(solution: Solution, features: Views, n_components: int) -> Views:

@@ -30,7 +30,8 @@ class AffineMap(PredictingEstimator):
     reduced-rank regression [1]_, also known as redundancy analysis [2]_. With the ridge solution
     B₀ = (Σ_xx + r_x I)⁻¹ Σ_xy and the leading eigenvectors V of Σ_yx B₀, it is B = B₀ V Vᵀ.
     `transform` maps x to x̄ B₀ V and y to ȳ V, so that cosines between the two are those in the
-    target's own space, within the span of V. Several views have V in common.
+    target's own space, within the span of V. Several views have V in common. Each is regressed over
+    the objects that are seen in it and in the target.
 
     Use it to keep an index when the embedding model changes: `predict` maps the stored vectors of
     the old model to the new one.

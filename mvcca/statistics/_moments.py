@@ -204,7 +204,7 @@ class Moments:
     def select(self, names: Sequence[str]) -> Moments:
         """The moments of some of the views."""
         columns, order = column_slices(self.widths), list(self.widths)
-        views = [order.index(name) for name in names]
+        views = np.array([order.index(name) for name in names])
         kept = np.concatenate([np.arange(columns[n].start, columns[n].stop) for n in names])
         return Moments(
             {name: self.widths[name] for name in names},

@@ -19,7 +19,7 @@ class PairCovariance(NamedTuple):
     names: tuple[str, str]
     between: np.ndarray  # (D_p, D_q)
     within: tuple[np.ndarray, np.ndarray]  # (D_p, D_p), (D_q, D_q)
-    count: float  # of the objects
+    n_objects: float
 
 
 @dataclass(frozen=True, eq=False)
