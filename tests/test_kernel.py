@@ -407,7 +407,7 @@ def test_exact_kcca_has_no_batches_and_precomputed_kernels_none_either():
 
 def test_rows_that_do_not_fit_into_memory_are_counted_in_bytes(monkeypatch):
     monkeypatch.setattr(_kcca, "_memory_bytes", lambda: 1e5)
-    message = r"80 rows needs about 1,024,000 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
+    message = r"80 rows needs about 1,228,800 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
     with pytest.raises(MemoryError, match=message):
         KCCA().fit(random_views())
     KCCA(approximation="nystroem", n_landmarks=10).fit(random_views())

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from mvcca import Views, config_context
 from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram, squared_exponential
-from mvcca.statistics import LabelSums, Moments, PairMoments, pair_covariances
+from mvcca.statistics import LabelSums, Moments, PairMoments
 
 
 def partly_paired(n: int = 41, seed: int = 0) -> Views:
@@ -273,7 +273,7 @@ def test_pairs_that_share_one_object_have_no_covariance():
     index = np.array([[0, 0, -1], [1, 1, 0], [2, -1, 1], [-1, 2, -1]])
     rows = np.random.default_rng(0).normal(size=(3, 2))
     moments = PairMoments.of(Views({"a": rows, "b": rows, "c": rows[:2]}, index))
-    assert [pair.names for pair in pair_covariances(moments)] == [("a", "b"), ("a", "c")]
+    assert [pair.names for pair in moments.by_pair()] == [("a", "b"), ("a", "c")]
     covariance = moments.covariance()
     assert not covariance[2:4, 4:].any()
     shared = [np.cov(rows[:2].T), np.cov(rows[1:].T)]  # of a, with b and with c

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.problem import Problem, Rows, check_variance, reg_of_names
-from mvcca.statistics import Moments, PairMoments, column_slices, pair_covariances
+from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
 
@@ -134,7 +134,7 @@ class AffineMap(PredictingEstimator):
         variances = np.diag(Sigma)[y]
         check_variance(target, variances if np.isfinite(Sigma[y, y]).all() else Sigma[y, y])
         within, between = dict.fromkeys(columns, np.diag((variances > 0).astype(float))), {}
-        for pair, A, B, _ in pair_covariances(statistic, Sigma):
+        for pair, A, B, _ in statistic.by_pair(Sigma):
             if target in pair:
                 (name,) = set(pair) - {target}
                 within[name], between[pair] = B[pair.index(name)], A

@@ -19,7 +19,6 @@ from mvcca.statistics import (
     PairCovariance,
     PairMoments,
     column_slices,
-    pair_covariances,
 )
 
 _MOST_STEPS = 1000
@@ -138,7 +137,7 @@ class Procrustes(PredictingEstimator):
             weights, values = _aligned(between, weights)
         self.scales_ = np.ones((len(columns), len(columns)))
         if self.scale:
-            self.scales_ = _scales(pair_covariances(statistic, Sigma), weights)
+            self.scales_ = _scales(statistic.by_pair(Sigma), weights)
         solution = replace(
             solution,
             weights=weights,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mvcca.statistics import Moments, PairCovariance, pair_covariances
+from mvcca.statistics import Moments, PairCovariance
 
 LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite
 
@@ -91,7 +91,7 @@ def expected_moments(
 
 def held_out_moments(weights: Mapping[str, np.ndarray], moments: Moments) -> Expected | None:
     """Correlations and deviations of the scores of rows that the weights were not found from."""
-    return expected_moments(weights, pair_covariances(moments), dict.fromkeys(weights, 0.0))
+    return expected_moments(weights, moments.by_pair(), dict.fromkeys(weights, 0.0))
 
 
 def expected_correlation(

@@ -26,7 +26,6 @@ from mvcca.statistics import (
     PairCovariance,
     PairMoments,
     column_slices,
-    pair_covariances,
 )
 
 Blocks = dict[tuple[str, str], Any]
@@ -167,7 +166,7 @@ class Problem:
             )
             if self.moments is not None:
                 assert isinstance(self.between, np.ndarray)
-                pairs = list(pair_covariances(self.moments, self.between))
+                pairs = list(self.moments.by_pair(self.between))
                 self._warn_of_certain_correlation(pairs, found.ranks)
                 freedom = {
                     n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())

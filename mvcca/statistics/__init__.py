@@ -7,8 +7,8 @@ and `mvcca.problem` solves for the weights.
 
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
-from mvcca.statistics._moments import Moments, column_slices
-from mvcca.statistics._pair_moments import PairCovariance, PairMoments, pair_covariances
+from mvcca.statistics._moments import Moments, PairCovariance, column_slices
+from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._sparse_rows import moved, shift_of, shifted
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "PairMoments",
     "column_slices",
     "moved",
-    "pair_covariances",
     "shift_of",
     "shifted",
 ]

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate as accumulated
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import ceil
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -58,6 +58,15 @@ _LEAST_SQUARES = _FLOAT32.tiny / _FLOAT32.eps**2  # terms below `tiny` do not co
 
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
 _STRIP_ROWS = 16  # at least
+
+
+class PairCovariance(NamedTuple):
+    """Covariances of two views, all three over the same objects."""
+
+    names: tuple[str, str]
+    between: np.ndarray  # (D_p, D_q)
+    within: tuple[np.ndarray, np.ndarray]  # (D_p, D_p), (D_q, D_q)
+    n_objects: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +241,18 @@ class Moments:
     def covariance(self) -> np.ndarray:
         """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero if no object is shared."""
         return self._scatter_over(np.maximum(self.counts - 1, 1e-300))
+
+    def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
+        """Yield the covariances of each pair of paired views, if there is more than one object.
+
+        They are blocks of `Sigma`, the covariance of all views if it has been computed.
+        """
+        if self.counts[0, 0] <= 1:
+            return
+        Sigma = self.covariance() if Sigma is None else Sigma
+        for (p, x), (q, y) in combinations(column_slices(self.widths).items(), 2):
+            within = (Sigma[x, x], Sigma[y, y])
+            yield PairCovariance((p, q), Sigma[x, y], within, float(self.counts[0, 0]))
 
     def _scatter_over(self, divisors: np.ndarray) -> np.ndarray:
         """Scatter about the means, that of each pair of views divided by a number."""

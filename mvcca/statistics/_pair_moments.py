@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from mvcca.statistics._moments import Moments, column_slices
+from mvcca.statistics._moments import Moments, PairCovariance, column_slices
 from mvcca.views import Views
-
-
-class PairCovariance(NamedTuple):
-    """Covariances of two views, all three over the same objects."""
-
-    names: tuple[str, str]
-    between: np.ndarray  # (D_p, D_q)
-    within: tuple[np.ndarray, np.ndarray]  # (D_p, D_p), (D_q, D_q)
-    n_objects: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +111,7 @@ class PairMoments:
         columns = column_slices(self.widths)
         n_features = sum(self.widths.values())
         Sigma, n_pairs = np.zeros((n_features, n_features)), dict.fromkeys(columns, 0)
-        for (p, q), between, within, _ in pair_covariances(self):
+        for (p, q), between, within, _ in self.by_pair():
             Sigma[columns[p], columns[q]] = between
             Sigma[columns[q], columns[p]] = between.T
             for name, covariance in zip((p, q), within, strict=True):
@@ -130,22 +121,7 @@ class PairMoments:
             Sigma[own, own] /= max(n_pairs[name], 1)
         return Sigma
 
-
-def pair_covariances(
-    moments: Moments | PairMoments, Sigma: np.ndarray | None = None
-) -> Iterator[PairCovariance]:
-    """Yield the covariances of each pair of views that shares more than one object.
-
-    Blocks of `Sigma`, the covariance of paired views, are not copied.
-    """
-    if isinstance(moments, PairMoments):
-        for pair in moments.pairs.values():
-            yield from pair_covariances(pair)
-        return
-    columns, count = column_slices(moments.widths), float(moments.counts.min())
-    if count <= 1:
-        return
-    Sigma = moments.covariance() if Sigma is None else Sigma
-    for p, q in combinations(columns, 2):
-        x, y = columns[p], columns[q]
-        yield PairCovariance((p, q), Sigma[x, y], (Sigma[x, x], Sigma[y, y]), count)
+    def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
+        """Yield the covariances of each pair of views that shares more than one object."""
+        for pair in self.pairs.values():
+            yield from pair.by_pair()
