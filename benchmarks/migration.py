@@ -3,7 +3,7 @@
 Writes ROWS x 768 float32 vectors, and a sample of 10,000 rows of another model. In turns:
 
 - `mvcca migrate`: reads the vectors, maps them and writes the result; start-up, the choice among
-  four ridges and the fit to the sample are part of it;
+  18 ridges, the fit to the sample and its measure in a gallery of 100,000 rows are part of it;
 - the disk floor: the same bytes read and written, and synchronized, by plain system calls;
 - the GEMM floor: the products of the map alone, on rows in memory, by all BLAS threads.
 

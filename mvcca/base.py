@@ -628,7 +628,8 @@ class StatisticEstimator(LinearEstimator):
             views, table, codes, weights = opened
         else:
             views, weights = self._open_fit(X, y, sample_weight, reset=reset)
-            views, weights = self._pairs_of(views, weights, reset)
+            if not views.is_paired:
+                views, weights = self._pairs_of(views, weights, reset)
             table, codes = None, {}
         rows = Rows(views, weights, table, codes, self._ridges(views, weights, batch))
         if table is not None and not batch:  # a later batch may bring the labels in common
@@ -639,8 +640,6 @@ class StatisticEstimator(LinearEstimator):
         self, views: Views, weights: np.ndarray | None, reset: bool
     ) -> tuple[Views, np.ndarray | None]:
         """The objects to learn from, and their weights; each view of a first batch needs some."""
-        if views.is_paired:
-            return views, weights
         kept = self._holds_pair(views)
         views, weights = views[kept], None if weights is None else weights[kept]
         counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen

@@ -24,6 +24,7 @@ from mvcca._containers import (
     reject_masks,
     row_labels,
 )
+from mvcca._printable import in_one_line
 from mvcca._sparse import canonical
 from mvcca._views_table import html_table
 from mvcca.sources import RowSource, as_source
@@ -340,7 +341,7 @@ class Views:
 
     def __repr__(self) -> str:
         widths = ", ".join(f"{name}: {width}" for name, width in self.widths.items())
-        return f"Views({len(self)} objects, {widths})"
+        return in_one_line(f"Views({len(self)} objects, {widths})")
 
     def _repr_html_(self) -> str:
         return html_table(self._blocks, self._seen, self.pattern)

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 
 from mvcca import CCA, AffineMap, Procrustes, Views, load, save
-from mvcca.migration import fit_migration
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -372,52 +371,3 @@ def test_wide_views_predict_what_long_ones_do(reg):
         scores = model.transform({source: views[source]})[source]
         expected = LinearRegression().fit(scores, views[target]).predict(scores)
         np.testing.assert_allclose(model.predict({source: views[source]}), expected, atol=1e-8)
-
-
-# ---- migration ----------------------------------------------------------------------------------
-
-
-def old_and_new(n_rows=300, seed=0):
-    rng = np.random.default_rng(seed)
-    shared = rng.standard_normal((n_rows, 6))
-    old = shared @ rng.standard_normal((6, 9)) + 0.3 * rng.standard_normal((n_rows, 9)) + 5
-    return old, shared @ rng.standard_normal((6, 7)) + 0.3 * rng.standard_normal((n_rows, 7)) - 2
-
-
-@pytest.mark.parametrize("rank", [None, 2, 7])
-@pytest.mark.parametrize("reg", [0.0, 1e-2, 3.0])
-def test_a_migration_is_the_affine_map_of_all_pairs(reg, rank):
-    old, new = old_and_new()
-    expected = AffineMap(rank, reg=reg).fit({"old": old, "new": new}).predict({"old": old})
-    found = fit_migration(old, new, reg=reg, n_components=rank).predict(old)
-    np.testing.assert_allclose(found, expected, atol=1e-10)
-    np.testing.assert_allclose(found.mean(axis=0), new.mean(axis=0), atol=1e-10)
-
-
-@pytest.mark.parametrize("rank", [None, 3])
-def test_a_rotation_is_that_of_procrustes(rank):
-    old, new = old_and_new()
-    expected = Procrustes(rank).fit({"old": old, "new": new}).predict({"old": old})
-    found = fit_migration(old, new, method="procrustes", n_components=rank)
-    assert found.reg is None
-    np.testing.assert_allclose(found.predict(old), expected, atol=1e-10)
-
-
-def test_constant_and_repeated_features_of_the_old_model_are_no_obstacle():
-    old, new = old_and_new()
-    wide = np.column_stack([old, old[:, :2], np.ones(len(old))])
-    expected = fit_migration(old, new, reg=0.0).predict(old)
-    np.testing.assert_allclose(fit_migration(wide, new, reg=0.0).predict(wide), expected, atol=1e-9)
-
-
-def test_a_migration_of_what_cannot_be_is_refused():
-    old, new = old_and_new()
-    with pytest.raises(ValueError, match="9 pairs, but at least 10 are needed"):
-        fit_migration(old[:9], new[:9])
-    with pytest.raises(ValueError, match="'affine' or 'procrustes', got 'linear'"):
-        fit_migration(old, new, method="linear")
-    old[5, 2] = np.nan
-    with pytest.raises(ValueError, match="'old' contains NaN"):
-        fit_migration(old, new)
-    with pytest.raises(ValueError, match="'old' contains NaN"):
-        fit_migration(*old_and_new()).predict(old)

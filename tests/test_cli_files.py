@@ -1330,6 +1330,7 @@ def test_no_name_controls_the_terminal(capsys):
         ("transform", "m\x1b[31m.mvcca", "--view", "\x1b[31m=image.npy", "-o", "s\x1b.npy"),
         ("fit", *views, *CCA_2, "-o", "no\x1b/m.mvcca"),
         ("compare", *views, "--labels", "y.txt", *options),
+        ("compare", *views, "--labels", "y.txt", *options[:4], "--json"),
         ("compare", "--view", f"{name}=esc\x1b[31m.npy", *views[2:]),
         ("compare", *views, "\x1b[31m"),
         ("compare", *views, "--measures", "\x1b[31m"),
@@ -1339,6 +1340,23 @@ def test_no_name_controls_the_terminal(capsys):
         assert out + err
         assert not {c for c in out + err if unicodedata.category(c) == "Cc"} - {"\n"}, command
         assert r"\x1b" in out + err or r"\u001b" in out + err or "compare" in command
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_no_name_in_hits_controls_the_terminal(capsys, monkeypatch, more):
+    name = "a\x1b[31m\x9b2J"
+    views = ("--view", f"{name}=image.npy", "--view", "text=text.npy")
+    succeed(capsys, "fit", *views, *CCA_2, "-o", "m.mvcca")
+    galleries = ("--gallery", f"{name}=image.npy", "--gallery", "text=text.npy")
+    command = ("search", "m.mvcca", *galleries, "--query", "text=text.npy", "-k", "2", *more)
+    data = succeed(capsys, *command)
+    if not more:
+        assert name in data  # a program reads names as they are
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    shown = succeed(capsys, *command)
+    assert not {c for c in shown if unicodedata.category(c) == "Cc"} - {"\n"}
+    assert len(shown.splitlines()) == len(data.splitlines())
+    assert r"a\x1b[31m" in shown or r"a\u001b[31m" in shown
 
 
 # ---- malformed files, and no room ---------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy import sparse
 
 from mvcca import AffineMap, Procrustes
 from mvcca.cli import main
+from mvcca.migration import fit_migration
 
 N = 3000
 SAMPLE = np.random.default_rng(5).permutation(N)[:400]
@@ -21,8 +24,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((N, 8))
-    old = shared @ rng.standard_normal((8, 12)) + 0.1 * rng.standard_normal((N, 12)) + 1
-    new = shared @ rng.standard_normal((8, 9)) + 0.1 * rng.standard_normal((N, 9)) - 1
+    old = shared @ rng.standard_normal((8, 12)) + 0.01 * rng.standard_normal((N, 12)) + 1
+    new = shared @ rng.standard_normal((8, 9)) + 0.01 * rng.standard_normal((N, 9)) - 1
     np.save("old.npy", old.astype("f4"))
     np.save("all_new.npy", new.astype("f4"))
     np.save("new.npy", new[SAMPLE].astype("f4"))
@@ -51,7 +54,7 @@ MIGRATE = ("old.npy", "new.npy", "--sample", "sample.npy", "-o", "migrated.npy")
     ],
 )
 def test_every_row_is_mapped_as_the_library_maps_it(capsys, options, estimator):
-    code, out, _ = run(capsys, *MIGRATE, *options, "--block-rows", "700")
+    code, out, _ = run(capsys, *MIGRATE, *options, "--block-rows", "700", "--force")
     assert code == 0
     old, new = np.load("old.npy").astype(float), np.load("new.npy").astype(float)
     expected = estimator.fit({"old": old[SAMPLE], "new": new}).predict({"old": old})
@@ -61,49 +64,81 @@ def test_every_row_is_mapped_as_the_library_maps_it(capsys, options, estimator):
     assert "migrated.npy: 3,000 rows, 9 features" in out
 
 
-def test_without_a_sample_the_first_rows_belong_together(capsys):
-    np.save("first.npy", np.load("all_new.npy")[:300])
-    assert run(capsys, "old.npy", "first.npy", "-o", "migrated.npy", "--reg", "0.1")[0] == 0
-    old, new = np.load("old.npy"), np.load("first.npy")
-    expected = AffineMap(reg=0.1).fit({"old": old[:300], "new": new}).predict({"old": old})
+def test_without_a_sample_files_of_the_same_height_are_paired(capsys):
+    assert run(capsys, "old.npy", "all_new.npy", "-o", "migrated.npy", "--reg", "0.1")[0] == 0
+    old, new = np.load("old.npy"), np.load("all_new.npy")
+    expected = AffineMap(reg=0.1).fit({"old": old, "new": new}).predict({"old": old})
     np.testing.assert_allclose(np.load("migrated.npy"), expected, rtol=0, atol=1e-5)
 
 
-def test_the_printed_figures_are_those_of_all_cosines_of_held_out_pairs(capsys):
-    code, out, _ = run(capsys, *MIGRATE, "--reg", "0.1", "--test-size", "100", "--seed", "3")
+def test_the_printed_figures_are_those_of_the_library_among_all_stored_rows(capsys):
+    code, out, _ = run(capsys, *MIGRATE, "--reg", "0.1", "--seed", "3")
     assert code == 0
-    old, new = np.load("old.npy")[SAMPLE].astype(float), np.load("new.npy").astype(float)
-    held_out = np.sort(np.random.default_rng(3).permutation(400)[:100])
-    rest = np.setdiff1d(np.arange(400), held_out)
-    model = AffineMap(reg=0.1).fit({"old": old[rest], "new": new[rest]})
-    migrated, new = model.predict({"old": old[held_out]}), new[held_out]
-    unit = [X / np.linalg.norm(X, axis=1, keepdims=True) for X in (new, migrated)]
-    found, exact = (np.argsort(-unit[0] @ X.T, axis=1)[:, :10] for X in unit[::-1])
-    own = np.mean(found[:, 0] == np.arange(100))
-    kept = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, exact, strict=True)])
-    assert "affine, reg=0.1: fitted to 300 pairs, measured on 100 held-out pairs" in out
-    assert f"find their own migrated row first: {own:.3f}" in out
-    assert f"still among the 10 nearest: {kept:.3f}" in out
+    old, new = np.load("old.npy"), np.load("new.npy")
+    found = fit_migration(old[SAMPLE], new, stored=old, reg=0.1, random_state=3)
+    first, error = found.found_first, 2 * found.found_first_error
+    assert "affine, reg=0.1: fitted to 400 pairs; the figures are of pairs left out" in out
+    assert (
+        f"own migrated row found first among 3,000 rows: {first:.3f} ± {error:.3f} (400 queries)"
+        in out
+    )
+    assert (
+        f"nearest 10.0% of rows that are still nearest: {found.neighbors_kept:.3f} "
+        f"(old model: {found.neighbors_kept_before:.3f})"
+    ) in out
+    facts = json.loads(run(capsys, *MIGRATE, "--reg", "0.1", "--seed", "3", "--json")[1])
+    assert (facts["gallery_size"], facts["found_first"]) == (N, first)
 
 
-def test_the_ridge_is_chosen_without_the_held_out_pairs(capsys):
+def test_the_report_says_that_the_gallery_is_a_draw(capsys, monkeypatch):
+    monkeypatch.setattr("mvcca.migration._gallery.MOST_ROWS", 1000)
+    _, out, _ = run(capsys, *MIGRATE, "--reg", "0.1")
+    assert re.search(r"first among (1,000|9\d\d) rows drawn from 3,000: ", out)
+
+
+def shuffle_new():
+    np.save("new.npy", np.random.default_rng(1).permutation(np.load("new.npy")))
+
+
+def test_a_useless_map_is_written_by_force_only(capsys):
+    shuffle_new()
+    code, out, err = run(capsys, *MIGRATE)
+    assert code == 1
+    assert "own migrated row found first among 3,000 rows: 0.0" in out
+    assert "migrated.npy: not written, since fewer than half of the queries" in err
+    assert "--force writes it" in err
+    assert not os.path.exists("migrated.npy")
+    code, out, err = run(capsys, *MIGRATE, "--force")
+    assert code == 0
+    assert "mvcca: warning: Only 0.0" in err
+    assert np.load("migrated.npy").shape == (N, 9)
+
+
+def test_the_ridge_of_least_error_is_chosen(capsys):
+    out = run(capsys, *MIGRATE, "--reg", "1e-3", "1", "100")[1]
+    assert out.startswith("affine, reg=0.001: ")
+
+
+def test_vectors_are_scaled_to_length_one_on_request_or_as_those_of_the_new_model(capsys):
+    def is_scaled(*options):
+        assert run(capsys, *MIGRATE, *options)[0] == 0
+        return np.allclose(np.linalg.norm(np.load("migrated.npy"), axis=1), 1, rtol=1e-5)
+
+    assert is_scaled("--normalize")
+    assert not is_scaled()
     new = np.load("new.npy")
-    held_out = np.sort(np.random.default_rng(0).permutation(400)[:80])
-    chosen = run(capsys, *MIGRATE, "--reg", "1e-3", "1", "100")[1].splitlines()[0]
-    new[held_out] = np.random.default_rng(1).permutation(new[held_out])
-    np.save("new.npy", new)
-    again = run(capsys, *MIGRATE, "--reg", "1e-3", "1", "100")[1].splitlines()[0]
-    assert chosen == again
-    assert "reg=100" not in chosen
-
-
-def test_vectors_can_be_scaled_to_length_one(capsys):
-    assert run(capsys, *MIGRATE, "--normalize")[0] == 0
-    np.testing.assert_allclose(np.linalg.norm(np.load("migrated.npy"), axis=1), 1, rtol=1e-5)
+    np.save("new.npy", new / np.linalg.norm(new, axis=1, keepdims=True))
+    assert is_scaled()
+    assert not is_scaled("--no-normalize")
 
 
 def rows_of(*numbers):
     return lambda: np.save("sample.npy", np.array([*numbers, *range(100, 500 - len(numbers))]))
+
+
+def few_pairs():
+    np.save("sample.npy", np.arange(5))
+    np.save("new.npy", np.eye(5))
 
 
 def sparse_new():
@@ -125,14 +160,14 @@ def nan_in_old():
         (rows_of(0.5), MIGRATE, 1, "expected row numbers from 0 to 2999"),
         (lambda: np.save("sample.npy", np.arange(30)), MIGRATE, 1, "30 row numbers for the 400"),
         (lambda: np.save("sample.npy", np.eye(20)), MIGRATE, 1, "expected one row number per line"),
-        (lambda: np.save("new.npy", np.eye(5)), ("old.npy", "new.npy", "-o", "o.npy"), 1, "5 p"),
-        (sparse_new, ("old.npy", "new.npz", "-o", "o.npy"), 1, "new.npz: expected dense rows"),
-        (nan_in_old, MIGRATE, 1, "old.npy, rows 0 to 3000: View 'old'"),
+        (few_pairs, MIGRATE, 1, "5 pairs, but at least 10 are needed"),
+        (sparse_new, ("old.npy", "new.npz", *MIGRATE[2:]), 1, "new.npz: expected dense rows"),
+        (nan_in_old, MIGRATE, 1, "Row 2,000 of the stored rows contains NaN"),
         (None, ("old.npy", "new.npy", "-o", "o.csv"), 1, "ending in .npy"),
         (None, ("old.npy", "new.npy", "-o", "old.npy"), 1, "an input of the command"),
-        (None, (*MIGRATE, "--test-size", "399"), 1, "test_size 399: too few of 400 pairs"),
         (None, (*MIGRATE, "--reg", "-1"), 2, "expected a number of at least 0, got '-1'"),
-        (None, ("new.npy", "old.npy", "-o", "o.npy"), 1, "3000 rows, but new.npy has only"),
+        (None, ("new.npy", "old.npy", "-o", "o.npy"), 1, "has 3,000 rows and new.npy 400; name"),
+        (None, ("old.npy", "new.npy", "-o", "o.npy"), 1, "has 400 rows and old.npy 3,000; name"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_writes_nothing(capsys, spoil, arguments, code, message):

@@ -9,6 +9,8 @@ import os
 import re
 import signal
 import time
+import unicodedata
+import warnings
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -35,8 +37,13 @@ from sklearn.pipeline import make_pipeline
 import mvcca
 from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, PerView, Views, retrieval_scorer
 from mvcca.comparison import Labels, Presentation, significance
+from mvcca.comparison.data import Data
 from mvcca.comparison.folds import make_folds
+from mvcca.comparison.groups import Groups
+from mvcca.comparison.markdown import code
+from mvcca.comparison.one_fold import Settings, searching
 from mvcca.comparison.registry import GROUPS, METHODS
+from mvcca.comparison.summary import Summary
 from mvcca.comparison.verdict import verdict
 
 N = 150
@@ -183,7 +190,7 @@ def test_every_method_is_fitted_to_the_same_folds_and_its_memory_is_measured():
     if peak is None:
         pytest.skip("the system does not report resident memory")
     assert 0.9 * 80e6 < peak < 2 * 80e6
-    costs = re.search(r"^first .*profile|^first .*cosine", str(found).split("\n\n")[2], re.M)[0]
+    costs = re.search(r"^first .*profile|^first .*cosine", str(found).split("\n\n")[3], re.M)[0]
     assert f" {peak / 10**6:.0f} " in costs
 
 
@@ -267,7 +274,7 @@ def test_correlations_of_training_rows_are_larger_than_of_held_out_rows(result):
         assert_allclose(found.test_correlations["image", "text"], expected, atol=1e-12)
     mean = result.to_frame().groupby(["method", "measure"]).value.mean()
     assert mean["CCA", "train correlation"] > mean["CCA", "held-out correlation"]
-    titles, values, *_ = str(result).split("\n\n")[2].splitlines()
+    titles, values, *_ = str(result).split("\n\n")[3].splitlines()
     assert titles.split()[:7] == ["method", "r", "train", "r", "held", "out", "fit"]
     columns = ("train correlation", "held-out correlation")
     assert values.split()[1:3] == [f"{mean['CCA', name]:.3f}" for name in columns]
@@ -448,29 +455,32 @@ def test_the_table_fits_the_terminal(monkeypatch, width):
         assert re.search(rf"^{method} +\d", text, re.M)
 
 
-def test_the_table_marks_the_best_and_its_equals(result):
-    text = str(result)
+def test_the_table_marks_the_best_and_what_is_undecided(result):
+    tables = str(result).split("\n\n", 1)[1]  # after the verdict
     for name in result.methods:
         value = f"{result.mean(name, 'r@1'):.3f}±"
-        (cell,) = re.findall(rf"{re.escape(value)}\S*", text)
-        assert cell.endswith("*") == (name in result.not_worse("r@1"))
+        (cell,) = re.findall(rf"{re.escape(value)}\S*", tables)
+        assert cell.endswith("*") == (name == result.best_by("r@1"))
+        assert cell.endswith("?") == (name in result.undecided("r@1"))
+    text = str(result)
     assert "ranked by" in text
     assert "profile-likelihood" in text
 
 
-def test_notebooks_show_the_table_with_the_best_and_its_equals_in_bold(result):
+def test_notebooks_show_the_table_with_the_best_values_in_bold(result):
     table = result._repr_html_()
     for name in result.methods:
-        (row,) = re.findall(rf'<th scope="row">{name}</th>(.*?)</tr>', table)
+        (row,) = re.findall(rf'<th scope="row"[^>]*>{name}</th>(.*?)</tr>', table)
         cells = re.findall(r"<td>(.*?)</td>", row)
         for cell, measure in zip(cells, MEASURES, strict=False):
-            is_bold = name in result.not_worse(measure)
-            assert cell.startswith("<b>") == is_bold
+            assert cell.startswith("<b>") == (name == result.best_by(measure))
+            assert cell.endswith("?") == (name in result.undecided(measure))
             value = float(cell.removeprefix("<b>").partition("±")[0])
             rounding = 0.051 if measure == "mr" else 5.1e-4
             assert value == pytest.approx(result.mean(name, measure), abs=rounding)
     assert "<caption>image and text: " in table
-    assert "<li>* best, or not significantly worse" in table
+    assert "<li>* best, or equal to it; ? undecided" in table
+    assert re.match(r"\s*<p>(.*?)</p>", table)[1] == html.escape(verdict(result))
 
 
 def test_a_method_that_fails_is_a_row_with_its_reason():
@@ -558,7 +568,8 @@ def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tm
     (text,) = re.findall(r'<p class="verdict">(.*?)</p>', page)
     assert html.unescape(text) == verdict(result)
     assert page.index(text) < page.index("<table") < page.index("<img") < page.index("Settings")
-    assert 'mvcca.save(result.best_estimator_, "model.mvcca")' in html.unescape(page)
+    for _, method in result.questions.values():
+        assert f"mvcca.save(result.refit({method!r}), " in html.unescape(page)
 
 
 @pytest.mark.parametrize("labels", [None, CLASSES])
@@ -573,7 +584,9 @@ def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row
         found = mvcca.compare({"CCA": CCA(3)}, views, labels, cv=2)
         replace(found, presentation=presentation).report(tmp_path / "out.html")
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
-        pages.append([html.unescape(text) for text in re.findall(r"<p><b>(.*?)</b></p>", page)])
+        pages.append(
+            [html.unescape(text) for text in re.findall(r'<p class="query">(.*?)</p>', page)]
+        )
     rows = [int(re.match(r"row (\d+)", text)[1]) for text in pages[0]]
     assert len(rows) == 6
     suffix = ["" if labels is None else f" [{labels[row]}]" for row in rows]
@@ -582,18 +595,61 @@ def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row
     assert pages[2] == [f"image no. {row}{end}" for row, end in zip(rows, suffix, strict=True)]
 
 
-def test_the_verdict_names_the_best_method_and_those_that_are_not_worse(result, one_split):
+def test_the_verdict_names_the_best_method_of_each_question(result, one_split):
     for found in (result, one_split):
-        text, best, measure = verdict(found), found.best, found.measures[0]
-        assert text.startswith(f"{best} is best, with mAP@50 {found.mean(best, measure):.3f}±.")
-        (other,) = set(found.methods) - {best}
-        is_close = other in found.not_worse(measure)
-        expected = f"{other} is not significantly" if is_close else "all other methods are signif"
-        assert expected in text
-    alone = mvcca.compare({"CCA": CCA(2, reg=0.1)}, planted(), CLASSES, cv=0.4)
-    assert verdict(alone).startswith("CCA reaches mAP@50 0.")
+        text = verdict(found)
+        for what, measure, name in (
+            ("the same object", "r@1", "R@1"),
+            ("the same class", "map@50", "mAP@50"),
+        ):
+            best = found.best_by(measure)
+            assert found.questions[what] == (measure, best)
+            assert f"est for {what}: {best}, {name} {found.mean(best, measure):.3f}±." in text
+            (other,) = set(found.methods) - {best}
+            (clause,) = re.findall(rf"{what}: (.*?)(?:; best|\.$)", text)
+            if other in found.undecided(measure):
+                assert clause.endswith(f", undecided against {other}")
+            else:
+                assert clause.endswith(", significantly better than all others")
+        assert text.index("the same object") < text.index("the same class")
+    alone = mvcca.compare({"CCA": CCA(2, reg=0.1)}, planted(), CLASSES, cv=0.4, measures="mrr")
+    assert re.fullmatch(
+        r"Best for the same object: CCA, MRR [\d.±]+ \(random scores: [\d.]+\)\.", verdict(alone)
+    )
     failed = mvcca.compare({"CCA": CCA(2, reg=-1.0)}, planted(), CLASSES, cv=0.4)
     assert verdict(failed) == "No method could be fitted."
+
+
+def test_without_pairs_or_labels_there_is_one_question():
+    sets = [{"ab"[i % 2], "cd"[i // 2 % 2]} for i in range(N)]
+    unpaired = {"image": planted()["image"][:100], "text": planted()["text"]}
+    by_view = {"image": CLASSES[:100], "text": CLASSES}
+    for X, y, more, what in (
+        (planted(), None, {}, "the same object"),
+        (planted(), CLASSES, {"relevance": "pairs"}, "the same object"),
+        (planted(), CLASSES, {"measures": ["hubness@5", "map"]}, "the same class"),
+        (planted(), sets, {"measures": "map"}, "a label in common"),
+        (unpaired, by_view, {}, "the same class"),
+    ):
+        found = mvcca.compare(
+            {"MLCCA": MLCCA(2)} if y is not None else {"CCA": CCA(2)}, X, y, cv=2, **more
+        )
+        assert list(found.questions) == [what]
+        assert verdict(found).startswith(f"Best for {what}: ")
+        assert verdict(found).count("est for ") == 1
+
+
+def test_the_verdict_is_the_first_that_is_read(result, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    assert str(result).splitlines()[0] == verdict(result)
+    result.report(tmp_path / "out.md")
+    heading, text = (tmp_path / "out.md").read_text(encoding="utf-8").split("\n\n")[:2]
+    assert heading.startswith("## ")
+    assert text == verdict(result)
+    result.report(tmp_path / "out.json")
+    (found,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]
+    assert found["verdict"] == verdict(result)
+    assert found["best_for"]["the same object"] == {"measure": "r@1", "method": "CCA"}
 
 
 def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
@@ -607,7 +663,7 @@ def test_tables_of_the_report_have_captions_and_scopes(result, tmp_path):
         assert heads
         assert all(re.search('scope="(row|col)"', head) for head in heads)
         for row in re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], re.S):
-            assert row.count('<th scope="row">') == 1
+            assert row.count('<th scope="row"') == 1
 
 
 def test_recall_curves_are_merged_where_equal_and_labelled_at_their_ends():
@@ -625,7 +681,7 @@ def test_recall_curves_are_merged_where_equal_and_labelled_at_their_ends():
         r10 = [found.mean(name, "r@1"), found.mean(name, "r@10")]
         assert_allclose(line.get_ydata()[[0, 9]], r10)
     assert lines[0].get_linestyle() != lines[1].get_linestyle()
-    assert_allclose(chance.get_ydata(), np.arange(1, 51) / 50, atol=0.1)  # of 50 held-out objects
+    assert_allclose(chance.get_ydata(), np.arange(1, 51) / 50)  # of 50 held-out objects
     assert ax.get_legend() is None
     texts = {text.get_text(): text for text in ax.texts}
     assert set(texts) == {"CCA, again", "MLCCA", "random scores"}
@@ -816,7 +872,7 @@ def test_hubness_is_compared_like_other_measures(cv, tmp_path):
     )
     assert result.fold_values("CCA", "hubness@5")[0] == pytest.approx(table.mean()["hubness@5"])
     mean = result.mean("CCA", "hubness@5")
-    (line,) = re.findall(r"^CCA .*$", str(result).split("\n\n")[1], re.M)
+    (line,) = re.findall(r"^CCA .*$", str(result).split("\n\n")[2], re.M)
     assert f"{mean:.3f}" in line
     has_uncertainty = cv == 3
     assert np.isfinite(result.standard_error("CCA", "hubness@5")) == has_uncertainty
@@ -827,3 +883,453 @@ def test_hubness_is_compared_like_other_measures(cv, tmp_path):
     result.report(tmp_path / "found.html")
     with pytest.raises(ValueError, match="has no values of queries"):
         result.per_query("hubness@5")
+
+
+# ---- repeated objects ---------------------------------------------------------------------------
+
+
+def repeated_noise(n_pairs=60, n_copies=5):
+    """Pairs of noise that nothing connects, each of which occurs several times."""
+    rng = np.random.default_rng(0)
+    pairs = np.repeat(np.arange(n_pairs), n_copies)
+    return [rng.standard_normal((n_pairs, width))[pairs] for width in (6, 5)], pairs
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["found", "given"])
+@pytest.mark.parametrize("cv", [5, 0.2])
+def test_copies_of_training_objects_are_not_held_out(cv, given):
+    X, pairs = repeated_noise()
+    groups = pairs if given else None
+    found = mvcca.compare("nkcca", X, cv=cv, groups=groups, measures=("r@5", "mrr"))
+    for fold in found.folds:
+        assert set(pairs[fold.train]).isdisjoint(pairs[fold.test])
+        assert len(fold.test) == 60
+    # Twelve held-out pairs, with five equal rows each: noise finds them as often as chance.
+    assert found.mean("NKCCA", "mrr") < found.chance_level("mrr") + 0.15
+    split = mvcca.compare("nkcca", X, cv=cv, groups=np.arange(300), measures=("r@5", "mrr"))
+    assert split.mean("NKCCA", "mrr") > 0.3  # what was measured without groups
+
+
+def test_a_note_says_how_many_objects_are_repeated_and_what_was_done():
+    X, pairs = repeated_noise()
+    together = " ".join(str(mvcca.compare({"CCA": CCA(2)}, X, cv=3)).split())
+    assert "repeated rows (view0: 300, view1: 300): 300 objects share a row" in together
+    assert "are in the same part of a split as that object" in together
+    given = str(mvcca.compare({"CCA": CCA(2)}, X, cv=3, groups=pairs))
+    assert "groups: 60, each in one part of a split" in given
+    halves = [(np.arange(0, 300, 2), np.arange(1, 300, 2))]
+    divided = " ".join(str(mvcca.compare({"CCA": CCA(2)}, X, cv=halves)).split())
+    assert "up to 150 held-out objects of a split repeat a training row" in divided
+    assert "repeated" not in str(mvcca.compare({"CCA": CCA(2)}, planted(), cv=3))
+
+
+def test_cells_that_cannot_be_compared_make_no_groups():
+    lists = np.empty((4, 1), dtype=object)
+    lists[:, 0] = [[1], [1], [2], [3]]
+    assert Groups.found_in(Views({"lists": lists, "other": np.arange(4.0)[:, None]})) is None
+
+
+@pytest.mark.parametrize("kind", ["array", "float32", "sparse", "frame", "texts", "integers"])
+def test_rows_that_occur_twice_are_found_in_every_kind_of_view(kind):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-2, 3, size=(400, 3))
+    other = rng.standard_normal((400, 2))
+    block = {
+        "array": rows.astype(float),
+        "float32": rows.astype(np.float32),
+        "sparse": csr_array(rows),
+        "frame": pd.DataFrame(rows),
+        "texts": [" ".join(map(str, row)) if row.any() else "" for row in rows],
+        "integers": rows,
+    }[kind]
+    groups = Groups.found_in(Views({"rows": block, "other": other}))
+    names, first = {}, []
+    for place, row in enumerate(map(tuple, rows)):  # objects with equal rows, in a loop
+        first.append(names.setdefault(row, place) if any(row) else place)
+    assert_array_equal(groups.codes[:, None] == groups.codes, np.equal.outer(first, first))
+    n_repeated = sum(first.count(place) > 1 for place in first)
+    assert groups.repeats == {"rows": n_repeated}
+
+
+def test_objects_are_linked_through_rows_of_several_views():
+    a, b = np.array([1.0, 1, 2, 3, 4, 0, 0])[:, None], np.array([5.0, 6, 6, 7, 8, 9, 10])[:, None]
+    groups = Groups.found_in(Views({"a": a, "b": b}))
+    assert_array_equal(groups.codes[:3], groups.codes[0])  # by a, and by b
+    assert len(set(groups.codes)) == 5  # rows of zeros are not linked
+    assert groups.repeats == {"a": 2, "b": 2}
+    assert Groups.found_in(Views({"a": np.array([0.0, -0.0])[:, None]})) is None
+    assert Groups.found_in(Views({"a": a[2:5], "b": b[2:5]})) is None
+
+
+@pytest.mark.parametrize("cv", [4, 0.25])
+def test_grouped_folds_have_equal_shares_of_objects_and_classes(cv):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(80), rng.integers(1, 8, size=80))
+    classes = (groups % 3).astype(int)
+    views = Views([np.zeros((len(groups), 1))] * 2)
+    folds = make_folds(views, Labels.of(classes), cv, 0, groups)
+    for fold in folds:
+        assert np.intersect1d(groups[fold.train], groups[fold.test]).size == 0
+        assert len(fold.train) + len(fold.test) == len(groups)
+        expected = np.bincount(classes) / 4
+        assert_allclose(np.bincount(classes[fold.test]), expected, atol=4)
+    if cv == 4:
+        assert_array_equal(np.sort(np.concatenate([f.test for f in folds])), np.arange(len(groups)))
+        other = make_folds(views, Labels.of(classes), cv, 1, groups)
+        assert not np.array_equal(folds[0].test, other[0].test)  # the seed decides
+
+
+def test_as_few_groups_as_folds_leave_no_fold_empty():
+    groups = np.repeat([0, 1, 2, 3], [50, 3, 2, 1])
+    views = Views([np.zeros((56, 1))] * 2)
+    assert all(len(fold.test) for fold in make_folds(views, None, 4, 0, groups))
+    (fold,) = make_folds(views, None, 0.1, 0, groups[:53])
+    assert len(fold.test)
+    with pytest.raises(ValueError, match="at least 5 groups for 5 parts, got 4"):
+        make_folds(views, None, 5, 0, groups)
+
+
+def test_rows_that_nearly_all_objects_share_do_not_decide_the_folds():
+    rng = np.random.default_rng(0)
+    X = {"a": rng.standard_normal((N, 3)), "b": np.repeat([[1.0, 2.0], [3.0, 4.0]], N // 2, axis=0)}
+    found = mvcca.compare({"MLCCA": MLCCA(1)}, X, CLASSES, cv=5)
+    assert [len(fold.test) for fold in found.folds] == [30] * 5
+    assert "30 held-out objects of a split repeat a training row" in " ".join(str(found).split())
+
+
+def test_rows_that_describe_classes_do_not_make_groups():
+    rng = np.random.default_rng(0)
+    attributes = rng.standard_normal((5, 3))[CLASSES]
+    views = Views({"image": rng.standard_normal((N, 4)), "attributes": attributes})
+    assert Groups.found_in(views).repeats == {"attributes": N}
+    assert Groups.found_in(views, Labels.of(CLASSES).vectors) is None
+    result = mvcca.compare({"MLCCA": MLCCA(2)}, views, CLASSES, cv=5)
+    assert all(set(CLASSES[fold.test]) == set(range(5)) for fold in result.folds)
+    copies = Views({"image": attributes, "attributes": attributes + 1})  # of five objects
+    assert Groups.found_in(copies, Labels.of(CLASSES).vectors).codes.max() == 4
+    other = rng.permutation(CLASSES)
+    assert Groups.found_in(views, Labels.of(other).vectors).repeats == {"attributes": N}
+
+
+def test_groups_are_matched_with_the_index_of_the_views():
+    names = [f"page {i}" for i in range(N)]
+    frames = {name: pd.DataFrame(X, index=names) for name, X in planted().items()}
+    groups = pd.Series(np.arange(N) // 3, index=names)
+    found = mvcca.compare({"CCA": CCA(2)}, frames, cv=3, groups=groups)
+    assert all(np.isin(f.train // 3, f.test // 3).sum() == 0 for f in found.folds)
+    with pytest.raises(ValueError, match="the groups and the views have the same labels in a diff"):
+        mvcca.compare({"CCA": CCA(2)}, frames, groups=groups[::-1])
+
+
+def test_a_search_keeps_groups_together_within_the_training_part():
+    X, pairs = repeated_noise()
+    data = Data.of(X).with_groups()
+    (candidate,) = mvcca.compare({"CCA": CCA(2)}, X, cv=2).candidates
+    settings = Settings(("mrr",), None, {"reg": [0.1, 1.0]}, {}, 0)
+    rows = np.arange(0, 300, 2)
+    for train, test in searching(candidate, data, rows, settings).cv:
+        assert set(pairs[rows[train]]).isdisjoint(pairs[rows[test]])
+
+
+def test_splitters_are_given_the_groups():
+    X, pairs = repeated_noise()
+    found = mvcca.compare({"CCA": CCA(2)}, X, cv=GroupKFold(3), groups=pairs)
+    expected = GroupKFold(3).split(pairs, groups=pairs)
+    for fold, (_, test) in zip(found.folds, expected, strict=True):
+        assert_array_equal(fold.test, test)
+    for cv in (KFold(3, shuffle=True), [(np.arange(298), np.arange(298, 300))]):
+        with pytest.raises(ValueError, match=r"Split 0 divides a group.*GroupKFold"):
+            mvcca.compare({"CCA": CCA(2)}, X, cv=cv, groups=pairs)
+
+
+def test_groups_of_unpaired_views_are_given_by_view():
+    views = planted()
+    X = {"image": views["image"][:100], "text": views["text"]}
+    y = {"image": CLASSES[:100], "text": CLASSES}
+    people = {"image": [f"p{i // 4}" for i in range(100)], "text": [f"p{i // 4}" for i in range(N)]}
+    found = mvcca.compare({"MLCCA": MLCCA(2)}, X, y, cv=3, groups=people)
+    of_objects = np.array([*people["image"], *people["text"]])
+    for fold in found.folds:
+        assert set(of_objects[fold.train]).isdisjoint(of_objects[fold.test])
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.arange(9), "Expected groups of 150 objects, got shape (9,)"),
+        ([None, *range(149)], "got a missing value"),
+        ([np.nan, *range(149)], "got a missing value"),
+        ({"image": np.arange(N), "text": np.arange(N)}, "by view for the unpaired views"),
+        (pd.Series(range(N), index=range(N)[::-1]), "the groups and the views have"),
+    ],
+    ids=["short", "none", "nan", "by view", "other order"],
+)
+def test_groups_that_do_not_fit_are_an_error(groups, message):
+    frames = {name: pd.DataFrame(block) for name, block in planted().items()}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        mvcca.compare(METHODS_BY_NAME, frames, groups=groups)
+
+
+def test_with_one_split_the_test_and_the_bootstrap_are_of_groups():
+    rng = np.random.default_rng(0)
+    values, groups = rng.standard_normal((90, 2)), np.repeat(np.arange(30), 3)
+    values[rng.random((90, 2)) < 0.2] = np.nan
+    repeated = np.repeat(rng.standard_normal(30) + 0.1, 3)  # copies tell nothing new
+    of_groups = significance.by_group(repeated, groups)
+    assert of_groups.mean() == pytest.approx(repeated.mean())
+    expected = stats.ttest_1samp(repeated[::3], 0).pvalue
+    assert significance.paired_test(of_groups) == pytest.approx(expected)
+    for is_median, reduce in ((False, np.nanmean), (True, np.nanmedian)):
+        found = significance.bootstrap(values, groups, is_median, 0)
+        drawn = [
+            reduce(values[np.concatenate([np.flatnonzero(groups == g) for g in chosen])], axis=0)
+            for chosen in np.random.default_rng(1).integers(0, 30, size=(2000, 30))
+        ]
+        errors = np.mean(drawn, axis=1).std()
+        assert found.standard_error == pytest.approx(errors, rel=0.1)
+
+
+# ---- chance and power ---------------------------------------------------------------------------
+
+
+def test_chance_is_exact(one_split):
+    n_held_out = len(one_split.folds[0].test)
+    assert n_held_out == 60
+    assert one_split.chance_level("r@1") == pytest.approx(1 / 60)
+    assert one_split.chance_level("mr") == pytest.approx(30.5)
+    harmonic = np.sum(1 / np.arange(1, 61))
+    assert one_split.chance_level("mrr") == pytest.approx(harmonic / 60)
+    (line,) = re.findall(r"^random scores .*$", str(one_split), re.M)
+    assert " 0.017 " in line
+
+
+def test_holms_method_rejects_at_the_level_of_each_hypothesis():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        p_values = dict(enumerate(rng.random(5) ** 3 / 3))
+        for name, adjusted in significance.holm(p_values).items():
+            others = [p for other, p in p_values.items() if other != name]
+            level = significance.holm_level(others, 0.05)
+            assert (adjusted < 0.05) == (p_values[name] < level)
+
+
+def test_the_smallest_detectable_difference_is_where_the_test_begins_to_reject():
+    differences = np.random.default_rng(0).standard_normal(6)
+    differences -= differences.mean()
+    for level in (0.05, 0.01):
+        least = significance.detectable_over_folds(differences, 0.25, level)
+        assert significance.corrected_t_test(differences + least, 0.25) == pytest.approx(level)
+        least = significance.detectable_over_objects(differences, level)
+        assert significance.paired_test(differences + least) == pytest.approx(level)
+
+
+def test_a_large_difference_that_few_folds_cannot_detect_is_undecided():
+    methods = {"good": CCA(3, reg=0.1), "same": MVCCA(3, reg=0.1), "bad": CCA(3, reg=1e4)}
+    few = mvcca.compare(methods, planted(noise=0.1), cv=2, measures=["r@1", "mrr"])
+    many = mvcca.compare(methods, planted(noise=0.1), cv=10, measures=["r@1", "mrr"])
+    bad = few.against_best("r@1")["bad"]
+    assert bad.behind == pytest.approx(few.mean("good", "r@1") - few.mean("bad", "r@1"))
+    assert bad.behind > 0.5
+    assert bad.smallest_detectable > bad.behind
+    assert few.undecided("r@1") == {"bad"}
+    assert many.undecided("r@1") == set()
+    assert many.not_worse("r@1") == {"good", "same"}
+    cells = {name: re.search(rf"^{name} +(\S+)", str(few), re.M)[1] for name in methods}
+    assert cells["good"].endswith("*")
+    assert cells["same"].endswith("*")  # equal on every fold
+    assert cells["bad"].endswith("?")
+    assert "undecided against bad" in " ".join(verdict(few).split())
+
+
+def test_undecided_is_what_the_test_neither_rejects_nor_finds_equal(result, one_split):
+    for found in (result, one_split):
+        for measure in MEASURES:
+            for name, one in found.against_best(measure).items():
+                if name == found.best_by(measure) or np.isnan(one.smallest_detectable):
+                    continue
+                is_significant = found.p_values(measure)[name] < 0.05
+                assert is_significant == (one.behind > one.smallest_detectable)
+                assert one.decision == ("worse" if is_significant else "undecided")
+
+
+def test_bold_is_for_best_values_only(result, tmp_path):
+    best = {measure: result.best_by(measure) for measure in MEASURES}
+    n_best = len(best)
+    result.report(tmp_path / "out.md")
+    text = (tmp_path / "out.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"\*\*[\d.]+±[\d.]+\\\*\*\*", text)) == text.count("**") // 2 == n_best
+    assert result._repr_html_().count("<b>") == n_best
+    assert 'style="font-weight: normal"' in result._repr_html_()  # of headings, bold in notebooks
+    result.report(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert re.findall(r"<b>[\d.]+±[\d.]+\*</b>", page) == re.findall("<b>.*?</b>", page)
+    assert page.count("<b>") == n_best
+    assert set(re.findall(r"font-weight: *(\w+)", page)) == {"normal"}
+    odd = mvcca.compare({"v1*": CCA(2), "v2?": CCA(3)}, planted(), cv=2, measures="mrr")
+    lines = Summary.of(odd).as_text(bold=True)
+    (bold,) = re.findall(r"\x1b\[1m(.*?)\x1b\[0m", lines)
+    assert re.fullmatch(r"[\d.]+±[\d.]+\*", bold)
+
+
+# ---- names and estimators that do harm ----------------------------------------------------------
+
+
+class Ends(CCA):
+    """A CCA that ends the program."""
+
+    def __init__(self, error=SystemExit):
+        super().__init__()
+        self.error = error
+
+    def fit(self, X, y=None):
+        raise self.error(3)
+
+
+class Unusual(BaseException):
+    """As libraries for coroutines raise them."""
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, Unusual])
+@pytest.mark.parametrize("search", [None, {"n_components": [1, 2]}])
+def test_an_estimator_that_ends_the_program_is_a_row_with_its_reason(error, search):
+    methods = {"CCA": CCA(2), "ends": Ends(error), "again": CCA(1)}
+    found = mvcca.compare(methods, planted(), CLASSES, cv=2, search=search)
+    assert found.is_complete
+    assert found.successes == ["CCA", "again"]
+    assert found.failures == {"ends": f"{error.__name__}: 3"}
+
+
+def test_ctrl_c_in_an_estimator_leaves_what_was_measured():
+    methods = {"CCA": CCA(2), "ends": Ends(KeyboardInterrupt)}
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 4 fits"):
+        found = mvcca.compare(methods, planted(), CLASSES, cv=2)
+    assert found.successes == ["CCA"]
+
+
+class Killed(CCA):
+    """A CCA whose process ends at once, as if it had used too much memory."""
+
+    def fit(self, X, y=None):
+        time.sleep(2)  # the others are done
+        os._exit(1)
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_leaves_what_was_measured():
+    methods = {"CCA": CCA(2), "killed": Killed(2)}
+    with pytest.warns(UserWarning, match=r"A process was killed: the result contains \d of 4 fits"):
+        found = mvcca.compare(methods, planted(), CLASSES, cv=2, n_jobs=2)
+    assert found.successes == ["CCA"]
+    assert not found.is_complete
+
+
+HARMFUL = (
+    "<script>alert(1)</script>",
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\tx",
+    "\x1b[31mred\x1b]0;title\x07\x9b2J",
+    "two\nlines | **and** a [link](javascript:alert)",
+    "`tick` _x_ ~y~ # &lt;",
+)
+
+
+@pytest.fixture(scope="module")
+def harmful():
+    """A comparison whose methods and views have names that other programs would act on."""
+    rng = np.random.default_rng(0)  # noise, so that a held-out correlation is negative
+    names = ("=2+2<b>", "te\x1b[0mxt")
+    views = Views(
+        {name: rng.standard_normal((N, width)) for name, width in zip(names, (6, 5), strict=True)}
+    )
+    methods = {name: CCA(2) for name in HARMFUL} | {"\x1b[7mfails": CCA(2, reg=-1.0)}
+    return mvcca.compare(methods, views, cv=2, measures=["r@1", "mrr"])
+
+
+def controls(text):
+    return {c for c in text if unicodedata.category(c) in ("Cc", "Cs")} - {"\n"}
+
+
+def test_no_name_controls_a_terminal(harmful, tmp_path):
+    table = mvcca.evaluate_retrieval(dict(harmful.data.views.replace(
+        {name: np.eye(N)[:, :2] for name in harmful.data.views.names}
+    ).items()), measures="r@1")  # fmt: skip
+    by_direction = Summary.of(harmful, by_direction=True).as_text(width=100)
+    for text in (
+        str(harmful),
+        by_direction,
+        verdict(harmful),
+        str(table),
+        repr(harmful.data.views),
+    ):
+        assert not controls(text)
+    assert r"\x1b[31mred\x1b]0;title\x07\x9b2J" in str(harmful)
+    assert r"two\nlines" in str(harmful)
+    assert not controls(harmful._repr_html_())
+    for ending in ("html", "md", "json"):
+        harmful.report(tmp_path / f"out.{ending}")
+        assert not controls((tmp_path / f"out.{ending}").read_text(encoding="utf-8")), ending
+    content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    names = [one["name"] for one in content["results"][0]["methods"]]
+    assert names == list(harmful.methods)  # as they are
+
+
+class Warns(CCA):
+    """A CCA that warns of a name."""
+
+    def fit(self, X, y=None):
+        warnings.warn("view \x1b[2Jx\ny | <b>", stacklevel=1)
+        return super().fit(X, y)
+
+
+def test_no_warning_controls_a_terminal():
+    found = mvcca.compare({"CCA": CCA(2), "warns": Warns(2)}, planted(), cv=2, measures="mrr")
+    assert not controls(str(found))
+    assert r"[1] view \x1b[2Jx y | <b>" in str(found)
+    assert re.search(r"^warns +pairs +\[1\]$", str(found), re.M)
+    assert r"- \[1\] view \\x1b\[2Jx y \| &lt;b&gt;" in Summary.of(found).as_markdown()
+
+
+def test_no_name_is_markup(harmful, tmp_path):
+    harmful.report(tmp_path / "out.html")
+    for page in ((tmp_path / "out.html").read_text(encoding="utf-8"), harmful._repr_html_()):
+        assert "<script>" not in page
+        assert html.escape(HARMFUL[0]) in page
+    harmful.report(tmp_path / "out.md")
+    text = (tmp_path / "out.md").read_text(encoding="utf-8")
+    assert "<" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    table = [line for line in text.splitlines() if line.startswith("| ")]
+    n_bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table}
+    assert len(n_bars) == 1  # no name is a column, or a line
+    assert len(table) == 2 + len(harmful.methods) + 1
+    assert r"\*\*and\*\* a \[link\](javascript:alert)" in text
+    assert r"\`tick\` \_x\_ \~y\~ \# &amp;lt;" in text
+
+
+def test_a_code_span_holds_any_text():
+    for text in ("a", "`", "a `` b", "`` ` ```", "<script>"):
+        found = code(text)
+        fence = re.match("`+", found)[0]
+        assert found.startswith(fence)
+        assert found.endswith(fence)
+        inner = found[len(fence) : -len(fence)]
+        assert fence not in re.findall("`+", inner)
+        assert inner.strip() == text
+
+
+def test_no_name_is_a_formula_of_a_spreadsheet(harmful, tmp_path):
+    harmful.report(tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    for row in rows[1:]:
+        assert not any(cell.startswith(tuple("=+-@\t\r\n")) for cell in row[:-1])
+        assert float(row[-1]) == pytest.approx(float(row[-1]))
+    methods = {row[0] for row in rows[1:]}
+    assert {"'=1+1", "'-2+3", "'@SUM(A1)", "'\tx", HARMFUL[0]} <= methods
+    assert any(row[2] == "'=2+2<b> -> te\x1b[0mxt" for row in rows[1:])
+    values = [float(row[-1]) for row in rows[1:]]
+    assert min(values) < 0  # a correlation: numbers stay numbers
+    assert values == list(harmful.to_frame().value)

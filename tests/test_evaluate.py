@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from mvcca import Views, measures
 from mvcca.retrieval import evaluate_retrieval, joint_scores, recall_curve
+from mvcca.retrieval.chance import expected_at_random
 
 ALL_MEASURES = (
     "map",
@@ -462,3 +463,65 @@ def test_queries_that_are_skipped_have_no_value():
     assert_array_equal(row.query_objects["map"], [0, 1])
     assert len(row.per_query["map"]) == 2
     assert len(row.per_query["p@1"]) == 3
+
+
+# ---- chance -------------------------------------------------------------------------------------
+
+OF_CHANCE = (
+    *("map", "map@5", "map@5:hits", "map@5:cutoff", "map@99", "ndcg", "ndcg@7:exponential"),
+    *("p@5", "recall@5", "r@1", "r@5:optimistic", "mrr", "mr", "wmap", "wmap@7:weighted"),
+)
+
+
+@pytest.mark.parametrize(
+    ("directions", "relevance"),
+    [("cross", None), ("cross", "labels"), ("within", None), ([(("a", "b"), "c")], "pairs")],
+)
+def test_expected_measures_are_those_of_random_scores(directions, relevance):
+    """Partly paired views, and label sets of any size; 60 draws."""
+    rng = np.random.default_rng(0)
+    seen = rng.random((30, 3)) < 0.8
+    seen[~seen.any(axis=1)] = True
+    index = np.where(seen, np.cumsum(seen, axis=0) - 1, -1)
+    labels = [set(rng.choice(list("cdefg"), rng.integers(0, 4), replace=False)) for _ in seen]
+    given = {
+        "measures": OF_CHANCE,
+        "relevance": relevance,
+        "directions": directions,
+        "label_vectors": {name: rng.standard_normal(4) for name in "cdefg"},
+    }
+
+    def noise():
+        blocks = {
+            name: rng.standard_normal((n, 20))
+            for name, n in zip("abc", seen.sum(axis=0), strict=True)
+        }
+        return Views(blocks, index)
+
+    expected = expected_at_random(noise(), labels, **given)
+    draws = [evaluate_retrieval(noise(), labels, **given) for _ in range(60)]
+    for place, row in enumerate(expected):
+        assert (row.query, row.target) == (draws[0].rows[place].query, draws[0].rows[place].target)
+        assert row.n_queries == draws[0].rows[place].n_queries
+        for name, value in row.values.items():
+            values = np.array([table.rows[place].values[name] for table in draws])
+            error = values.std() / np.sqrt(len(values)) + 1e-9
+            assert abs(value - values.mean()) < 4.5 * error, name
+
+
+def test_chance_of_pairs_has_closed_forms():
+    views = Views({"a": np.zeros((60, 1)), "b": np.zeros((60, 1))})
+    table = expected_at_random(views, measures=["r@1", "r@10", "mr", "mean_rank", "mrr", "map"])
+    harmonic = np.sum(1 / np.arange(1, 61))
+    expected = {"r@1": 1 / 60, "r@10": 1 / 6, "mr": 30.5, "mean_rank": 30.5}
+    expected |= {"mrr": harmonic / 60, "map": harmonic / 60}
+    assert table.mean() == pytest.approx(expected)
+
+
+def test_chance_of_class_means_and_of_hubs():
+    classes = np.repeat(np.arange(3), 10)
+    views = Views({"a": np.zeros((30, 1)), "b": np.zeros((30, 1))})
+    names = ["p@5:class_means", "hubness@3"]
+    found = expected_at_random(views, classes, measures=names).mean()
+    assert found["p@5:class_means"] == pytest.approx(1 / 3)
+    assert found["hubness@3"] == pytest.approx((1 - 0.2) / np.sqrt(30 * 0.1 * 0.9))

@@ -11,11 +11,41 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.decomposition import PCA
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from mvcca import CCA, JRL, KCCA, MVCCA, PLS, PerView, RetrievalIndex, Views, interop, open_matrix
+import mvcca
+from mvcca import (
+    CCA,
+    CFA,
+    CMOLRS,
+    JRL,
+    KCCA,
+    LGCFL,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    PLS,
+    AffineMap,
+    PerView,
+    Procrustes,
+    RetrievalIndex,
+    Views,
+    linear,
+    open_matrix,
+)
+from mvcca.base import LinearEstimator
 from mvcca.interop import (
     affine_map,
     save_dense,
@@ -25,6 +55,7 @@ from mvcca.interop import (
     views_of_table,
     write_scores,
 )
+from mvcca.linear import CovarianceCCA
 from mvcca.sources import SourceError
 
 WIDTHS = {"image": 7, "text": 6}
@@ -69,8 +100,8 @@ def projected(model, X, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_affine_maps_project_as_the_estimator(model, weighted):
     X = rows(50, seed=1)
-    for name, width in WIDTHS.items():
-        W, b = affine_map(model, name, width, weighted=weighted)
+    for name in WIDTHS:
+        W, b = affine_map(model, name, weighted=weighted)
         expected = projected(model, {name: X[name]}, weighted)[name]
         assert_allclose(X[name] @ W + b, expected, rtol=1e-9, atol=1e-11)
 
@@ -82,7 +113,7 @@ def test_cosines_of_weighted_maps_rank_as_the_index(model):
     if not hasattr(last, "expected_correlations_") or last.power:
         by = {}
     index = RetrievalIndex(model, **by).add({"image": X["image"]})
-    maps = {name: affine_map(model, name, width) for name, width in WIDTHS.items()}
+    maps = {name: affine_map(model, name) for name in WIDTHS}
     items, asked = X["image"] @ maps["image"][0], queries["text"] @ maps["text"][0]
     items, asked = items + maps["image"][1], asked + maps["text"][1]
     cosines = asked @ (items / np.linalg.norm(items, axis=1, keepdims=True)).T
@@ -90,25 +121,143 @@ def test_cosines_of_weighted_maps_rank_as_the_index(model):
     assert_array_equal(np.argsort(-cosines, axis=1)[:, :6], found)
 
 
-def test_wide_views_are_mapped_block_by_block(monkeypatch):
-    monkeypatch.setattr(interop._affine, "_BLOCK_ROWS", 2)
-    model = CCA(2).fit(rows())
-    W, _ = affine_map(model, "image", weighted=False)
-    assert_allclose(W, model.weights_["image"], rtol=1e-9, atol=1e-12)
+LABELS = np.arange(200) % 3
+FITS = {
+    "AffineMap": lambda X: AffineMap(3).fit(X),
+    "CCA": lambda X: CCA(3, reg=0.1).fit(X),
+    "CFA": lambda X: CFA(3).fit(X),
+    "CMOLRS": lambda X: CMOLRS(n_epochs=1, random_state=0).fit(X, LABELS),
+    "CovarianceCCA": lambda X: CovarianceCCA(3).fit(X),
+    "JRL": lambda X: JRL().fit(X, LABELS),
+    "LGCFL": lambda X: LGCFL().fit(X, LABELS),
+    "MLCCA": lambda X: MLCCA(2).fit(X, LABELS),
+    "MVCCA": lambda X: MVCCA(3, power=2).fit(X),
+    "MVMLCCA": lambda X: MVMLCCA(2).fit(X, LABELS),
+    "PLS": lambda X: PLS(3).fit(X),
+    "Procrustes": lambda X: Procrustes().fit(X),
+}
+SPREADS = {"1e-12": (1e-12, 0), "1e15": (1e15, 0), "offset 1e8": (1, 1e8), "both": (1e9, 1e6)}
+
+
+def moved(scale, offset, n=200, seed=0):
+    return {name: scale * (X + offset) for name, X in rows(n, seed).items()}
+
+
+def test_every_linear_estimator_is_tested():
+    public = (getattr(home, name) for home in (mvcca, linear) for name in home.__all__)
+    estimators = {kind for kind in public if isinstance(kind, type)} - {KCCA}
+    found = {kind.__name__ for kind in estimators if issubclass(kind, LinearEstimator)}
+    assert found == set(FITS)
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("name", FITS)
+def test_affine_maps_are_the_weights_of_the_model_at_any_scale_and_offset(name, spread):
+    with warnings.catch_warnings(action="ignore"):  # some doubt these rows
+        model = FITS[name](moved(*SPREADS[spread]))
+    for view in WIDTHS:
+        W, b = affine_map(model, view, weighted=False)
+        power = model.eigenvalues_**2 if name == "MVCCA" else 1.0
+        assert_array_equal(W, model.weights_[view] * power)
+        mean, exact = model.means_[view].astype(np.longdouble), W.astype(np.longdouble)
+        rounding = 4 * np.finfo(float).eps * (np.abs(mean) @ np.abs(exact))
+        assert (np.abs(b + mean @ exact) <= rounding).all()
+
+
+class AllButTheFirst(SelectorMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def _get_support_mask(self):
+        return np.arange(self.n_features_in_) > 0
+
+
+def step_by_step(transformer):
+    return make_pipeline(PerView(transformer), CCA(3, reg=0.1))
+
+
+STEPS = {
+    "StandardScaler": StandardScaler(),
+    "StandardScaler without means": StandardScaler(with_mean=False),
+    "StandardScaler without scales": StandardScaler(with_std=False),
+    "MinMaxScaler": MinMaxScaler((-1, 2)),
+    "MaxAbsScaler": MaxAbsScaler(),
+    "RobustScaler": RobustScaler(),
+    "RobustScaler of scales": RobustScaler(with_centering=False),
+    "PCA": PCA(5),
+    "whitened PCA": PCA(5, whiten=True),
+    "IncrementalPCA": IncrementalPCA(5),
+    "TruncatedSVD": TruncatedSVD(5, random_state=0),
+    "GaussianRandomProjection": GaussianRandomProjection(5, random_state=0),
+    "SparseRandomProjection": SparseRandomProjection(5, random_state=0),
+    "selection": AllButTheFirst(),
+    "passthrough": "passthrough",
+    "several": make_pipeline(
+        StandardScaler(), "passthrough", AllButTheFirst(), PCA(4), MaxAbsScaler()
+    ),
+}
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e15])
+@pytest.mark.parametrize("name", STEPS)
+def test_affine_maps_go_through_the_steps_of_a_pipeline(name, scale):
+    model = step_by_step(STEPS[name]).fit(moved(scale, 0))
+    X = moved(scale, 0, 50, seed=1)
+    for view, scores in model.transform(X).items():
+        W, b = affine_map(model, view, weighted=False)
+        assert_allclose(X[view] @ W + b, scores, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e8])
+@pytest.mark.parametrize("name", ["StandardScaler", "MinMaxScaler", "RobustScaler", "PCA"])
+def test_maps_through_steps_lose_no_more_at_an_offset_than_the_bias_must(name, offset):
+    model = step_by_step(STEPS[name]).fit(moved(1, offset))
+    X = moved(1, offset, 50, seed=1)
+    for view, scores in model.transform(X).items():
+        W, b = affine_map(model, view, weighted=False)
+        found = X[view].astype(np.longdouble) @ W.astype(np.longdouble) + b
+        rounding = 16 * np.finfo(float).eps * (np.abs(X[view]) @ np.abs(W))
+        assert (np.abs(found - scores) <= rounding + 1e-12).all()
+
+
+def test_maps_of_estimators_before_the_last_one_are_multiplied():
+    model = make_pipeline(PLS(4), PerView(StandardScaler()), CCA(2)).fit(rows())
+    X = rows(50, seed=1)
+    for view, scores in model.transform(X).items():
+        W, b = affine_map(model, view, weighted=False)
+        assert_allclose(X[view] @ W + b, scores, rtol=1e-9, atol=1e-11)
 
 
 def test_what_is_no_affine_map_is_refused():
     X, y = rows(), np.arange(200) % 3
-    with pytest.raises(ValueError, match="KCCA or a step before it is nonlinear"):
-        affine_map(KCCA(2).fit(X), "text", 6)
+    with pytest.raises(ValueError, match="KCCA does not map view 'text' by an affine map"):
+        affine_map(KCCA(2).fit(X), "text")
     with pytest.raises(ValueError, match="JRL ranks by inner"):
         affine_map(JRL(1e-3).fit(X, y), "text")
+    for model in (CCA(2), LINEAR["pipeline"]):
+        with pytest.raises(
+            ValueError, match=r"Unknown view 'sound'; the views are \['image', 'text'\]"
+        ):
+            affine_map(model.fit(X), "sound")
+
+
+class Cubed(StandardScaler):
+    def transform(self, X):
+        return super().transform(X) ** 3
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [Normalizer(), FunctionTransformer(np.tanh), MinMaxScaler(clip=True), Cubed()],
+    ids=lambda transformer: type(transformer).__name__,
+)
+def test_a_step_whose_map_is_not_known_to_be_affine_is_named(transformer):
+    model = step_by_step(transformer).fit(rows())
     with pytest.raises(
-        ValueError, match=r"Unknown view 'sound'; the views are \['image', 'text'\]"
+        ValueError, match=f"cannot be read from the step {type(transformer).__name__}"
     ):
-        affine_map(CCA(2).fit(X), "sound")
-    with pytest.raises(ValueError, match="pass n_features"):
-        affine_map(LINEAR["pipeline"].fit(X), "text")
+        affine_map(model, "text")
 
 
 # ---- torch, ONNX, sentence-transformers ---------------------------------------------------------
@@ -118,7 +267,7 @@ def test_what_is_no_affine_map_is_refused():
 def test_a_linear_layer_projects_as_the_estimator(model, weighted):
     torch = pytest.importorskip("torch")
     text = rows(20, seed=1)["text"]
-    layer = to_linear(model, "text", 6, weighted=weighted)
+    layer = to_linear(model, "text", weighted=weighted)
     assert isinstance(layer, torch.nn.Linear)
     with torch.no_grad():
         scores = layer(torch.from_numpy(text)).numpy()
@@ -131,12 +280,25 @@ def test_an_onnx_graph_projects_as_the_estimator(model, weighted, tmp_path):
     from onnx.reference import ReferenceEvaluator
 
     text = rows(20, seed=1)["text"]
-    save_onnx(model, "text", tmp_path / "text.onnx", 6, weighted=weighted)
+    save_onnx(model, "text", tmp_path / "text.onnx", weighted=weighted)
     onnx.checker.check_model(str(tmp_path / "text.onnx"), full_check=True)
     graph = ReferenceEvaluator(str(tmp_path / "text.onnx"))
     [scores] = graph.run(None, {"text": text.astype(np.float32)})
     expected = projected(model, {"text": text}, weighted)["text"]
     assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_onnx_graph_keeps_its_digits_under_a_large_mean(tmp_path):
+    pytest.importorskip("onnx", reason="needs onnx: pip install 'mvcca[onnx]'")
+    from onnx.reference import ReferenceEvaluator
+
+    X = {name: np.round(1e4 * part) / 1e4 for name, part in moved(1, 1000).items()}
+    model = CCA(3).fit(X)
+    save_onnx(model, "text", tmp_path / "text.onnx", weighted=False)
+    text = X["text"].astype(np.float32)
+    [scores] = ReferenceEvaluator(str(tmp_path / "text.onnx")).run(None, {"text": text})
+    expected = model.transform({"text": text.astype(float)})["text"]
+    assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
 
 
 ONNX_RUNTIME = """
@@ -168,7 +330,7 @@ def test_a_dense_module_holds_what_torch_needs(model, weighted, tmp_path):
     torch = pytest.importorskip("torch")
     from safetensors.torch import load_file
 
-    save_dense(model, "text", tmp_path / "dense", 6, weighted=weighted)
+    save_dense(model, "text", tmp_path / "dense", weighted=weighted)
     config = json.loads((tmp_path / "dense" / "config.json").read_text())
     layer = torch.nn.Linear(config["in_features"], config["out_features"], bias=config["bias"])
     tensors = load_file(tmp_path / "dense" / "model.safetensors")

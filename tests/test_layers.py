@@ -24,6 +24,7 @@ LAYERS = (
         "_containers",
         "_lapack",
         "_memory",
+        "_printable",
         "_replacing",
         "_sparse",
         "_views_table",

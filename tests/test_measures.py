@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.sparse import coo_array, csr_array
 from scipy.stats import pearsonr, rankdata
 from sklearn.metrics import average_precision_score
 
+from mvcca import measures
 from mvcca.measures import (
     average_precision,
+    chance,
     class_means,
     column_correlations,
     descending_order,
@@ -436,3 +440,77 @@ def test_scores_that_are_not_finite_are_refused(measure, value):
 def test_errors_say_what_was_expected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ---- chance -------------------------------------------------------------------------------------
+
+
+def every_order(n, n_relevant):
+    """Scores of all n! orders of a gallery whose first items are relevant."""
+    orders = np.array(list(permutations(range(n))), dtype=float)
+    return orders, np.tile(np.arange(n) < n_relevant, (len(orders), 1))
+
+
+@pytest.mark.parametrize("n_relevant", range(7))
+@pytest.mark.parametrize("k", [1, 3, 6, 9])
+def test_expectations_are_means_over_all_orders(n_relevant, k):
+    n, relevant = 6, np.array([n_relevant])
+    scores, relevance = every_order(n, n_relevant)
+    for normalizer in ("relevant", "cutoff", "hits", "min"):
+        expected = measures.average_precision(scores, relevance, k, normalizer).mean()
+        found = chance.expected_average_precision(n, relevant, k, normalizer)
+        assert_allclose(found, expected, rtol=1e-12)
+    whole = measures.average_precision(scores, relevance).mean()
+    found = chance.expected_average_precision(n, relevant, None, "relevant")
+    assert_allclose(found, whole, rtol=1e-12)
+    ranks = measures.relevant_ranks(scores, relevance)
+    assert_allclose(chance.hit_probability(n, relevant, k), np.mean(ranks <= k), atol=1e-15)
+    assert_allclose(chance.expected_reciprocal_rank(n, relevant), np.mean(1 / ranks))
+    assert_allclose(chance.expected_rank(n, relevant), np.mean(ranks))
+    first = np.take_along_axis(relevance, np.argsort(-scores, axis=1), axis=1)[:, :k]
+    assert_allclose(chance.expected_hits(n, relevant, k), first.sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(
+    "n_relevant", [[1], [1, 1], [2, 2, 2], [1, 2], [1, 3, 2], [0, 1, 4], [2, 0, 0], [1, 1, 3, 3]]
+)
+def test_the_expected_median_is_the_mean_over_all_orders_of_all_queries(n_relevant):
+    n = 4
+    ranks = [measures.relevant_ranks(*every_order(n, r)) for r in n_relevant]
+    values = [np.median(rows) for rows in product(*(np.unique(own) for own in ranks))]
+    shares = [
+        np.prod([np.mean(own == rank) for own, rank in zip(ranks, rows, strict=True)])
+        for rows in product(*(np.unique(own) for own in ranks))
+    ]
+    expected = np.dot(values, shares) if np.isfinite(values).all() else np.inf
+    assert_allclose(chance.expected_median_rank(n, np.array(n_relevant)), expected)
+
+
+@pytest.mark.parametrize("n_queries", [1, 2, 51, 1000])
+def test_the_expected_median_of_pairs_is_the_middle_of_the_gallery(n_queries):
+    """Ranks are symmetric about (n + 1) / 2, and so is their median."""
+    found = chance.expected_median_rank(700, np.ones(n_queries, dtype=int))
+    assert found == pytest.approx(350.5, rel=1e-12)
+
+
+def test_the_expected_median_of_many_kinds_of_queries_is_that_of_draws():
+    rng = np.random.default_rng(0)
+    n, n_relevant = 300, rng.integers(1, 60, size=401)
+    found = chance.expected_median_rank(n, n_relevant)
+    left = n - np.arange(n)
+    later = np.cumprod(np.maximum(left - n_relevant[:, None], 0) / left, axis=1)  # P(rank > r)
+    medians = [np.median(1 + (later > rng.random((401, 1))).sum(axis=1)) for _ in range(300)]
+    assert found == pytest.approx(np.mean(medians), abs=4 * np.std(medians) / np.sqrt(300))
+
+
+def test_the_expected_moments_of_counts_give_their_skewness():
+    n_items, n_queries, k = 5, 3, 2
+    lists = [set(one) for one in combinations(range(n_items), k)]
+    counts = np.array(
+        [[sum(item in one for one in chosen) for item in range(n_items)]
+         for chosen in product(lists, repeat=n_queries)]
+    )  # fmt: skip
+    deviations = counts - counts.mean()
+    skewness = np.mean(deviations**3) / np.mean(deviations**2) ** 1.5
+    assert chance.expected_hubness(n_items, n_queries, k) == pytest.approx(skewness)
+    assert chance.expected_hubness(n_items, n_queries, 9) == 0

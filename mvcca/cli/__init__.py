@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mvcca.cli.console import printable, set_quiet, warnings_as_notes
+from mvcca._printable import printable
+from mvcca.cli.console import set_quiet, warnings_as_notes
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
 

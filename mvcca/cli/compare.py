@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mvcca.cli.console import Progress, is_colored, note, printable
+from mvcca._printable import printable, printable_json
+from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import files_of_labels, files_of_views, read_inputs
+from mvcca.cli.inputs import files_of_labels, files_of_views, read_groups, read_inputs
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.comparison import Case, ComparisonResult
 from mvcca.comparison.export import as_json, check_suffix, write
-from mvcca.comparison.next_step import fit_command
+from mvcca.comparison.next_step import in_words, next_steps
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
@@ -44,22 +43,23 @@ def run(options: Namespace) -> None:
             f"comparing loads all rows into memory: {n_bytes / 1e9:.1f} GB of views; methods may "
             "need the same amount again or more. `mvcca fit` reads files in blocks of rows"
         )
-    case = Case(views, labels)
+    case = Case(views, labels, groups=read_groups(options, views))
     if options.label_vectors is None:
-        run_cases([case], options, lambda result: fit_command(result, files, label_files))
+        run_cases([case], options, lambda result: next_steps(result, files, label_files))
     else:  # no other command learns from label vectors
         case = case.with_label_vectors(read_label_vectors(options.label_vectors))
-        run_cases([case], options, lambda _: "")
+        run_cases([case], options, lambda _: {})
 
 
 def run_cases(
     cases: Iterable[Case],
     options: Namespace,
-    next_step: Callable[[ComparisonResult], str],
+    commands: Callable[[ComparisonResult], Mapping[str, str]],
 ) -> None:
     """Compare methods on all cases, printing each table as soon as it is complete.
 
-    `next_step` is a function from the last result to the command to run next; it may be empty.
+    `commands` is a function from the last result to the commands to run next, by what they are
+    for; there may be none.
     """
     params = _parameters(options)
     page = None if options.report is None else check_writable(Path(options.report))
@@ -90,25 +90,29 @@ def run_cases(
             if not options.json:
                 summary = Summary.of(result, options.by_direction)
                 separator = "\n\n" if len(results) > 1 else ""
-                table = printable(summary.as_text())
-                print(separator + _marked_in_bold(table), flush=True)
+                print(separator + summary.as_text(bold=is_colored()), flush=True)
             if not result.is_complete:
                 break
         if options.json:
-            print(json.dumps([as_json(result) for result in results], ensure_ascii=False))
+            print(printable_json([as_json(result) for result in results]))
         if page is not None and any(result.successes for result in results):
             progress.update("writing the report")
-            _write(page, results, options, next_step(results[-1]))
+            _write(page, results, options, commands(results[-1]))
     if not all(result.is_complete for result in results):
         raise KeyboardInterrupt("the table is incomplete")
-    if not (options.json or options.quiet) and (command := next_step(results[-1])):
-        print(printable(f"\nNext: {command}"))
+    if not (options.json or options.quiet) and (steps := commands(results[-1])):
+        print(printable("\n".join(["", *in_words(steps)])))
 
 
-def _write(page: Path, results: list[ComparisonResult], options: Namespace, next_step: str) -> None:
+def _write(
+    page: Path,
+    results: list[ComparisonResult],
+    options: Namespace,
+    steps: Mapping[str, str],
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as letters that the font lacks
-        write(page, results, f"mvcca {shlex.join(options.arguments)}", next_step)
+        write(page, results, f"mvcca {shlex.join(options.arguments)}", steps)
     if page.suffix.lower() in (".html", ".htm") and not has_pictures():
         note(f"{page} has no figures, {NO_PICTURES}")
     if not options.json:
@@ -135,8 +139,3 @@ def _parameters(options: Namespace) -> dict[str, Any]:
     if options.n_components is not None:
         given["n_components"] = options.n_components
     return {name: value for name, value in given.items() if name in taken}
-
-
-def _marked_in_bold(table: str) -> str:
-    """The table with marked values in bold if the terminal shows it."""
-    return re.sub(r"\S+(?<=\d)\*", "\x1b[1m\\g<0>\x1b[0m", table) if is_colored() else table

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import unicodedata
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-_ESCAPED = ("Cc", "Cs", "Zl", "Zp")  # control characters, undecodable bytes, line separators
-
-
-def printable(text: str) -> str:
-    r"""Escape characters that control a terminal, such as ``\x1b``; newlines stay."""
-    return "".join(
-        character.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(character) in _ESCAPED and character != "\n"
-        else character
-        for character in text
-    )
+from mvcca._printable import in_one_line, printable, printable_json
 
 
 def is_colored() -> bool:
@@ -34,7 +22,7 @@ def is_colored() -> bool:
 
 def show(options: Namespace, text: str, facts: Any) -> None:
     """Print a result: as text, or with ``--json`` as one JSON value."""
-    print(json.dumps(facts) if options.json else printable(text), flush=True)
+    print(printable_json(facts) if options.json else printable(text), flush=True)
 
 
 _is_quiet = False
@@ -81,13 +69,13 @@ class Progress:
     def update(self, message: str) -> None:
         """Replace the progress line."""
         if self._is_shown:
-            print(f"\r\x1b[K{printable(message)} ...", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{in_one_line(message)} ...", end="", file=sys.stderr, flush=True)
 
     def log(self, message: str) -> None:
         """Replace the progress line by a permanent line."""
         self.clear()
         if self._is_shown:
-            print(printable(message), file=sys.stderr, flush=True)
+            print(in_one_line(message), file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Erase the progress line."""

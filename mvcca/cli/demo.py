@@ -9,7 +9,7 @@ from mvcca.cli.errors import UsageError
 from mvcca.comparison.cases import EXAMPLES, example_data
 from mvcca.comparison.registry import METHODS, selected
 
-_NEXT_STEP = "mvcca compare --view NAME=FILE --view NAME=FILE --labels FILE"
+_NEXT_STEP = {"your own data": "mvcca compare --view NAME=FILE --view NAME=FILE --labels FILE"}
 
 
 def run(options: Namespace) -> None:

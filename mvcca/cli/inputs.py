@@ -12,7 +12,7 @@ from typing import Any
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.comparison.labels import Labels
 from mvcca.config import config_context
-from mvcca.files import check_writable, read_views
+from mvcca.files import check_writable, read_ids, read_views
 from mvcca.sources import path_and_key
 from mvcca.views import Views
 
@@ -36,19 +36,44 @@ def files_of_views(options: Namespace) -> dict[str, str]:
 
 def files_of_labels(options: Namespace) -> str | dict[str, str] | None:
     """The file of the labels, or one for each view."""
-    names, values = [name for name, _ in options.views], options.labels
-    pairs = [tuple(text.partition("=")[::2]) for text in values]
-    named = [pair for pair in pairs if pair[0] in names and pair[1]]
+    return _one_or_by_view(options.labels, "--labels", options)
+
+
+def read_groups(options: Namespace, views: Views) -> Any:
+    """The group of each object, or of the rows of each view, in any file of ids; or None."""
+    files = _one_or_by_view(options.groups, "--groups", options)
+    if files is None:
+        return None
+    if isinstance(files, dict):
+        heights = {name: len(views.objects(name)) for name in files}
+        return {name: _groups_in(file, heights[name]) for name, file in files.items()}
+    return _groups_in(files, len(views))
+
+
+def _groups_in(file: str, n_rows: int) -> Any:
+    groups = read_ids(file)
+    if len(groups) != n_rows:
+        raise CommandError(f"{file}: {len(groups):,} groups for {n_rows:,} objects")
+    return groups
+
+
+def _one_or_by_view(
+    values: list[str], flag: str, options: Namespace
+) -> str | dict[str, str] | None:
+    """The file of an option, or one for each view."""
+    names = [name for name, _ in options.views]
+    pairs = [text.partition("=") for text in values]
+    named = [(name, file) for name, _, file in pairs if name in names and file]
     if not named and len(values) < 2:
         return values[0] if values else None
     if len(named) < len(values):
         raise UsageError(
-            f"--labels takes one FILE, or one NAME=FILE for each of the views {', '.join(names)}; "
+            f"{flag} takes one FILE, or one NAME=FILE for each of the views {', '.join(names)}; "
             f"got {' '.join(values)}"
         )
-    files = by_name(named, "--labels")
+    files = by_name(named, flag)
     if missing := [name for name in names if name not in files]:
-        raise UsageError(f"--labels of the views {', '.join(missing)} are missing")
+        raise UsageError(f"{flag} of the views {', '.join(missing)} are missing")
     return files
 
 

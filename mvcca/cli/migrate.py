@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured
 from mvcca.files import ProjectedRows, check_format, open_view, read_row_numbers, write_npy
-from mvcca.measures import unit_rows
 from mvcca.migration import Migration, fit_migration
 from mvcca.views import in_memory
 
@@ -27,25 +27,31 @@ def run(options: Namespace) -> None:
     with configured(options):
         found = fit_migration(
             *_sample(options, old),
+            stored=old,
             method=options.method,
             n_components=options.n_components,
             reg=options.reg,
-            test_size=options.test_size,
+            normalize=options.normalize,
             random_state=options.seed,
         )
         if not options.json:
             print(_report(found), flush=True)
+        if not (found.is_useful or options.force):
+            raise CommandError(
+                f"{output}: not written, since fewer than half of the queries find their own row "
+                f"first ({found.found_first:.3f}); --force writes it"
+            )
 
         def migrated(views: Any) -> dict[str, np.ndarray]:
-            rows = found.predict(views["old"])
-            return {"old": unit_rows(rows) if options.normalize else rows}
+            return {"old": found.predict(views["old"])}
 
         projected = ProjectedRows(migrated, "old", old, options.old)
         with replacing(output) as file:
             write_npy(file, projected.blocks(), projected.shape, projected.dtype)
     n_rows, n_features = projected.shape
-    facts = {"file": str(output), "rows": n_rows, "features": n_features, "reg": found.reg}
-    figures = {"found_first": found.found_first, "neighbors_kept": found.neighbors_kept}
+    facts = {"file": str(output), "rows": n_rows, "features": n_features}
+    names = [field.name for field in fields(found) if not field.name.startswith("_")]
+    figures = {name: getattr(found, name) for name in names}
     show(options, f"{output}: {n_rows:,} rows, {n_features} features", facts | figures)
 
 
@@ -53,7 +59,6 @@ def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
     """Rows of both models that embed the same items."""
     new = open_view("new", options.new)
     n_old, n_new = old.shape[0], new.shape[0]
-    numbers = np.arange(n_new)
     if options.sample is not None:
         numbers = read_row_numbers(options.sample, n_old)
         if len(numbers) != n_new:
@@ -61,9 +66,13 @@ def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
                 f"{options.sample}: {len(numbers)} row numbers for the {n_new} rows of "
                 f"{options.new}"
             )
-    elif n_new > n_old:
-        raise CommandError(f"{options.new}: {n_new} rows, but {options.old} has only {n_old}")
-    pairs = [in_memory(old[numbers]), in_memory(new)]
+        old = old[numbers]
+    elif n_new != n_old:
+        raise CommandError(
+            f"{options.new} has {n_new:,} rows and {options.old} {n_old:,}; name the rows of "
+            f"{options.old} that belong together with those of {options.new} by --sample FILE"
+        )
+    pairs = [in_memory(old), in_memory(new)]
     for file, rows in zip((options.old, options.new), pairs, strict=True):
         if issparse(rows):
             raise CommandError(f"{file}: expected dense rows, got sparse ones")
@@ -71,9 +80,14 @@ def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
 
 
 def _report(found: Migration) -> str:
-    name = found.method if found.reg is None else f"{found.method}, reg={found.reg:g}"
-    k = min(10, found.n_held_out)
+    name = found.method if found.reg is None else f"{found.method}, reg={found.reg:.3g}"
+    gallery = f"{found.gallery_size:,} rows"
+    if found.gallery_size < found.n_stored:
+        gallery += f" drawn from {found.n_stored:,}"
+    error = 2 * found.found_first_error
     return f"""\
-{name}: fitted to {found.n_fitted:,} pairs, measured on {found.n_held_out:,} held-out pairs
-queries of the new model that find their own migrated row first: {found.found_first:.3f}
-their {k} nearest rows that are still among the {k} nearest: {found.neighbors_kept:.3f}"""
+{name}: fitted to {found.n_pairs:,} pairs; the figures are of pairs left out of the fit
+own migrated row found first among {gallery}: {found.found_first:.3f} ± {error:.3f} \
+({found.n_queries:,} queries)
+nearest {found.nearest_share:.1%} of rows that are still nearest: {found.neighbors_kept:.3f} \
+(old model: {found.neighbors_kept_before:.3f})"""

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
+from mvcca._printable import printable
 from mvcca.cli import options
-from mvcca.cli.console import printable
 
 # name: summary, function that adds the options
 _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
@@ -44,7 +44,7 @@ _EXAMPLES = {
     "fit": [f"fit {_VIEWS} --method cca --param n_components=10 -o model.mvcca"],
     "transform": [f"transform model.mvcca {_VIEWS} -o 'scores-{{view}}.npy'"],
     "search": ["search model.mvcca --gallery image=image.npy --query text=text.npy -k 5"],
-    "migrate": ["migrate old.npy new.npy -o migrated.npy"],
+    "migrate": ["migrate old.npy new.npy --sample rows.npy -o migrated.npy"],
     "info": ["info model.mvcca", "info model.mvcca --json"],
     "methods": ["methods"],
     "completion": ["completion bash > ~/.local/share/bash-completion/completions/mvcca"],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from argparse import Namespace
 
+from mvcca._printable import printable
 from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
@@ -43,13 +45,23 @@ def run(options: Namespace) -> None:
         )
         hits = Hits(index, opened, asked, options.k, options.joint)
         if output is None:
-            hits.write(sys.stdout.buffer, ".jsonl" if options.json else ".csv")
+            _print(hits, ".jsonl" if options.json else ".csv")
             return
         with replacing(output) as file:
             hits.write(file, output.suffix.lower())
     n_queries, k = hits.shape
     text = f"{output}: {k} hits for each of {n_queries:,} queries"
     show(options, text, {"file": str(output), "k": k, "queries": n_queries})
+
+
+def _print(hits: Hits, suffix: str) -> None:
+    """Write hits to standard output; at a terminal, names of views cannot control it."""
+    if not sys.stdout.isatty():
+        hits.write(sys.stdout.buffer, suffix)
+        return
+    text = io.BytesIO()
+    hits.write(text, suffix)
+    print(printable(text.getvalue().decode().replace("\r\n", "\n")), end="", flush=True)
 
 
 def _check_format(output: str, galleries: list[str]) -> None:

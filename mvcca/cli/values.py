@@ -127,11 +127,6 @@ def folds(text: str) -> float | int:
     return value
 
 
-def test_size(text: str) -> float | int:
-    """A fraction, or a number of rows."""
-    return positive_int(text) if text.isdecimal() else fraction(text)
-
-
 def _pair(text: str, form: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not (name and separator and value):

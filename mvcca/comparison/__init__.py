@@ -1,8 +1,9 @@
 """Compare methods on one's own data: `compare`, its result, and the registry of methods.
 
-`registry` names the methods, `folds` splits the objects, `one_fold` fits and measures one method on
-one fold, `significance` compares methods, `result` holds what was measured, and `summary`, `export`
-and `report` show it. Names are imported on first access, since ``mvcca --help`` reads the registry.
+`registry` names the methods, `groups` and `folds` split the objects, `one_fold` fits and measures
+one method on one fold, `significance` compares methods, `result` holds what was measured, and
+`verdict`, `summary`, `export` and `report` show it. Names are imported on first access, since
+``mvcca --help`` reads the registry.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mvcca.comparison.cases import example_data as example_data
     from mvcca.comparison.data import Presentation as Presentation
     from mvcca.comparison.labels import Labels as Labels
+    from mvcca.comparison.measurements import Difference as Difference
     from mvcca.comparison.pipeline import compare as compare
     from mvcca.comparison.registry import Method as Method
     from mvcca.comparison.registry import methods as methods
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "Case": "cases",
     "ComparisonResult": "result",
+    "Difference": "measurements",
     "Labels": "labels",
     "Method": "registry",
     "Presentation": "data",

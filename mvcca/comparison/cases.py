@@ -45,6 +45,8 @@ class Case:
         Word vectors of the labels.
     n_components : int
         Number of components that suits the data.
+    groups : array-like or None
+        Groups of objects, as for `mvcca.compare`.
     """
 
     views: Views
@@ -54,6 +56,7 @@ class Case:
     splits: Any = None
     label_vectors: Any = None
     n_components: int = 10
+    groups: Any = None
 
     def compare(self, methods: Any, **options: Any) -> ComparisonResult:
         """Compare methods on these data.
@@ -74,7 +77,11 @@ class Case:
         if not isinstance(methods, Mapping):
             given = options.get("params") or {}
             options["params"] = {"n_components": self.n_components} | given
-        data = {"fit_labels": self.fit_labels, "label_vectors": self.label_vectors}
+        data = {
+            "fit_labels": self.fit_labels,
+            "label_vectors": self.label_vectors,
+            "groups": self.groups,
+        }
         result = compare(methods, self.views, self.labels, **data, **options)
         return replace(result, presentation=self.presentation)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mvcca._containers import are_positions, few
+from mvcca.comparison.folds import Fold, make_folds
+from mvcca.comparison.groups import Groups
 from mvcca.comparison.labels import Labels
 from mvcca.labels import LabelTable, label_names
 from mvcca.retrieval import Measure
@@ -34,6 +36,8 @@ class Data:
         Labels to learn from.
     y : array, list or None
         The same as estimators take them, one per object.
+    groups : Groups or None
+        Objects that belong together.
     """
 
     views: Views
@@ -41,6 +45,7 @@ class Data:
     labels: Labels | None
     fit_labels: Labels | None
     y: Any
+    groups: Groups | None = None
 
     @classmethod
     def of(cls, X: Any, y: Any = None, fit_labels: Any = None) -> Data:
@@ -82,6 +87,23 @@ class Data:
         """Label sets of some objects; None without classes or label sets."""
         vectors = self.relevance_vectors
         return None if vectors is None else vectors[objects]
+
+    def with_groups(self, groups: Any = None) -> Data:
+        """The same data with the user's groups, or else with objects that have equal rows."""
+        if groups is not None:
+            return replace(self, groups=Groups.given_by(groups, self.views, self.ids))
+        vectors = None if self.labels is None else self.labels.vectors
+        return replace(self, groups=Groups.found_in(self.views, vectors))
+
+    def folds(self, cv: Any, random_state: Any, objects: np.ndarray | None = None) -> list[Fold]:
+        """Split the objects, or some of them, so that those of a group are in the same part."""
+        objects = np.arange(len(self.views)) if objects is None else objects
+        labels = None if self.labels is None else self.labels[objects]
+        if self.groups is None:
+            return make_folds(self.views[objects], labels, cv, random_state)
+        codes = np.unique(self.groups.codes[objects], return_inverse=True)[1]
+        are_given = self.groups.are_given
+        return make_folds(self.views[objects], labels, cv, random_state, codes, are_given=are_given)
 
     def labels_to_learn_from(self, objects: np.ndarray) -> Any:
         """The labels of some objects as estimators take them."""
@@ -194,7 +216,8 @@ class Presentation:
     title : str
         Heading; by default the names of the views.
     like, same : str
-        Descriptions of items that share a label with the query, and of those of the same object.
+        Descriptions of items that share a label with the query, by default "the same class" or
+        "a label in common", and of those of the same object.
     layout : tuple of tuples of str
         For views that are parts of one image, their rows and columns in that image.
     image_shapes : mapping of str to (height, width)
@@ -204,7 +227,7 @@ class Presentation:
     """
 
     title: str = ""
-    like: str = "a label in common"
+    like: str = ""
     same: str = "the same object"
     layout: tuple[tuple[str, ...], ...] = ()
     image_shapes: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mvcca._printable import printable_json
 from mvcca._replacing import replacing
+from mvcca.comparison.markdown import code, escaped
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
 from mvcca.files import check_format
 
 Results = Sequence[Measurements]
+
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # with which a spreadsheet's formulas begin
 
 
 def check_suffix(path: Path) -> str:
@@ -22,12 +25,14 @@ def check_suffix(path: Path) -> str:
     return check_format(str(path), "results", tuple(_WRITERS))
 
 
-def write(path: Path, results: Results, command: str = "", next_step: str = "") -> None:
-    """Write results; `command` and `next_step` are those of the command line, if any."""
+def write(
+    path: Path, results: Results, command: str = "", next_steps: Mapping[str, str] | None = None
+) -> None:
+    """Write results; `command` and `next_steps` are those of the command line, if any."""
     suffix = check_suffix(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
-    text = _WRITERS[suffix](results, command, next_step)
+    text = _WRITERS[suffix](results, command, next_steps or {})
     with replacing(path) as file:
         file.write(text.encode(errors="backslashreplace"))  # a file name need not be valid text
 
@@ -45,22 +50,32 @@ def as_json(result: Measurements) -> dict[str, Any]:
         measures = {}
         for measure in result.measures:
             low, high = result.interval(name, measure)
+            compared = result.against_best(measure)[name]
             measures[measure] = {
                 "mean": result.mean(name, measure),
                 "standard_error": _number(result.standard_error(name, measure)),
                 "interval": [_number(low), _number(high)],
-                "p_value": _number(result.p_values(measure)[name]),
-                "is_not_worse": name in result.not_worse(measure),
+                "behind": _number(compared.behind),
+                "p_value": _number(compared.p_value),
+                "smallest_detectable": _number(compared.smallest_detectable),
+                "decision": compared.decision,
             }
         entry |= {
             "ranked_by": found.ranked_by,
             "estimator": " ".join(repr(found.estimator).split()),
         }
         methods.append(entry | {"measures": measures})
+    summary = Summary.of(result)
     return {
-        "title": Summary.of(result).title,
-        "about": Summary.of(result).about,
+        "verdict": summary.verdict,
+        "title": summary.title,
+        "about": summary.about,
         "best": result.best if result.successes else None,
+        "best_for": {
+            what: {"measure": measure, "method": method}
+            for what, (measure, method) in result.questions.items()
+        },
+        "chance": {measure: _number(result.chance_level(measure)) for measure in result.measures},
         "n_folds": len(result.folds),
         "random_state": result.settings.random_state,
         "methods": methods,
@@ -73,12 +88,12 @@ def _number(value: float) -> float | None:
     return None if value != value else value
 
 
-def _json(results: Results, command: str, _: str) -> str:
+def _json(results: Results, command: str, _: Any) -> str:
     content = {"command": command, "results": [as_json(result) for result in results]}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return printable_json(content, indent=1) + "\n"
 
 
-def _csv(results: Results, *_: str) -> str:
+def _csv(results: Results, *_: Any) -> str:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     titles = [Summary.of(result).title for result in results]
@@ -88,22 +103,30 @@ def _csv(results: Results, *_: str) -> str:
     )
     for title, result in zip(titles, results, strict=True):
         for record in result.records():
-            lines.writerow([*([title] if several else []), *record.values()])
+            cells = [*([title] if several else []), *record.values()]
+            lines.writerow([_as_text(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue()
 
 
-def _markdown(results: Results, command: str, _: str) -> str:
+def _as_text(cell: str) -> str:
+    """A name that a spreadsheet takes for text, not for a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _markdown(results: Results, command: str, next_steps: Mapping[str, str]) -> str:
     parts = [Summary.of(result).as_markdown() for result in results]
-    return "\n".join([*([f"`{command}`\n"] if command else []), *parts])
+    lines = {f"Next, for {what}": step for what, step in next_steps.items()}
+    lines |= {"Command": command} if command else {}
+    return "\n".join([*parts, *(f"{escaped(k)}: {code(text)}\n" for k, text in lines.items())])
 
 
-def _html(results: Results, command: str, next_step: str) -> str:
+def _html(results: Results, command: str, next_steps: Mapping[str, str]) -> str:
     from mvcca.comparison.report import report_page
 
-    return report_page(results, command, next_step)
+    return report_page(results, command, next_steps)
 
 
-_WRITERS: dict[str, Callable[[Results, str, str], str]] = {
+_WRITERS: dict[str, Callable[[Results, str, Mapping[str, str]], str]] = {
     ".html": _html,
     ".htm": _html,
     ".csv": _csv,

@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.examples import Example, Item
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.one_fold import RANKS, at_random, recall_curves
-from mvcca.comparison.summary import pretty
+from mvcca.comparison.one_fold import CURVE_LENGTH, by_chance
+from mvcca.comparison.wording import pretty
 from mvcca.plotting import (
     CorrelationDisplay,
     EmbeddingDisplay,
@@ -51,10 +51,10 @@ def intervals(result: Measurements, measure: str, ax: Any) -> Any:
         _, ax = plt.subplots(layout="constrained")
     sign = -1 if Measure.parse(measure).smaller_is_better else 1
     names = sorted(result.successes, key=lambda name: sign * result.mean(name, measure))
-    not_worse = result.not_worse(measure)
+    compared = result.against_best(measure)
     for place, name in enumerate(names):
         low, high = result.interval(name, measure)
-        marked = name in not_worse
+        marked = compared[name].decision != "worse"
         tone = color(0) if marked else GREY
         ax.plot([low, high], [place, place], color=tone, linewidth=2)
         ax.plot(result.mean(name, measure), place, "o" if marked else "D", color=tone)
@@ -109,13 +109,9 @@ def draw_recall(result: Measurements, ax: Any) -> Any:
     for number, (line, name) in enumerate(zip(ax.lines, merged, strict=True)):
         line.set_linestyle(_DASHES[number % len(_DASHES)])
         labels.append((merged[name][-1], name, line.get_color()))
-    chance = np.mean(
-        [
-            list(recall_curves(at_random(result.data, fold, result.settings, [RANKS])).values())
-            for fold in result.folds
-        ],
-        axis=(0, 1),
-    )
+    recalls = [f"r@{k}" for k in range(1, CURVE_LENGTH + 1)]
+    tables = [by_chance(result.data, fold, result.settings, recalls) for fold in result.folds]
+    chance = np.mean([list(table.mean().values()) for table in tables], axis=0)
     ax.plot(np.arange(1, len(chance) + 1), chance, ":", color=GREY, linewidth=1.6)
     _label_ends(ax, [*labels, (chance[-1], "random scores", GREY)])
     return ax

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils import check_random_state
 
 from mvcca.comparison.labels import Labels
 from mvcca.views import Views
@@ -20,7 +22,15 @@ class Fold(NamedTuple):
     test: np.ndarray
 
 
-def make_folds(views: Views, labels: Labels | None, cv: Any, random_state: Any) -> list[Fold]:
+def make_folds(
+    views: Views,
+    labels: Labels | None,
+    cv: Any,
+    random_state: Any,
+    groups: np.ndarray | None = None,
+    *,
+    are_given: bool = True,
+) -> list[Fold]:
     """Split objects, so that all rows of an object are in the same part.
 
     Parameters
@@ -33,6 +43,11 @@ def make_folds(views: Views, labels: Labels | None, cv: Any, random_state: Any) 
         splitter; or positions of training and held-out objects.
     random_state : int, RandomState or None
         Seed of the first two.
+    groups : ndarray of int, optional
+        Number of each object's group. All objects of a group are in the same part of a split.
+    are_given : bool, default=True
+        Whether the user gives the groups. If not, splits that the user gives may divide them, and
+        so may folds if the largest group is larger than a held-out part.
 
     Returns
     -------
@@ -41,20 +56,32 @@ def make_folds(views: Views, labels: Labels | None, cv: Any, random_state: Any) 
     Raises
     ------
     ValueError
-        If `cv` is none of these, or the objects cannot be split like this.
+        If `cv` is none of these, the objects cannot be split like this, or a splitter divides a
+        group.
     """
     rows, splits = np.zeros(len(views)), cv
+    sizes = np.zeros(1) if groups is None else np.bincount(groups)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if not 2 <= cv <= len(views):
             raise ValueError(f"Expected cv to be from 2 to {len(views)} folds, got {cv}.")
-        splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-        splits = splitter.split(rows, strata(views, labels, int(cv)))
+        codes = strata(views, labels, int(cv))
+        if _stay_together(sizes, len(views) / cv, are_given):
+            assert groups is not None
+            splits = _grouped(groups, codes, [1 / cv] * int(cv), random_state)
+        else:
+            splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+            splits = splitter.split(rows, codes)
     elif isinstance(cv, float | np.floating):
         if not 0 < cv < 1:
             raise ValueError(f"Expected a held-out fraction cv between 0 and 1, got {cv}.")
-        splits = _hold_out(views, labels, float(cv), random_state)
+        if _stay_together(sizes, float(min(cv, 1 - cv)) * len(views), are_given):
+            assert groups is not None
+            shares = [float(cv), 1 - float(cv)]
+            splits = _grouped(groups, strata(views, labels, 2), shares, random_state)[:1]
+        else:
+            splits = _hold_out(views, labels, float(cv), random_state)
     elif hasattr(cv, "split") and not isinstance(cv, str):
-        splits = _split_by(cv, rows, strata(views, labels, 2))
+        splits = _split_by(cv, rows, strata(views, labels, 2), groups if are_given else None)
     elif isinstance(cv, str) or not isinstance(cv, Iterable):
         raise ValueError(
             "Expected cv to be a number of folds, a held-out fraction, a scikit-learn splitter or "
@@ -63,6 +90,14 @@ def make_folds(views: Views, labels: Labels | None, cv: Any, random_state: Any) 
     folds = [_checked(number, pair, len(views)) for number, pair in enumerate(splits)]
     if not folds:
         raise ValueError("Expected cv to give at least one split, got none.")
+    if groups is not None and are_given:
+        for fold in folds:
+            if np.isin(groups[fold.test], groups[fold.train]).any():
+                raise ValueError(
+                    f"Split {fold.number} divides a group: some of its objects are in the training "
+                    "part, others are held out. Pass a number of folds or a fraction, a splitter "
+                    "that keeps groups together, such as GroupKFold, or no groups."
+                )
     return folds
 
 
@@ -96,13 +131,56 @@ def _hold_out(views: Views, labels: Labels | None, share: float, seed: Any) -> A
     return splitter.split(rows, codes)
 
 
-def _split_by(splitter: Any, rows: np.ndarray, codes: np.ndarray) -> Iterator[Any]:
+def _stay_together(sizes: np.ndarray, held_out: float, are_given: bool) -> bool:
+    """Whether folds keep groups of these sizes together."""
+    return bool(sizes.max() > 1 and (are_given or sizes.max() <= held_out))
+
+
+def _grouped(
+    groups: np.ndarray, codes: np.ndarray, shares: Sequence[float], seed: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Splits into parts that hold about these shares of the objects of each stratum.
+
+    Groups are assigned in order of their size, at random among equal ones, each to the part that
+    is then the least filled: in its strata first, and then as a whole.
+    """
+    n_groups, n_parts = int(groups.max()) + 1, len(shares)
+    if n_groups < n_parts:
+        raise ValueError(
+            f"Expected at least {n_parts} groups for {n_parts} parts, got {n_groups}: objects of "
+            "a group are in the same part."
+        )
+    order = check_random_state(seed).permutation(n_groups)
+    sizes = np.bincount(groups)
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    by_group = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
+    room = np.outer(shares, np.bincount(codes))  # of each part for each stratum
+    filled, part_of = np.zeros(room.shape), np.empty(n_groups, dtype=int)
+    for n_done, group in enumerate(order):
+        kinds, counts = np.unique(codes[by_group[group]], return_counts=True)
+        in_strata = ((filled[:, kinds] + counts) / room[:, kinds] * counts).sum(axis=1)
+        in_all = (filled.sum(axis=1) + sizes[group]) / room.sum(axis=1)
+        is_empty = filled.sum(axis=1) == 0
+        if n_groups - n_done == is_empty.sum():  # no part stays empty
+            in_strata = np.where(is_empty, in_strata, np.inf)
+        part_of[group] = np.lexsort((in_all, np.round(in_strata, 9)))[0]
+        filled[part_of[group], kinds] += counts
+    parts = part_of[groups]
+    everything = np.arange(len(groups))
+    return [(everything[parts != part], everything[parts == part]) for part in range(n_parts)]
+
+
+def _split_by(
+    splitter: Any, rows: np.ndarray, codes: np.ndarray, groups: np.ndarray | None
+) -> Iterator[Any]:
     try:
-        yield from splitter.split(rows, codes)
+        with warnings.catch_warnings():  # a group that it divides is an error
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")
+            yield from splitter.split(rows, codes, groups)
     except ValueError as error:  # it needs groups, say
         raise ValueError(
-            f"cv={splitter!r} cannot split the objects: {error} Pass the positions that it gives: "
-            "cv=list(splitter.split(...))."
+            f"cv={splitter!r} cannot split the objects: {error} Pass groups if it needs them, or "
+            "the positions that it gives: cv=list(splitter.split(...))."
         ) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,33 @@ from mvcca.comparison.one_fold import (
 from mvcca.retrieval import Measure, RetrievalTable
 
 LEVEL = 1 - significance.CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a method compares with the best one by a measure.
+
+    Attributes
+    ----------
+    behind : float
+        Mean difference from the best method, over folds or held-out objects.
+    p_value : float
+        With Holm's correction; NaN if differences cannot be tested.
+    smallest_detectable : float
+        The smallest difference that the test would have found significant, given the spread of the
+        differences and the other methods' p-values. NaN for Wilcoxon's test of median ranks.
+    """
+
+    behind: float
+    p_value: float = np.nan
+    smallest_detectable: float = np.nan
+
+    @property
+    def decision(self) -> Literal["best", "undecided", "worse"]:
+        """Whether the method is the best one or equal to it, worse, or the test cannot tell."""
+        if self.p_value < LEVEL and self.behind > 0:
+            return "worse"
+        return "best" if self.smallest_detectable <= self.behind else "undecided"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +150,37 @@ class Measurements:
         sign = -1 if Measure.parse(measure).smaller_is_better else 1
         return max(self.successes, key=lambda name: sign * self.mean(name, measure))
 
+    @property
+    def questions(self) -> dict[str, tuple[str, str]]:
+        """The first measure of each kind of right items, and the best method by it.
+
+        With pairs and labels there are two questions, which different methods may answer best:
+        which items show the same object, and which are of the same class.
+
+        Returns
+        -------
+        dict of str to (measure, method)
+            By description of the right items, those of the same object first.
+        """
+        if not self.successes:
+            return {}
+        asked: dict[str, str] = {}
+        for measure in self.measures:
+            if not Measure.parse(measure).is_of_gallery:
+                asked.setdefault(self.right_items(measure), measure)
+        asked = asked or {self.right_items(self.measures[0]): self.measures[0]}
+        order = sorted(asked.items(), key=lambda item: item[0] != self.presentation.same)
+        return {what: (measure, self.best_by(measure)) for what, measure in order}
+
+    def right_items(self, measure: str) -> str:
+        """Description of the items that a measure counts as right."""
+        if Measure.parse(measure).kind == "wmap":
+            return "labels with similar word vectors"
+        if self.data.relevance_is_by_pairs(measure, self.settings.relevance):
+            return self.presentation.same
+        are_classes = self.data.labels is not None and self.data.labels.are_classes
+        return self.presentation.like or ("the same class" if are_classes else "a label in common")
+
     # ---- uncertainty ----------------------------------------------------------------------------
 
     @property
@@ -169,14 +227,48 @@ class Measurements:
             1 for the best method. With fewer than two folds in common, NaN; with one split, also
             for measures without values of queries, such as ``hubness@10``.
         """
-        best = self.best_by(measure)
-        others = {n: self._p_value(n, best, measure) for n in self.successes if n != best}
-        known = {name: p for name, p in others.items() if not np.isnan(p)}
-        return {best: 1.0, **others, **significance.holm(known)}
+        return {name: found.p_value for name, found in self.against_best(measure).items()}
+
+    def against_best(self, measure: str) -> dict[str, Difference]:
+        """Compare each method with the best one by a measure.
+
+        Returns
+        -------
+        dict of str to Difference
+            How far each method is behind, its p-value, and the smallest difference that the test
+            could have detected. The best method comes first.
+        """
+        if measure not in self._compared:
+            self._compared[measure] = self._compare_with(self.best_by(measure), measure)
+        return self._compared[measure]
+
+    def _compare_with(self, best: str, measure: str) -> dict[str, Difference]:
+        found = {best: Difference(0.0, 1.0, 0.0)}
+        behind = {n: self._behind(best, n, measure) for n in self.successes if n != best}
+        raw = {name: self._p_value(values, measure) for name, values in behind.items()}
+        known = {name: p for name, p in raw.items() if not np.isnan(p)}
+        corrected = significance.holm(known)
+        for name, values in behind.items():
+            if name not in known:
+                found[name] = Difference(float(np.mean(values)) if len(values) else np.nan)
+                continue
+            level = significance.holm_level((p for n, p in known.items() if n != name), LEVEL)
+            detectable = self._detectable(values, measure, level)
+            found[name] = Difference(float(np.mean(values)), corrected[name], detectable)
+        return found
+
+    @cached_property
+    def _compared(self) -> dict[str, dict[str, Difference]]:
+        return {}
 
     def not_worse(self, measure: str) -> set[str]:
         """The best method, and all that are not significantly worse at the 5 % level."""
-        return {name for name, p in self.p_values(measure).items() if not p < LEVEL}
+        return {n for n, found in self.against_best(measure).items() if found.decision != "worse"}
+
+    def undecided(self, measure: str) -> set[str]:
+        """Methods whose difference from the best one is too small for the test to detect."""
+        compared = self.against_best(measure).items()
+        return {name for name, found in compared if found.decision == "undecided"}
 
     @property
     def _test_share(self) -> float:
@@ -187,21 +279,45 @@ class Measurements:
         """Whether there is one value of a method, so that its uncertainty is unknown."""
         return self.is_one_split and Measure.parse(measure).is_of_gallery
 
-    def _p_value(self, first: str, second: str, measure: str) -> float:
-        if self._is_single_value(measure):
+    def _p_value(self, behind: np.ndarray, measure: str) -> float:
+        """P-value of the difference from the best method, without correction."""
+        if len(behind) < 2:
             return np.nan
         if self.is_one_split:
-            of_first, of_second = (self._by_object(name, measure) for name in (first, second))
-            differences = np.nanmean(of_first - of_second, axis=1)
-            is_median = Measure.parse(measure).kind == "mr"
-            return significance.paired_test(differences[np.isfinite(differences)], is_median)
-        a, b = self.measured(first), self.measured(second)
-        differences = np.array(
+            return significance.paired_test(behind, Measure.parse(measure).kind == "mr")
+        return significance.corrected_t_test(behind, self._test_share)
+
+    def _detectable(self, behind: np.ndarray, measure: str, level: float) -> float:
+        """Smallest difference that the test finds; NaN for Wilcoxon's test of medians."""
+        if not self.is_one_split:
+            return significance.detectable_over_folds(behind, self._test_share, level)
+        if Measure.parse(measure).kind == "mr" and np.any(behind):
+            return np.nan
+        return significance.detectable_over_objects(behind, level)
+
+    def _behind(self, best: str, method: str, measure: str) -> np.ndarray:
+        """How far a method is behind the best one, per fold or, with one split, per group."""
+        sign = -1.0 if Measure.parse(measure).smaller_is_better else 1.0
+        if self._is_single_value(measure):
+            return np.empty(0)
+        if self.is_one_split:
+            of_best, of_method = (self._by_object(name, measure) for name in (best, method))
+            differences = of_best - of_method
+            differences[~np.isfinite(differences)] = np.nan
+            is_query = np.isfinite(differences).any(axis=1)
+            differences = np.nanmean(differences[is_query], axis=1)
+            return sign * significance.by_group(differences, self._groups[is_query])
+        a, b = self.measured(best), self.measured(method)
+        return sign * np.array(
             [a[j].table.mean()[measure] - b[j].table.mean()[measure] for j in a if j in b]
         )
-        if len(differences) < 2:
-            return np.nan
-        return significance.corrected_t_test(differences, self._test_share)
+
+    @property
+    def _groups(self) -> np.ndarray:
+        """Number of the group of each held-out object of the split."""
+        held_out = self.folds[0].test
+        groups = self.data.groups
+        return np.arange(len(held_out)) if groups is None else groups.codes[held_out]
 
     def _by_object(self, method: str, measure: str) -> np.ndarray:
         """Value of each held-out object of the split in each direction; NaN if it is no query."""
@@ -209,12 +325,15 @@ class Measurements:
         values = np.full((len(self.folds[0].test), len(found.table)), np.nan)
         for column, row in enumerate(found.table):
             values[row.query_objects[measure], column] = row.per_query[measure]
-        return values[np.isfinite(values).any(axis=1)]
+        return values
 
     def _resampled(self, method: str, measure: str) -> Any:
         if (method, measure) not in self._bootstraps:
+            values = self._by_object(method, measure)
+            is_query = np.isfinite(values).any(axis=1)
             self._bootstraps[method, measure] = significance.bootstrap(
-                self._by_object(method, measure),
+                values[is_query],
+                self._groups[is_query],
                 Measure.parse(measure).kind == "mr",
                 self.settings.random_state,
             )

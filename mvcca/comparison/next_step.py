@@ -1,4 +1,4 @@
-"""The command that fits the best method of a comparison."""
+"""The commands that fit the best methods of a comparison."""
 
 from __future__ import annotations
 
@@ -11,38 +11,68 @@ from typing import Any
 from mvcca.comparison.result import ComparisonResult
 
 
-def fit_command(
+def next_steps(
     result: ComparisonResult,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
-) -> str:
-    """The ``mvcca fit`` command for the best method, with its most frequent setting.
+) -> dict[str, str]:
+    """The ``mvcca fit`` commands for the best method of each question, by description.
 
-    `views` and `labels` name the files. Without a method that could be fitted, it is empty.
+    Each has the method's most frequent setting. `views` and `labels` name the files. A method that
+    is best for all questions has one command, and without methods that could be fitted there are
+    none.
     """
-    if not result.successes:
-        return ""
-    best = next(one for one in result.candidates if one.name == result.best)
+    winners: dict[str, list[str]] = {}
+    for what, (_, method) in result.questions.items():
+        winners.setdefault(method, []).append(what)
+    single = len(winners) == 1
+    return {
+        " and ".join(asked): _fit_command(
+            result, name, views, labels, "model.mvcca" if single else f"{_file_name(name)}.mvcca"
+        )
+        for name, asked in winners.items()
+    }
+
+
+def in_words(steps: Mapping[str, str]) -> list[str]:
+    """Lines of text, one for each command."""
+    if len(steps) == 1:
+        return [f"Next: {command}" for command in steps.values()]
+    return [f"Next, for {what}: {command}" for what, command in steps.items()]
+
+
+def _fit_command(
+    result: ComparisonResult,
+    name: str,
+    views: Mapping[str, str],
+    labels: str | Mapping[str, str] | None,
+    output: str,
+) -> str:
+    best = next(one for one in result.candidates if one.name == name)
     assert best.method is not None
-    estimators = [found.estimator for found in result.fits(result.best)]
+    estimators = [found.estimator for found in result.fits(name)]
     usual = Counter(map(repr, estimators)).most_common(1)[0][0]
     estimator = next(one for one in estimators if repr(one) == usual)
     default = type(estimator)()
     words = ["mvcca", "fit"]
-    for name, file in views.items():
-        words += ["--view", f"{name}={file}"]
+    for view, file in views.items():
+        words += ["--view", f"{view}={file}"]
     if labels is not None and best.learns_from != "pairs":
         files = [labels] if isinstance(labels, str) else [f"{k}={v}" for k, v in labels.items()]
         for file in files:
             words += ["--labels", file]
     words += ["--method", best.method.name]
-    for name in sorted(best.method.takes()):
-        value = getattr(estimator, name)
-        if name == "tokens":  # which `mvcca fit` finds in the files
+    for parameter in sorted(best.method.takes()):
+        value = getattr(estimator, parameter)
+        if parameter == "tokens":  # which `mvcca fit` finds in the files
             continue
-        if value != getattr(default, name):
-            words += ["--param", f"{name}={written(value)}"]
-    return shlex.join([*words, "-o", "model.mvcca"])
+        if value != getattr(default, parameter):
+            words += ["--param", f"{parameter}={written(value)}"]
+    return shlex.join([*words, "-o", output])
+
+
+def _file_name(title: str) -> str:
+    return "-".join(title.lower().split())
 
 
 def written(value: Any) -> str:

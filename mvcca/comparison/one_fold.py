@@ -20,12 +20,13 @@ from threadpoolctl import threadpool_limits
 
 from mvcca._memory import PeakMemory
 from mvcca.comparison.data import Data
-from mvcca.comparison.folds import Fold, make_folds
+from mvcca.comparison.folds import Fold
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import Method
 from mvcca.comparison.texts import in_numbers
 from mvcca.inspection import pairwise_correlations
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
+from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
@@ -181,7 +182,9 @@ def run_fold(
                 data = replace(data, views=in_numbers(data.views, fold.train, words))
             with threadpool_limits(1 if data.is_small else None):
                 return _measured(candidate, data, fold, settings, report, caught)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, too: other methods go on
             return Failed(_in_one_line(error))
 
 
@@ -191,8 +194,7 @@ def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Sett
     grid = {k: list(v) for k, v in settings.search.items() if k in estimator.get_params()}
     if not grid:
         return estimator
-    labels = None if data.labels is None else data.labels[rows]
-    folds = make_folds(data.views[rows], labels, SEARCH_FOLDS, settings.random_state)
+    folds = data.folds(SEARCH_FOLDS, settings.random_state, rows)
     return GridSearchCV(
         estimator,
         grid,
@@ -271,14 +273,19 @@ def _shown(ranking: Ranking, views: Views) -> Views:
     return rows.replace({source: queries, target: ranking.items({target: rows[target]})})
 
 
-def at_random(
+def by_chance(
     data: Data, fold: Fold, settings: Settings, measures: Sequence[str]
 ) -> RetrievalTable:
-    """Measures of random scores, the chance level."""
-    rng = np.random.default_rng([settings.random_state, fold.number])
-    test = data.views[fold.test]
-    noise = {name: rng.standard_normal((X.shape[0], 8)) for name, X in test.items()}
-    return settings.evaluate(test.replace(noise), data.relevance_of(fold.test), measures)
+    """Exact expectation of measures if every query ranks its gallery in a random order."""
+    labels = data.relevance_of(fold.test)
+    return expected_at_random(
+        data.views[fold.test],
+        labels,
+        measures=measures,
+        relevance=settings.relevance,
+        directions=settings.directions,
+        label_vectors=None if labels is None else settings.label_vectors,
+    )
 
 
 def recall_curves(table: RetrievalTable) -> dict[tuple[str, str], np.ndarray]:
@@ -308,11 +315,11 @@ def _warm_up(candidate: Candidate, data: Data, rows: np.ndarray) -> None:
     if kind in _warm or candidate.is_deep:
         return
     _warm.add(kind)
-    with suppress(Exception):
+    with suppress(Exception, SystemExit):
         few = rows[np.linspace(0, len(rows) - 1, min(_FEW_ROWS, len(rows)), dtype=int)]
         clone(candidate.estimator).fit(data.views[few], data.labels_to_learn_from(few))
 
 
-def _in_one_line(error: Exception) -> str:
+def _in_one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from functools import partial
 from numbers import Integral
@@ -15,9 +16,9 @@ from sklearn.utils import get_tags
 
 from mvcca._warnings import warn
 from mvcca.comparison.data import Data
-from mvcca.comparison.folds import Fold, make_folds
+from mvcca.comparison.folds import Fold
 from mvcca.comparison.labels import Labels
-from mvcca.comparison.one_fold import Candidate, Outcome, Settings, at_random, run_fold
+from mvcca.comparison.one_fold import Candidate, Outcome, Settings, by_chance, run_fold
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
 from mvcca.comparison.result import ComparisonResult
 from mvcca.comparison.texts import text_views
@@ -36,6 +37,7 @@ def compare(
     y: LabelsLike | Labels | None = None,
     *,
     cv: Any = 5,
+    groups: Any = None,
     search: Mapping[str, Sequence[Any]] | None = None,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     relevance: RelevanceBy | None = None,
@@ -70,6 +72,13 @@ def compare(
     cv : int, float, splitter or iterable of (train, test), default=5
         Number of folds; fraction of objects in a single held-out part; a scikit-learn splitter; or
         positions of training and held-out objects.
+    groups : array-like, or one array-like per view, optional
+        Group of each object, such as the image of a caption or the person in a photograph; in a
+        mapping by view name for unpaired views. All objects of a group are in one part of a split.
+        By default, objects that have equal rows in a view are a group, unless the largest group
+        is larger than a held-out part; rows of zeros, and a view with one row per label set, do
+        not count. A note says how many there are. ``np.arange(n_objects)`` splits every object by
+        itself.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
@@ -98,8 +107,9 @@ def compare(
     Returns
     -------
     ComparisonResult
-        Printing it shows the table. A method that cannot be fitted is a row with the reason. After
-        Ctrl-C, it contains what was measured until then, with a warning.
+        Printing it shows the best method for each kind of right items, and the table. A method
+        that cannot be fitted is a row with the reason. After Ctrl-C, or if a process is killed, it
+        contains what was measured until then, with a warning.
 
     Raises
     ------
@@ -110,11 +120,15 @@ def compare(
 
     Notes
     -----
-    A method is marked as not worse than the best one unless a paired test at the 5 % level, with
-    Holm's correction for the number of methods, finds a difference. With several folds it is the
-    corrected resampled t-test of Nadeau and Bengio [1]_, which assumes normal differences between
-    folds; with one split it is a paired t-test over held-out objects, which compares the fitted
-    models and not the methods.
+    Each method is compared with the best one by a paired test at the 5 % level, with Holm's
+    correction for the number of methods. A difference that it does not find significant is
+    undecided: it is smaller than what the test can detect. With several folds it is the corrected
+    resampled t-test of Nadeau and Bengio [1]_, which assumes normal differences between folds; with
+    one split it is a paired t-test over held-out objects, which compares the fitted models and not
+    the methods.
+
+    Chance is the exact expectation of each measure if every query ranks all items in a random
+    order.
 
     References
     ----------
@@ -168,16 +182,18 @@ def compare(
     )
     candidates = _candidates(methods, data, dict(params or {}), random_state)
     _check_search(settings.search, candidates)
-    folds = make_folds(data.views, data.labels, cv, random_state)
-    chance = [at_random(data, fold, settings, settings.measures) for fold in folds]
+    data = data.with_groups(groups)
+    folds = data.folds(cv, random_state)
+    chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
     outcomes: dict[tuple[str, int], Outcome] = {}
     try:
         _run(candidates, data, folds, settings, n_jobs, progress, outcomes)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenProcessPool) as error:
         if not outcomes:
             raise
+        reason = "Interrupted" if isinstance(error, KeyboardInterrupt) else "A process was killed"
         n_tasks = len(candidates) * len(folds)
-        warn(f"Interrupted: the result contains {len(outcomes)} of {n_tasks} fits.")
+        warn(f"{reason}: the result contains {len(outcomes)} of {n_tasks} fits.")
     return ComparisonResult(candidates, data, settings, folds, outcomes, chance)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -19,13 +19,12 @@ from sklearn import config_context
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.one_fold import Measured
-from mvcca.comparison.summary import CAPTION, Summary, pretty, template, written
-from mvcca.comparison.verdict import verdict
+from mvcca.comparison.summary import CAPTION, Summary, template
+from mvcca.comparison.wording import pretty, written
 
 _TITLE = "Retrieval across views"
 _N_QUERIES, _N_ITEMS = 6, 8
 _LIBRARIES = ("mvcca", "numpy", "scipy", "scikit-learn")
-_NEXT_IN_PYTHON = 'mvcca.save(result.best_estimator_, "model.mvcca")'
 NO_PICTURES = "which need matplotlib: pip install 'mvcca[plot]'"
 
 
@@ -34,7 +33,9 @@ def has_pictures() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def report_page(results: Sequence[Measurements], command: str = "", next_step: str = "") -> str:
+def report_page(
+    results: Sequence[Measurements], command: str = "", next_steps: Mapping[str, str] | None = None
+) -> str:
     """The report on all results.
 
     Parameters
@@ -42,18 +43,27 @@ def report_page(results: Sequence[Measurements], command: str = "", next_step: s
     results : sequence of Measurements
     command : str
         That of the command line; empty in Python.
-    next_step : str
-        The command to run next; in Python, the statement that saves the best method is shown.
+    next_steps : mapping of str to str, optional
+        The commands to run next, by what they are for; in Python, the statements that save the
+        best methods are shown.
     """
-    if not command and len(results) == 1 and results[0].successes:
-        next_step = _NEXT_IN_PYTHON
+    if not command and len(results) == 1:
+        next_steps = _statements(results[0])
     return template("report.html").render(
         title=_TITLE,
         caption=CAPTION,
         cases=[Case.of(result) for result in results],
         facts=list(_facts(results, command)),
-        next_step=next_step,
+        next_steps=next_steps or {},
     )
+
+
+def _statements(result: Measurements) -> dict[str, str]:
+    """Statements that fit the best method of each question to all objects, and save it."""
+    return {
+        what: f'mvcca.save(result.refit({method!r}), "model.mvcca")'
+        for what, (_, method) in result.questions.items()
+    }
 
 
 class Picture(NamedTuple):
@@ -94,8 +104,7 @@ class Case:
     Attributes
     ----------
     summary : Summary
-        The table.
-    verdict : str
+        The verdict and the table.
     directions : list of str
         Titles of the directions; empty if no method has values.
     by_direction : dict of str to dict of str to list of str
@@ -108,7 +117,6 @@ class Case:
     """
 
     summary: Summary
-    verdict: str
     directions: list[str]
     by_direction: dict[str, dict[str, list[str]]]
     note: str
@@ -119,11 +127,10 @@ class Case:
     def of(cls, result: Measurements) -> Case:
         """Gather what the report shows of a result."""
         if not result.successes:
-            return cls(Summary.of(result), verdict(result), [], {}, "", [], None)
+            return cls(Summary.of(result), [], {}, "", [], None)
         as_images = bool(result.presentation.layout) and has_pictures()
         return cls(
             Summary.of(result),
-            verdict(result),
             [f"{row.query} → {row.target}" for row in result.chance[0]],
             {
                 pretty(m): {
@@ -153,14 +160,12 @@ def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
             "held-out line falls below the training line, the less the method generalizes.",
         )
     if best.curves:
-        by_pairs = result.data.relevance_is_by_pairs("r@1", result.settings.relevance)
-        right = result.presentation.same if by_pairs else result.presentation.like
         yield Picture(
             "Recall",
             *figures.recall(result),
-            f"Share of queries with a right item ({right}) among the first k, mean over all "
-            "directions: the higher a line starts, the earlier the right items appear. Equal "
-            "curves share a line.",
+            f"Share of queries with a right item ({result.right_items('r@1')}) among the first k, "
+            "mean over all directions: the higher a line starts, the earlier the right items "
+            "appear. Equal curves share a line.",
         )
     if best.shown is not None and (best.n_components or 0) > 1:
         yield Picture(

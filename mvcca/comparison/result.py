@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca._containers import few
 from mvcca.comparison.export import write
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.one_fold import searching
@@ -26,7 +27,8 @@ class ComparisonResult(Measurements):
     measures : tuple of str
         Names of the measures; the first one determines the best method.
     best : str
-        The method with the best mean of the first measure over the folds.
+        The method with the best mean of the first measure over the folds. With pairs and labels
+        there may be another one by another measure: see `questions` and `best_by`.
     failures : dict of str to str
         Methods without a result, with the reason.
     is_complete : bool
@@ -39,7 +41,29 @@ class ComparisonResult(Measurements):
     @cached_property
     def best_estimator_(self) -> Any:
         """The best method, fitted to all objects."""
-        candidate = next(one for one in self.candidates if one.name == self.best)
+        return self.refit(self.best)
+
+    def refit(self, method: str) -> Any:
+        """Fit one of the methods to all objects.
+
+        Parameters
+        ----------
+        method : str
+            Its name, such as ``result.best_by("r@1")``.
+
+        Returns
+        -------
+        estimator
+            Fitted, after the search if there is one.
+
+        Raises
+        ------
+        ValueError
+            If there is no such method.
+        """
+        if method not in self.methods:
+            raise ValueError(f"There is no {method!r}: the methods are {few(self.methods)}.")
+        candidate = next(one for one in self.candidates if one.name == method)
         everything = np.arange(len(self.data.views))
         estimator = searching(candidate, self.data, everything, self.settings)
         estimator.fit(self.data.views, self.data.labels_to_learn_from(everything))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from scipy import stats
@@ -49,6 +49,13 @@ def corrected_interval(values: np.ndarray, test_share: float) -> tuple[float, fl
     return float(np.mean(values) - reach), float(np.mean(values) + reach)
 
 
+def detectable_over_folds(differences: np.ndarray, test_share: float, level: float) -> float:
+    """Smallest difference that `corrected_t_test` finds at this level, at this spread of folds."""
+    n = len(differences)
+    error = np.sqrt((1 / n + test_share) * np.var(differences, ddof=1))
+    return float(stats.t.isf(level / 2, n - 1) * error)
+
+
 def paired_test(differences: np.ndarray, is_median: bool = False) -> float:
     """Two-sided p-value of a paired t-test over objects; of Wilcoxon's test for medians.
 
@@ -64,13 +71,36 @@ def paired_test(differences: np.ndarray, is_median: bool = False) -> float:
     return float(stats.ttest_1samp(differences, 0).pvalue)
 
 
-def bootstrap(values: np.ndarray, is_median: bool, random_state: int) -> stats._result_classes:
-    """Percentile bootstrap over objects of the mean over directions.
+def detectable_over_objects(differences: np.ndarray, level: float) -> float:
+    """Smallest difference that the paired t-test finds at this level, at this spread."""
+    n = len(differences)
+    if np.ptp(differences) == 0:
+        return 0.0
+    error = np.std(differences, ddof=1) / np.sqrt(n)
+    return float(stats.t.isf(level / 2, n - 1) * error)
+
+
+def by_group(differences: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Differences of objects as one value per group, with the same mean.
+
+    Objects of a group depend on each other, the sums of groups do not. Groups of one object each
+    leave the differences as they are.
+    """
+    sums = np.bincount(groups, differences)[np.unique(groups)]
+    return sums * (len(sums) / len(differences))
+
+
+def bootstrap(
+    values: np.ndarray, groups: np.ndarray, is_median: bool, random_state: int
+) -> stats._result_classes:
+    """Percentile bootstrap over groups of objects of the mean over directions.
 
     Parameters
     ----------
     values : ndarray, shape (n_objects, n_directions)
         Value of each object as a query in each direction; NaN where it is no query.
+    groups : ndarray of int, shape (n_objects,)
+        Objects with equal numbers are drawn together.
     is_median : bool
         Whether a direction's value is the median of its queries instead of their mean.
     random_state : int
@@ -80,14 +110,20 @@ def bootstrap(values: np.ndarray, is_median: bool, random_state: int) -> stats._
     BootstrapResult
         With `confidence_interval` and `standard_error`.
     """
-    reduce = np.nanmedian if is_median else np.nanmean
+    _, groups = np.unique(groups, return_inverse=True)
+    n_groups = int(groups.max()) + 1
+    reduce = _weighted_medians if is_median else _weighted_means
 
-    def statistic(objects: np.ndarray, axis: int) -> np.ndarray:
+    def statistic(drawn: np.ndarray, axis: int) -> np.ndarray:
         assert axis == -1
-        return reduce(values[objects], axis=-2).mean(axis=-1)
+        places = np.atleast_2d(drawn) + n_groups * np.arange(np.atleast_2d(drawn).shape[0])[:, None]
+        times = np.bincount(places.ravel(), minlength=places.shape[0] * n_groups)
+        weights = times.reshape(-1, n_groups)[:, groups]  # of each object in each resample
+        means = reduce(values, weights).mean(axis=-1)
+        return means if drawn.ndim > 1 else means[0]
 
     return stats.bootstrap(
-        (np.arange(len(values)),),
+        (np.arange(n_groups),),
         statistic,
         n_resamples=_N_RESAMPLES,
         batch=_BATCH,
@@ -98,6 +134,26 @@ def bootstrap(values: np.ndarray, is_median: bool, random_state: int) -> stats._
     )
 
 
+def _weighted_means(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Mean of each column without NaN, for each row of weights, (n_resamples, n_columns)."""
+    weights = weights.astype(np.float64)
+    total = weights @ np.where(np.isfinite(values), values, 0.0)
+    total[weights @ np.isinf(values) > 0] = np.inf  # a rank of a query without relevant items
+    return total / (weights @ ~np.isnan(values))
+
+
+def _weighted_medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Median of each column without NaN, in which row i occurs ``weights[:, i]`` times."""
+    medians = []
+    for column in values.T:
+        order = np.argsort(column)[: np.sum(~np.isnan(column))]  # NaN is sorted last
+        seen = np.cumsum(weights[:, order], axis=1)
+        total = seen[:, -1:]
+        middle = [(seen <= place).sum(axis=1) for place in ((total - 1) // 2, total // 2)]
+        medians.append((column[order][middle[0]] + column[order][middle[1]]) / 2)
+    return np.stack(medians, axis=1)
+
+
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """Adjust p-values of several comparisons by Holm's method."""
     adjusted, largest = {}, 0.0
@@ -105,3 +161,16 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[name]))
         adjusted[name] = largest
     return adjusted
+
+
+def holm_level(others: Iterable[float], level: float) -> float:
+    """The level at which Holm's method tests one more hypothesis beside others with these p-values.
+
+    It is rejected if its own p-value is smaller.
+    """
+    p_values = sorted(others)
+    for n_rejected, p_value in enumerate(p_values):
+        tested_at = level / (1 + len(p_values) - n_rejected)
+        if p_value >= tested_at:
+            return tested_at
+    return level

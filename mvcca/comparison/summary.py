@@ -7,31 +7,40 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mvcca._printable import in_one_line, printable
+from mvcca.comparison.markdown import escaped
 from mvcca.comparison.measurements import Measurements, mean_correlation
+from mvcca.comparison.verdict import verdict
+from mvcca.comparison.wording import pretty, with_error, written
 from mvcca.retrieval import Measure
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
 _MEGABYTE = 10**6
 _WORDS = ("ranked by", "learns from", "notes")  # columns of text, aligned to the left
 CAPTION = "Mean and standard error of each measure, and costs, by method"
+_MARKS = {"best": "*", "undecided": "?", "worse": ""}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Text of a cell, and whether it is marked as best or not significantly worse."""
+    """Text of a cell, and its mark: ``*`` for the best method, ``?`` for an undecided one."""
 
     text: str
-    is_marked: bool = False
+    mark: str = ""
+
+    @property
+    def is_best(self) -> bool:
+        """Whether it is shown in bold, which means nothing else."""
+        return self.mark == "*"
 
     def __str__(self) -> str:
-        return f"{self.text}*" if self.is_marked else self.text
+        return f"{self.text}{self.mark}"
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Line:
     reason : str
         Why a method has no values.
     kind : {"", "best", "direction", "chance"}
-        The best method by the first measure, one direction of a method, or random scores.
+        A method that the verdict names, one direction of a method, or random scores.
     """
 
     name: str
@@ -62,6 +71,8 @@ class Summary:
 
     Attributes
     ----------
+    verdict : str
+        The result in one sentence.
     title : str
     about : list of str
         Description of data and settings.
@@ -75,6 +86,7 @@ class Summary:
         The last cell of a line refers to them by number, from 1.
     """
 
+    verdict: str
     title: str
     about: list[str]
     columns: list[str]
@@ -87,10 +99,11 @@ class Summary:
     def of(cls, result: Measurements, by_direction: bool = False) -> Summary:
         """Format a result, optionally with every direction of every method."""
         measures = result.measures
-        marked = {m: result.not_worse(m) if result.successes else set() for m in measures}
+        compared = {m: result.against_best(m) if result.successes else {} for m in measures}
+        named = {method for _, method in result.questions.values()}
         warnings = list(
             dict.fromkeys(
-                text
+                in_one_line(text)
                 for name in result.successes
                 for found in result.fits(name)
                 for text in found.warnings
@@ -103,62 +116,70 @@ class Summary:
         for candidate in result.candidates:
             name = candidate.name
             if name in result.failures:
-                lines.append(Line(name, reason=result.failures[name]))
+                reason = in_one_line(result.failures[name])
+                lines.append(Line(in_one_line(name), reason=reason))
                 continue
             cells = [
                 Cell(
                     with_error(m, result.mean(name, m), result.standard_error(name, m)),
-                    name in marked[m],
+                    _MARKS[compared[m][name].decision],
                 )
                 for m in measures
             ]
             details = [*_chosen(result, name), *_details(result, name), candidate.learns_from]
             if warnings:
                 details.append(_numbers(result, name, warnings))
-            kind: Literal["", "best"] = "best" if name == result.best else ""
-            lines.append(Line(name, [*cells, *map(Cell, details)], kind=kind))
+            kind: Literal["", "best"] = "best" if name in named else ""
+            lines.append(
+                Line(in_one_line(name), [*cells, *map(Cell, map(in_one_line, details))], kind=kind)
+            )
             lines += _directions(result, name, len(columns)) if by_direction else []
         chance = [Cell(written(m, result.chance_level(m))) for m in measures]
         blank = [Cell("")] * (len(columns) - len(chance))
         lines.append(Line("random scores", [*chance, *blank], kind="chance"))
+        about = [*result.data.describe(), *_settings(result)]
         return cls(
-            result.presentation.title or " and ".join(result.data.views.names),
-            [*result.data.describe(), *_settings(result)],
+            verdict(result),
+            in_one_line(result.presentation.title or " and ".join(result.data.views.names)),
+            list(map(in_one_line, about)),
             columns,
             len(measures),
             lines,
-            [*_notes(result), *(_meaning(note) for note in result.chance[0].notes)],
+            [*_notes(result), *(in_one_line(_meaning(n)) for n in result.chance[0].notes)],
             warnings,
         )
 
-    def as_text(self, width: int | None = None) -> str:
+    def as_text(self, width: int | None = None, *, bold: bool = False) -> str:
         """Lines of text of limited width; columns that do not fit follow in further tables.
 
         Parameters
         ----------
         width : int, optional
             By default that of the environment variable COLUMNS or of the terminal.
+        bold : bool, default=False
+            Whether best values are in bold, by escape sequences of a terminal.
         """
         width = max(40, width or shutil.get_terminal_size().columns)
-        parts = [self.title, *(fill(text, width, subsequent_indent="  ") for text in self.about)]
-        for table in self._tables(width):
+        parts = [fill(self.verdict, width), "", self.title]
+        parts += [fill(text, width, subsequent_indent="  ") for text in self.about]
+        for table in self._tables(width, bold):
             parts += ["", *table]
         parts += ["", *(fill(text, width, subsequent_indent="  ") for text in self.notes)]
         parts += [fill(text, width, subsequent_indent="    ") for text in self._numbered_warnings]
         return "\n".join(parts)
 
     def as_markdown(self) -> str:
-        """A Markdown table with its title and notes."""
-        rows = [["method", *self.columns], ["---"] * (1 + len(self.columns))]
+        """A Markdown table after its title and the verdict, followed by notes."""
+        rows = [["method", *map(escaped, self.columns)], ["---"] * (1 + len(self.columns))]
         for line in self.lines:
-            cells = [_marked(cell) for cell in line.cells]
+            cells = [_in_markdown(cell) for cell in line.cells]
             if line.reason:
-                cells = [f"skipped: {line.reason}", *[""] * (len(self.columns) - 1)]
-            rows.append([line.name, *cells])
-        table = "\n".join(f"| {' | '.join(c.replace('|', '/') for c in row)} |" for row in rows)
+                cells = [f"skipped: {escaped(line.reason)}", *[""] * (len(self.columns) - 1)]
+            rows.append([escaped(line.name), *cells])
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         notes = [*self.about, *self.notes, *self._numbered_warnings]
-        items = "\n".join(f"- {text}" for text in notes)
-        return f"## {self.title}\n\n{table}\n\n{items}\n"
+        items = "\n".join(f"- {escaped(text)}" for text in notes)
+        return f"## {escaped(self.title)}\n\n{escaped(self.verdict)}\n\n{table}\n\n{items}\n"
 
     def as_html(self) -> str:
         """An HTML table with its notes."""
@@ -168,7 +189,7 @@ class Summary:
     def _numbered_warnings(self) -> list[str]:
         return [f"[{number}] {text}" for number, text in enumerate(self.warnings, start=1)]
 
-    def _tables(self, width: int) -> Iterator[list[str]]:
+    def _tables(self, width: int, bold: bool) -> Iterator[list[str]]:
         """Tables that are not wider than `width`: measures first, then what else is known."""
         first = max(len(name) for name in ["method", *(line.name for line in self.lines)])
         widths = [
@@ -181,7 +202,7 @@ class Summary:
             lines = []
             for line in [header, *self.lines]:
                 if line.cells and (has_measures or line.kind not in ("direction", "chance")):
-                    cells = self._joined(line, block, widths)
+                    cells = self._joined(line, block, widths, bold)
                     lines.append(f"{line.name.ljust(first)}{cells}".rstrip())
                 elif line.reason and block[0] == 0:
                     text = f"{line.name.ljust(first)}  skipped: {line.reason}"
@@ -199,13 +220,15 @@ class Summary:
             blocks[-1].append(j)
         return blocks
 
-    def _joined(self, line: Line, block: Sequence[int], widths: Sequence[int]) -> str:
+    def _joined(self, line: Line, block: Sequence[int], widths: Sequence[int], bold: bool) -> str:
         """Cells of some columns; a mark stands beside its number."""
         texts = []
         for j in block:
             text = str(line.cells[j])
             is_text = self.columns[j] in _WORDS
-            texts.append(text.ljust(widths[j]) if is_text else text.rjust(widths[j]))
+            padding = " " * (widths[j] - len(text))
+            shown = f"\x1b[1m{text}\x1b[0m" if bold and line.cells[j].is_best else text
+            texts.append(shown + padding if is_text else padding + shown)
         return "".join(f"  {text}" for text in texts)
 
 
@@ -217,6 +240,7 @@ def template(name: str) -> Template:
     environment = Environment(
         loader=PackageLoader("mvcca.comparison"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -225,26 +249,15 @@ def template(name: str) -> Template:
     return environment.get_template(name)
 
 
-def pretty(name: str) -> str:
-    """Name of a measure as printed in papers: ``map@50`` is mAP@50."""
-    kind = Measure.parse(name).kind
-    return _PRETTY.get(kind, kind.replace("_", " ")) + name.removeprefix(kind)
+def _in_markdown(cell: Cell) -> str:
+    text = escaped(str(cell))
+    return f"**{text}**" if cell.is_best else text
 
 
-def written(name: str, value: float) -> str:
-    """Format a measure: ranks with one decimal, others with three."""
-    return format(value, ".1f" if Measure.parse(name).kind in ("mr", "mean_rank") else ".3f")
-
-
-def with_error(name: str, value: float, error: float) -> str:
-    """Format a measure with its standard error: 0.407±.012."""
-    if np.isnan(error):
-        return written(name, value)
-    return f"{written(name, value)}±{written(name, error).removeprefix('0')}"
-
-
-def _marked(cell: Cell) -> str:
-    return f"**{cell.text}**" if cell.is_marked else cell.text
+def _shown(value: Any) -> Any:
+    """Text of a template without control characters; rendered markup is left as it is."""
+    is_plain = isinstance(value, str) and not hasattr(value, "__html__")
+    return printable(value) if is_plain else value
 
 
 def _chosen(result: Measurements, method: str) -> list[str]:
@@ -277,7 +290,7 @@ def _details(result: Measurements, method: str) -> list[str]:
 
 def _numbers(result: Measurements, method: str, warnings: list[str]) -> str:
     """Numbers of the warnings of a method."""
-    own = {text for found in result.fits(method) for text in found.warnings}
+    own = {in_one_line(text) for found in result.fits(method) for text in found.warnings}
     return " ".join(f"[{number}]" for number, text in enumerate(warnings, start=1) if text in own)
 
 
@@ -288,7 +301,7 @@ def _directions(result: Measurements, method: str, n_columns: int) -> Iterator[L
     ]
     blank = [Cell("")] * (n_columns - len(columns))
     for row, *texts in zip(result.chance[0], *columns, strict=True):
-        name = f"  {row.query} -> {row.target}"
+        name = in_one_line(f"  {row.query} -> {row.target}")
         yield Line(name, [*map(Cell, texts), *blank], kind="direction")
 
 
@@ -300,13 +313,11 @@ def _settings(result: Measurements) -> list[str]:
         f"one split, {sizes}" if len(folds) == 1 else f"{len(folds)} folds, {sizes} in the first"
     )
     lines = [f"{split}; seed {settings.random_state}"]
+    if result.data.groups is not None:
+        lines.append(result.data.groups.describe(folds))
     right: dict[str, list[str]] = {}
     for name in settings.measures:
-        by_pairs = result.data.relevance_is_by_pairs(name, settings.relevance)
-        what = result.presentation.same if by_pairs else result.presentation.like
-        if Measure.parse(name).kind == "wmap":
-            what = "labels with similar word vectors"
-        right.setdefault(what, []).append(pretty(name))
+        right.setdefault(result.right_items(name), []).append(pretty(name))
     lines.append("right items: " + "; ".join(f"{k} ({', '.join(v)})" for k, v in right.items()))
     given = [
         f"{value} components" if name == "n_components" else f"{name} {value}"
@@ -328,18 +339,24 @@ def _notes(result: Measurements) -> list[str]:
     if not result.successes:
         return []
     if result.is_one_split:
-        test, error = "paired t-test over held-out objects", "bootstrap over held-out objects"
+        units = "held-out objects" if result.data.groups is None else "groups of held-out objects"
+        test, error = f"paired t-test over {units}", f"bootstrap over {units}"
     else:
         test = "corrected resampled t-test over folds (Nadeau and Bengio)"
         error = f"standard error over {len(result.folds)} folds"
+    is_ratio = any(Measure.parse(name).is_of_gallery for name in result.measures)
+    ratio = " (hubness: skewness of the distribution)" if is_ratio else ""
     return [
-        f"* best, or not significantly worse: {test}, 5 % level, Holm's correction",
-        f"± {error}; r: mean correlation of the components; MB: memory of the fit",
+        "* best, or equal to it; ? undecided: the difference from the best is smaller than the "
+        "test can detect; no sign: significantly worse",
+        f"test: {test}, 5 % level, Holm's correction; ± {error}",
+        f"random scores: exact expectation if every query ranks all items in random order{ratio}",
+        "r: mean correlation of the components; MB: memory of the fit",
         *([] if result.is_complete else ["Interrupted: some folds or methods are missing."]),
     ]
 
 
 def _meaning(note: str) -> str:
     """Definition of measures under their pretty names, without the similarity."""
-    names, _, meaning = note.replace("; cosine", "").partition(": ")
+    names, _, meaning = note.replace("; random order", "").partition(": ")
     return f"{', '.join(map(pretty, names.split(', ')))}: {meaning}"

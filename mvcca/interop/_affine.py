@@ -1,37 +1,81 @@
-"""The affine map of a view: what a linear estimator, or a pipeline of linear steps, does to a row.
+"""The affine map of a view, read from the fitted attributes of an estimator or a pipeline.
 
-The map is read off the projections of unit vectors, so that it does not matter which steps it is
-made of, and compared with the projections of random rows, so that a map that is not affine raises.
+Nothing is projected to find it: differences of projections would lose what rounding takes from
+features of a large scale or a large mean.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.feature_selection import SelectorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.utils.validation import check_is_fitted
 
+from mvcca.base import LinearEstimator
+from mvcca.compose import PerView
 from mvcca.problem._expected import component_weights
 from mvcca.retrieval.ranking import Ranking, fitted_steps
-from mvcca.views import as_views
 
-_BLOCK_ROWS = 1024  # unit vectors projected at once
-_N_TRIED = 8
-_TOLERANCE = 1e-6  # of the projections of random rows, in units of their largest entry
+
+@dataclass(frozen=True, eq=False)
+class CentredMap:
+    """The map x ↦ (x - center)ᵀW + offset."""
+
+    center: np.ndarray  # (n_features,)
+    W: np.ndarray  # (n_features, n_outputs)
+    offset: np.ndarray  # (n_outputs,)
+
+    @property
+    def bias(self) -> np.ndarray:
+        """The constant b of x ↦ xᵀW + b."""
+        return self.offset - self.center @ self.W
+
+    def after_scaling(self, scale: Any, center: Any = None, shift: float = 0.0) -> CentredMap:
+        """This map of x ↦ scale (x - center) + shift, feature by feature."""
+        W = np.broadcast_to(scale, self.center.shape)[:, None] * self.W
+        own = self.center - shift
+        if center is None:
+            return CentredMap(own / scale, W, self.offset)
+        return CentredMap(np.asarray(center, dtype=float), W, self.offset - own @ self.W)
+
+    def after_product(self, matrix: Any, center: Any = 0.0) -> CentredMap:
+        """This map of x ↦ (x - center)ᵀ matrix."""
+        centers = np.broadcast_to(np.asarray(center, dtype=float), matrix.shape[:1])
+        return CentredMap(centers, np.asarray(matrix @ self.W), self.bias)
+
+    def after_selection(self, kept: np.ndarray) -> CentredMap:
+        """This map of the features that a boolean mask keeps."""
+        center, W = np.zeros(len(kept)), np.zeros((len(kept), self.W.shape[1]))
+        center[kept], W[kept] = self.center, self.W
+        return CentredMap(center, W, self.offset)
 
 
 def affine_map(
-    estimator: Any, view: str, n_features: int | None = None, *, weighted: bool = True
+    estimator: Any, view: str, *, weighted: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read the affine map x ↦ xᵀW + b of a view off a fitted estimator or pipeline.
+    """Return the affine map x ↦ xᵀW + b of a view, from a fitted estimator or pipeline.
 
     Parameters
     ----------
     estimator : fitted estimator
-        A linear estimator, or a pipeline of linear steps before one (scaling, PCA).
+        A linear estimator; or a pipeline that ends in one, after steps of `PerView` with the
+        scalers of scikit-learn, PCA, truncated SVD, random projections or feature selection.
     view : str
         Name of the view.
-    n_features : int, optional
-        Width of the view; by default that of the estimator's ``weights_``. A pipeline needs it.
     weighted : bool, default=True
         Fold in the weights √(ρ / (1 - ρ²)) of estimators with correlations, so that the cosine of
         mapped rows ranks as ``RetrievalIndex(..., weighting="likelihood-cosine")``. Otherwise
@@ -40,15 +84,20 @@ def affine_map(
     Returns
     -------
     W : ndarray, shape (n_features, n_outputs)
-        Weights, in float64.
+        Weights, in float64: those of the estimator, multiplied by those of the steps before it.
     b : ndarray, shape (n_outputs,)
         Bias, into which the training means are folded.
 
     Raises
     ------
     ValueError
-        If the view is unknown, its map is not affine (kernels, networks), or the estimator does
-        not rank by a cosine.
+        If the view is unknown, its map is not affine (kernels, networks), a step is of an unknown
+        type, or the estimator does not rank by a cosine.
+
+    Notes
+    -----
+    If the mean of a feature is many times its spread, xᵀW and b nearly cancel: compute them in
+    float64, or subtract the mean from the rows first.
 
     Examples
     --------
@@ -62,27 +111,127 @@ def affine_map(
     >>> bool(np.allclose(views["left"] @ W + b, model.transform(views)["left"]))
     True
     """
-    if n_features is None:
-        n_features = _fitted_width(estimator, view)
+    centred = centred_map(estimator, view, weighted=weighted)
+    return centred.W, centred.bias
 
-    def project(rows: np.ndarray) -> np.ndarray:
-        scores = as_views(estimator.transform({view: rows})).in_memory()[view]
-        return np.asarray(scores, dtype=np.float64)
 
-    weights = _weights(estimator) if weighted else 1.0
-    b = project(np.zeros((1, n_features)))[0]
-    W = np.empty((n_features, len(b)))
-    for start in range(0, n_features, _BLOCK_ROWS):
-        stop = min(start + _BLOCK_ROWS, n_features)
-        W[start:stop] = project(np.eye(stop - start, n_features, start)) - b
-    rows = np.random.default_rng(0).normal(size=(_N_TRIED, n_features))
-    mapped, scores = rows @ W + b, project(rows)
-    if not np.abs(mapped - scores).max() <= _TOLERANCE * max(np.abs(mapped).max(), 1e-300):
+def centred_map(estimator: Any, view: str, *, weighted: bool) -> CentredMap:
+    """The map of `affine_map`, with the center of the first step kept apart."""
+    *before, last = fitted_steps(estimator)
+    centred = _of_estimator(last, view)
+    if weighted:
+        factors = _weights(estimator)
+        centred = replace(centred, W=centred.W * factors, offset=centred.offset * factors)
+    for step in reversed(before):
+        centred = _after_step(step, view, centred)
+    return centred
+
+
+def _of_estimator(estimator: Any, view: str) -> CentredMap:
+    if not _is_affine(estimator):
         raise ValueError(
-            f"The map of view {view!r} is not affine: {type(estimator).__name__} or a step before "
-            "it is nonlinear. Use mvcca.retrieval.retrieval_vectors for the vectors themselves."
+            f"{type(estimator).__name__} does not map view {view!r} by an affine map. Use "
+            "mvcca.retrieval.retrieval_vectors for the vectors themselves."
         )
-    return W * weights, b * weights
+    check_is_fitted(estimator)
+    if view not in estimator.weights_:
+        raise ValueError(f"Unknown view {view!r}; the views are {list(estimator.weights_)}.")
+    W = np.asarray(estimator.weights_[view], dtype=float)
+    if estimator.power:
+        W = W * estimator._component_weights(W.dtype)
+    center = np.asarray(estimator.means_[view], dtype=float)
+    return CentredMap(center, W, np.zeros(W.shape[1]))
+
+
+def _is_affine(estimator: Any) -> bool:
+    """Whether rows of a view are projected by its weights and means, and by nothing else."""
+    own = ("_project", "_scores_of_views")
+    return isinstance(estimator, LinearEstimator) and all(
+        getattr(type(estimator), name) is getattr(LinearEstimator, name) for name in own
+    )
+
+
+def _after_step(step: Any, view: str, then: CentredMap) -> CentredMap:
+    """`then` after a step of the pipeline, which takes and returns views."""
+    if isinstance(step, PerView):
+        check_is_fitted(step)
+        if view not in step.transformers_:
+            raise ValueError(f"Unknown view {view!r}; the views are {list(step.transformers_)}.")
+        return _after_transformer(step.transformers_[view], view, then)
+    before = _of_estimator(step, view)
+    return then.after_product(before.W, before.center)
+
+
+def _after_transformer(transformer: Any, view: str, then: CentredMap) -> CentredMap:
+    """`then` after a transformer of the view's rows."""
+    if isinstance(transformer, Pipeline):
+        for step in reversed(fitted_steps(transformer)):
+            then = _after_transformer(step, view, then)
+        return then
+    check_is_fitted(transformer)
+    if isinstance(transformer, SelectorMixin):
+        return then.after_selection(transformer.get_support())
+    # Subclasses may transform in another way.
+    known = _TRANSFORMERS.get(type(transformer), lambda *_: None)(transformer, then)
+    if known is None:
+        raise ValueError(
+            f"The affine map of view {view!r} cannot be read from the step {transformer}. Known "
+            f"are {', '.join(kind.__name__ for kind in _TRANSFORMERS)} (without clip or func) and "
+            "feature selection. Use mvcca.retrieval.retrieval_vectors for the vectors themselves."
+        )
+    return known
+
+
+def _after_standard_scaler(step: Any, then: CentredMap) -> CentredMap:
+    scale = 1.0 if step.scale_ is None else 1 / step.scale_
+    return then.after_scaling(scale, step.mean_ if step.with_mean else None)
+
+
+def _after_robust_scaler(step: Any, then: CentredMap) -> CentredMap:
+    return then.after_scaling(1.0 if step.scale_ is None else 1 / step.scale_, step.center_)
+
+
+def _after_min_max_scaler(step: Any, then: CentredMap) -> CentredMap | None:
+    if step.clip:
+        return None
+    return then.after_scaling(step.scale_, step.data_min_, step.feature_range[0])
+
+
+def _after_max_abs_scaler(step: Any, then: CentredMap) -> CentredMap | None:
+    if getattr(step, "clip", False):  # since scikit-learn 1.8
+        return None
+    return then.after_scaling(1 / step.scale_)
+
+
+def _after_pca(step: Any, then: CentredMap) -> CentredMap:
+    if step.whiten:
+        deviations = np.sqrt(step.explained_variance_)
+        least = np.finfo(deviations.dtype).eps  # as in PCA.transform
+        then = then.after_scaling(1 / np.maximum(deviations, least))
+    return then.after_product(step.components_.T, step.mean_)
+
+
+def _after_components(step: Any, then: CentredMap) -> CentredMap:
+    matrix = step.components_.T
+    return then.after_product(matrix.tocsr() if issparse(matrix) else matrix)
+
+
+def _after_function(step: Any, then: CentredMap) -> CentredMap | None:
+    return then if step.func is None else None
+
+
+_TRANSFORMERS: dict[type, Callable[[Any, CentredMap], CentredMap | None]] = {
+    StandardScaler: _after_standard_scaler,
+    RobustScaler: _after_robust_scaler,
+    MinMaxScaler: _after_min_max_scaler,
+    MaxAbsScaler: _after_max_abs_scaler,
+    PCA: _after_pca,
+    IncrementalPCA: _after_pca,
+    TruncatedSVD: _after_components,
+    GaussianRandomProjection: _after_components,
+    SparseRandomProjection: _after_components,
+    FunctionTransformer: _after_function,
+}
 
 
 def _weights(estimator: Any) -> np.ndarray | float:
@@ -97,14 +246,3 @@ def _weights(estimator: Any) -> np.ndarray | float:
             "Use weighted=False, or mvcca.retrieval.retrieval_vectors."
         )
     return component_weights(last.expected_correlations_)
-
-
-def _fitted_width(estimator: Any, view: str) -> int:
-    weights = getattr(estimator, "weights_", None)
-    if weights is None:
-        raise ValueError(
-            f"{type(estimator).__name__} does not tell the width of view {view!r}: pass n_features."
-        )
-    if view not in weights:
-        raise ValueError(f"Unknown view {view!r}; the views are {list(weights)}.")
-    return len(weights[view])

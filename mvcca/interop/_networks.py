@@ -11,19 +11,17 @@ import numpy as np
 from safetensors.numpy import save
 
 from mvcca._replacing import replacing
-from mvcca.interop._affine import affine_map
+from mvcca.interop._affine import affine_map, centred_map
 
 _OPSET, _IR_VERSION = 13, 8  # of ONNX: old enough for the runtimes of some years ago
 
 
-def to_linear(
-    estimator: Any, view: str, n_features: int | None = None, *, weighted: bool = True
-) -> Any:
+def to_linear(estimator: Any, view: str, *, weighted: bool = True) -> Any:
     """Make a ``torch.nn.Linear`` that projects rows of a view, with the means in its bias.
 
     Parameters
     ----------
-    estimator, view, n_features, weighted
+    estimator, view, weighted
         As for `affine_map`.
 
     Returns
@@ -42,7 +40,7 @@ def to_linear(
         import torch
     except ImportError as error:
         raise ImportError("to_linear needs torch: pip install 'mvcca[deep]'") from error
-    W, b = affine_map(estimator, view, n_features, weighted=weighted)
+    W, b = affine_map(estimator, view, weighted=weighted)
     linear = torch.nn.Linear(*W.shape, dtype=torch.float64)
     with torch.no_grad():
         linear.weight.copy_(torch.from_numpy(W.T))
@@ -54,17 +52,18 @@ def save_onnx(
     estimator: Any,
     view: str,
     path: str | os.PathLike[str],
-    n_features: int | None = None,
     *,
     weighted: bool = True,
 ) -> None:
     """Write an ONNX graph that projects float32 rows of a view.
 
     Its input has the name of the view and the shape (n_rows, n_features), its output is "scores".
+    The graph subtracts the means from the rows before it multiplies them, so that float32 suffices
+    where means are many times the spread.
 
     Parameters
     ----------
-    estimator, view, n_features, weighted
+    estimator, view, weighted
         As for `affine_map`.
     path : path
         The file, which is replaced if it exists.
@@ -82,17 +81,24 @@ def save_onnx(
         from onnx import TensorProto, helper, numpy_helper
     except ImportError as error:
         raise ImportError("save_onnx needs onnx: pip install 'mvcca[onnx]'") from error
-    W, b = affine_map(estimator, view, n_features, weighted=weighted)
+    centred = centred_map(estimator, view, weighted=weighted)
     rows, scores = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n_rows", width])
-        for name, width in ((view, len(W)), ("scores", len(b)))
+        for name, width in ((view, len(centred.W)), ("scores", len(centred.offset)))
     )
+    rounded = centred.center.astype(np.float32)
+    residue = (rounded - centred.center) @ centred.W  # the part of the means beyond float32
+    names = [f"{view} {part}" for part in ("means", "weights", "bias")]
+    constants = (rounded, centred.W, centred.offset + residue)
     arrays = [
         numpy_helper.from_array(array.astype(np.float32), name)
-        for name, array in (("weights", W), ("bias", b))
+        for name, array in zip(names, constants, strict=True)
     ]
-    node = helper.make_node("Gemm", [view, "weights", "bias"], ["scores"])
-    graph = helper.make_graph([node], "mvcca", [rows], [scores], arrays)
+    nodes = [
+        helper.make_node("Sub", [view, names[0]], [f"{view} centred"]),
+        helper.make_node("Gemm", [f"{view} centred", *names[1:]], ["scores"]),
+    ]
+    graph = helper.make_graph(nodes, "mvcca", [rows], [scores], arrays)
     versions = [helper.make_opsetid("", _OPSET)]
     model = helper.make_model(graph, opset_imports=versions, producer_name="mvcca")
     model.ir_version = _IR_VERSION
@@ -104,7 +110,6 @@ def save_dense(
     estimator: Any,
     view: str,
     folder: str | os.PathLike[str],
-    n_features: int | None = None,
     *,
     weighted: bool = True,
 ) -> None:
@@ -119,11 +124,13 @@ def save_dense(
         encoder = SentenceTransformer("all-MiniLM-L6-v2")
         encoder.append(Dense.load("minilm-to-shared"))
 
-    Neither torch nor sentence-transformers is needed to write it.
+    Neither torch nor sentence-transformers is needed to write it. The module is a single float32
+    layer, as precise as embeddings need; for features whose means are many times their spread, use
+    `to_linear` or `save_onnx`.
 
     Parameters
     ----------
-    estimator, view, n_features, weighted
+    estimator, view, weighted
         As for `affine_map`.
     folder : path
         Gets ``config.json`` and ``model.safetensors``; it is made if it does not exist.
@@ -135,7 +142,7 @@ def save_dense(
     OSError
         If the files cannot be written.
     """
-    W, b = affine_map(estimator, view, n_features, weighted=weighted)
+    W, b = affine_map(estimator, view, weighted=weighted)
     config = {
         "in_features": len(W),
         "out_features": len(b),

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca._archive import read_archive
+from mvcca._printable import in_one_line
 from mvcca.persistence._models import load
 from mvcca.retrieval import RetrievalIndex
 
@@ -44,7 +45,9 @@ class Description(dict[str, Any]):
         lines["size"] = f"{self['bytes']:,} bytes"
         lines["written by"] = ", ".join(f"{name} {v}" for name, v in self["written_by"].items())
         width = max(map(len, lines))
-        return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+        return "\n".join(
+            f"{name.ljust(width)}  {in_one_line(text)}" for name, text in lines.items()
+        )
 
 
 def describe(path: str | os.PathLike[str]) -> Description:

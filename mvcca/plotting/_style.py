@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mvcca._printable import printable
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -47,8 +49,8 @@ def tidy_axes(
 
 
 def literal(text: str) -> str:
-    """Escape dollar signs, which matplotlib would read as math."""
-    return text.replace("$", r"\$")
+    """Escape dollar signs, which matplotlib would read as math, and control characters."""
+    return printable(text).replace("$", r"\$")
 
 
 def color(number: int) -> str:

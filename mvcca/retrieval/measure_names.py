@@ -32,7 +32,7 @@ _VARIANTS: dict[str, tuple[str, ...]] = {
     "hubness": (),
 }
 _WITH_CUT_OFF = ("map", "ndcg", "wmap", "p", "recall", "r", "hubness")
-_GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "linear": lambda gains: gains,
     "exponential": lambda gains: np.exp2(gains) - 1,
     "binary": lambda gains: (gains > 0).astype(np.float64),
@@ -106,7 +106,7 @@ class Measure:
         if self.kind == "map":
             return lists.average_precision(self.k, self.variant, no_relevant)
         if self.kind == "ndcg":
-            return lists.ndcg(self.k, _GAINS[self.variant], no_relevant)
+            return lists.ndcg(self.k, GAINS[self.variant], no_relevant)
         if self.kind == "wmap":
             return lists.weighted_average_precision(self.k, self.variant)
         if self.kind in ("p", "recall"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca._printable import in_one_line
 from mvcca.retrieval.runs import QrelsDict, Run, RunDict
 
 
@@ -195,7 +196,7 @@ class RetrievalTable:
             ).rstrip()
             for line in (header, *body)
         ]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *map(in_one_line, self.notes)])
 
     def _repr_html_(self) -> str:
         header, *body = self._cells()
@@ -209,7 +210,8 @@ class RetrievalTable:
         lines = [["query", "target", "queries", "gallery", *names]]
         for row in self.rows:
             counts = [str(row.n_queries), str(row.n_gallery)]
-            lines.append([row.query, row.target, *counts, *_formatted(row.values)])
+            sides = [in_one_line(row.query), in_one_line(row.target)]
+            lines.append([*sides, *counts, *_formatted(row.values)])
         if len(self.rows) > 1:
             lines.append(["mean", "", "", "", *_formatted(self.mean())])
         return lines

@@ -65,4 +65,4 @@ plt.show()
 
 # %%
 # The command ``mvcca migrate`` does the second step for files of any size, and prints the recall
-# that is kept on held-out pairs. Figures on text encoders are in the user guide.
+# among all stored rows, by leave-one-out. Figures on text encoders are in the user guide.

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mvcca._printable import printable
 from mvcca.config import block_slices
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.hubs import (
@@ -385,7 +386,7 @@ class RetrievalIndex:
     def __repr__(self) -> str:
         views = self._contents.views.items()
         held = ", ".join(f"{name}: {len(view)}" for name, view in views) or "empty"
-        return f"RetrievalIndex({self.estimator!r}, {held})"
+        return printable(f"RetrievalIndex({self.estimator!r}, {held})")
 
     def _project(self, X: Any) -> Views:
         check_container(X)

@@ -1,0 +1,227 @@
+"""Groups of objects that belong together, such as copies of one image: given, or found by hashing.
+
+A copy of a training object in the held-out part is no new object, and methods that memorize the
+training rows would look good on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse.csgraph import connected_components
+
+from mvcca._backend import is_device_array, to_host
+from mvcca._containers import check_same_rows, few, row_labels
+from mvcca.comparison.folds import Fold
+from mvcca.views import Views
+
+_BLOCK = 2**20  # entries that are hashed at a time
+_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # those of SplitMix64
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of objects.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n_objects,)
+        Number of the group of each object, from 0.
+    repeats : dict of str to int
+        Objects whose row occurs again, by view; empty if the groups are the user's.
+    """
+
+    codes: np.ndarray
+    repeats: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def given_by(cls, groups: Any, views: Views, ids: np.ndarray | None = None) -> Groups:
+        """Groups as the user gives them.
+
+        Parameters
+        ----------
+        groups : array-like, or mapping of str to array-like
+            Group of each object; in a mapping by view name, of each row of unpaired views.
+        views : Views
+        ids : ndarray, optional
+            Row labels of the objects, by default their positions.
+        """
+        return cls(_numbered(_of_objects(groups, views, ids)))
+
+    @classmethod
+    def found_in(cls, views: Views, label_vectors: Any = None) -> Groups | None:
+        """Objects that have a row in common, directly or through other objects.
+
+        Rows that describe labels, such as the attributes of classes, do not count: one row for all
+        objects with the same labels, and another one for each other label set. If all views are
+        like that, the objects are copies.
+
+        Parameters
+        ----------
+        views : Views
+        label_vectors : matrix, optional
+            Labels of the objects.
+        """
+        rows = {name: _row_codes(block) for name, block in views.items()}
+        if label_vectors is not None:
+            labels = _row_codes(label_vectors)
+            of_objects = {
+                name: codes
+                for name, codes in rows.items()
+                if not _are_alike(codes, labels[views.objects(name)])
+            }
+            rows = of_objects or rows
+        repeats = {name: int(_is_repeated(codes).sum()) for name, codes in rows.items()}
+        if not any(repeats.values()):
+            return None
+        return cls(_linked(views, rows), {name: n for name, n in repeats.items() if n})
+
+    @property
+    def are_given(self) -> bool:
+        """Whether they are the user's."""
+        return not self.repeats
+
+    def describe(self, folds: Sequence[Fold]) -> str:
+        """A note on what the folds make of the groups."""
+        if self.are_given:
+            return f"groups: {self.codes.max() + 1:,}, each in one part of a split"
+        where = ", ".join(f"{name}: {n:,}" for name, n in self.repeats.items())
+        n_copies = int((np.bincount(self.codes)[self.codes] > 1).sum())
+        n_known = max(np.isin(self.codes[f.test], self.codes[f.train]).sum() for f in folds)
+        found = f"repeated rows ({where}): {n_copies:,} objects share a row with another object"
+        if not n_known:
+            return f"{found} and are in the same part of a split as that object"
+        return (
+            f"{found}; up to {n_known:,} held-out objects of a split repeat a training row, which "
+            "flatters methods that memorize. Pass groups to keep copies together"
+        )
+
+
+def _of_objects(given: Any, views: Views, ids: np.ndarray | None) -> list[Any]:
+    """The group of each object as it was given."""
+    if isinstance(given, Mapping):
+        if set(given) != set(views.names) or views.seen.sum(axis=1).max() > 1:
+            raise ValueError(
+                f"Expected groups of the objects, or by view for the unpaired views "
+                f"{list(views.names)}; got groups of {few(given)}."
+            )
+        found = np.empty(len(views), dtype=object)
+        for name in views.names:
+            places = views.objects(name)
+            found[places] = _one_each(given[name], len(places), f"rows of view {name!r}")
+        return found.tolist()
+    known = np.arange(len(views)) if ids is None else ids
+    check_same_rows("the groups", row_labels(given), "the views", known)
+    return _one_each(given, len(views), "objects")
+
+
+def _one_each(given: Any, n: int, what: str) -> list[Any]:
+    values = np.asarray(given)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.shape != (n,):
+        raise ValueError(f"Expected groups of {n} {what}, got shape {values.shape}.")
+    return values.tolist()
+
+
+def _numbered(names: list[Any]) -> np.ndarray:
+    """Numbers of the groups in order of appearance."""
+    numbers: dict[Any, int] = {}
+    for name in names:
+        if name is None or name != name:
+            raise ValueError("Expected a group for every object, got a missing value.")
+        numbers.setdefault(name, len(numbers))
+    return np.array([numbers[name] for name in names], dtype=int)
+
+
+def _linked(views: Views, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Numbers of the groups of objects that share a row, directly or through other objects."""
+    objects, copies, start = [], [], len(views)
+    for name, codes in rows.items():
+        linked = _is_repeated(codes)
+        objects.append(views.objects(name)[linked])
+        copies.append(start + codes[linked])
+        start += int(codes.max(initial=-1)) + 1
+    edges = np.concatenate(objects), np.concatenate(copies)
+    graph = coo_array((np.ones(len(edges[0]), dtype=bool), edges), shape=(start, start))
+    _, codes = connected_components(graph, directed=False)
+    return np.unique(codes[: len(views)], return_inverse=True)[1]
+
+
+def _are_alike(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether each number of one side always occurs with the same number of the other side."""
+    n_pairs = len(np.unique(np.column_stack([first, second]), axis=0))
+    return n_pairs == len(np.unique(first)) == len(np.unique(second))
+
+
+def _is_repeated(codes: np.ndarray) -> np.ndarray:
+    """Whether each row occurs again; a row of zeros (-1) identifies nothing."""
+    counts = np.bincount(codes + 1)
+    counts[0] = 0
+    return counts[codes + 1] > 1
+
+
+def _row_codes(block: Any) -> np.ndarray:
+    """Number of each distinct row, from 0; -1 for a row of zeros and for an empty text."""
+    if is_device_array(block):
+        block = to_host(block)
+    if not issparse(block):
+        block = np.asarray(block)
+        if block.dtype.kind not in "biuf":
+            return _codes_of_objects(block)
+    hashes = _hashes_of_sparse(block) if issparse(block) else _hashes_of_dense(block)
+    _, codes = np.unique(hashes, axis=0, return_inverse=True)
+    codes = codes.reshape(-1)
+    codes[~hashes.any(axis=1)] = -1
+    return codes
+
+
+def _codes_of_objects(block: np.ndarray) -> np.ndarray:
+    """The same for texts and for columns of several types; -1 where rows cannot be compared."""
+    numbers: dict[Any, int] = {}
+    rows = [tuple(row) for row in block.tolist()]
+    try:
+        codes = [numbers.setdefault(row, len(numbers)) if any(row) else -1 for row in rows]
+    except (TypeError, ValueError):  # lists or arrays in cells
+        codes = [-1] * len(rows)
+    return np.array(codes, dtype=int)
+
+
+def _hashes_of_dense(block: np.ndarray) -> np.ndarray:
+    keys, step = _keys(block.shape[1]), max(1, _BLOCK // max(1, block.shape[1]))
+    parts = [_mixed(block[i : i + step]) @ keys for i in range(0, len(block), step)]
+    return np.concatenate([np.empty((0, 2), dtype=np.uint64), *parts])
+
+
+def _hashes_of_sparse(block: Any) -> np.ndarray:
+    """The hashes of the same rows if they were dense, since entries of zero contribute nothing."""
+    rows = csr_array(block)
+    if not rows.has_canonical_format:
+        rows = csr_array(rows, copy=True)
+        rows.sum_duplicates()
+    products = _mixed(rows.data)[:, None] * _keys(rows.shape[1])[rows.indices]
+    hashes = np.zeros((rows.shape[0], 2), dtype=np.uint64)
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if len(filled):
+        hashes[filled] = np.add.reduceat(products, rows.indptr[filled], axis=0)
+    return hashes
+
+
+def _keys(n_columns: int) -> np.ndarray:
+    """Two random odd factors for each column; a hash is a sum of products modulo 2^64."""
+    rng = np.random.default_rng(0)
+    return rng.integers(2**63, size=(n_columns, 2), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """Bits of numbers, scrambled so that similar numbers differ in all bits; 0 stays 0."""
+    if values.dtype.kind == "f":
+        bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
+    else:
+        bits = values.astype(np.int64).view(np.uint64)
+    for shift, factor in _MULTIPLIERS:
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return bits ^ (bits >> np.uint64(31))

@@ -1,0 +1,33 @@
+"""How measures and their values are written in tables, figures and sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mvcca.retrieval import Measure
+
+_PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
+
+
+def pretty(name: str) -> str:
+    """Name of a measure as printed in papers: ``map@50`` is mAP@50."""
+    kind = Measure.parse(name).kind
+    return _PRETTY.get(kind, kind.replace("_", " ")) + name.removeprefix(kind)
+
+
+def written(name: str, value: float) -> str:
+    """Format a measure: ranks with one decimal, others with three."""
+    return format(value, ".1f" if Measure.parse(name).kind in ("mr", "mean_rank") else ".3f")
+
+
+def with_error(name: str, value: float, error: float) -> str:
+    """Format a measure with its standard error: 0.407±.012."""
+    if np.isnan(error):
+        return written(name, value)
+    return f"{written(name, value)}±{written(name, error).removeprefix('0')}"
+
+
+def listed(names: list[str]) -> str:
+    """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
