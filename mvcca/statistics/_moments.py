@@ -191,7 +191,7 @@ class Moments:
         counts = self.counts + other.counts
         with np.errstate(invalid="ignore"):  # views that share no object: 0 / 0
             share = np.nan_to_num(other.counts / counts)
-        columns = self._columns
+        columns = list(column_slices(self.widths).values())
         shift = (other.means - self.means) + (other.residues - self.residues)
         moved = shift * np.repeat(share, list(self.widths.values()), axis=1)
         means, residues = _exact_sum(self.means, moved + self.residues)
@@ -223,10 +223,6 @@ class Moments:
             self.scatter[np.ix_(kept, kept)],
         )
 
-    @property
-    def _columns(self) -> list[slice]:
-        return list(column_slices(self.widths).values())
-
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over all objects seen in it."""
         return {
@@ -234,13 +230,25 @@ class Moments:
             for p, (name, columns) in enumerate(column_slices(self.widths).items())
         }
 
-    def scatter_about_means(self) -> np.ndarray:
-        """Scatter about the mean of each view over *all* its objects, (D, D)."""
-        return self._scatter_over(np.ones_like(self.counts))
-
     def covariance(self) -> np.ndarray:
         """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero if no object is shared."""
-        return self._scatter_over(np.maximum(self.counts - 1, 1e-300))
+        divisors = np.maximum(self.counts - 1, 1e-300)
+        columns = list(column_slices(self.widths).values())
+        scatter = np.empty_like(self.scatter)
+        own = np.concatenate(list(self.mean().values()))
+        left = np.concatenate([self.residues[p, c] for p, c in enumerate(columns)])
+        shifts = (self.means - own) + (self.residues - left)
+        for p, in_p in enumerate(columns):
+            for q, in_q in enumerate(columns):
+                block = scatter[in_p, in_q]
+                np.divide(self.scatter[in_p, in_q], divisors[p, q], out=block)
+                shift_p, shift_q = shifts[q, in_p], shifts[p, in_q]
+                if p != q and (np.any(shift_p) or np.any(shift_q)):
+                    share = self.counts[p, q] / divisors[p, q]
+                    _add_product(block, share * shift_p[None], shift_q[None])
+        counts = np.diag(self.counts / divisors)
+        _clear_rounding(scatter, own, np.repeat(counts, list(self.widths.values())))
+        return scatter
 
     def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
         """Yield the covariances of each pair of paired views, if there is more than one object.
@@ -253,24 +261,6 @@ class Moments:
         for (p, x), (q, y) in combinations(column_slices(self.widths).items(), 2):
             within = (Sigma[x, x], Sigma[y, y])
             yield PairCovariance((p, q), Sigma[x, y], within, float(self.counts[0, 0]))
-
-    def _scatter_over(self, divisors: np.ndarray) -> np.ndarray:
-        """Scatter about the means, that of each pair of views divided by a number."""
-        scatter = np.empty_like(self.scatter)
-        own = np.concatenate(list(self.mean().values()))
-        left = np.concatenate([self.residues[p, c] for p, c in enumerate(self._columns)])
-        shifts = (self.means - own) + (self.residues - left)
-        for p, in_p in enumerate(self._columns):
-            for q, in_q in enumerate(self._columns):
-                block = scatter[in_p, in_q]
-                np.divide(self.scatter[in_p, in_q], divisors[p, q], out=block)
-                shift_p, shift_q = shifts[q, in_p], shifts[p, in_q]
-                if p != q and (np.any(shift_p) or np.any(shift_q)):
-                    share = self.counts[p, q] / divisors[p, q]
-                    _add_product(block, share * shift_p[None], shift_q[None])
-        counts = np.diag(self.counts / divisors)
-        _clear_rounding(scatter, own, np.repeat(counts, list(self.widths.values())))
-        return scatter
 
 
 def column_slices(widths: dict[str, int]) -> dict[str, slice]:
