@@ -79,16 +79,19 @@ class Sample:
         views: Views,
         weights: np.ndarray | None,
         n_objects: float,
+        is_exact: bool,
     ) -> Sample:
         """Choose among the objects of a batch; `n_objects` counts those of earlier batches too.
 
+        If a kernel `is_exact`, all objects are landmarks, and none is told from the others.
         The choice depends on the numbers of an object only: it is the same in any order, for dense
         and sparse rows, and equal objects are held out together.
         """
         none = views[:0].in_memory()
         none = none.replace({name: to_host(block) for name, block in none.items()})
-        nothing = _sample_of_block(maps, 0, none, None)
-        return accumulate(partial(_sample_of_block, maps, n_objects), nothing, views, weights)
+        nothing = _sample_of_block(maps, 0, is_exact, none, None)
+        of_block = partial(_sample_of_block, maps, n_objects, is_exact)
+        return accumulate(of_block, nothing, views, weights)
 
     def __add__(self, other: Sample) -> Sample:
         parts = zip(self._arrays, other._arrays, strict=True)
@@ -176,7 +179,11 @@ def features_of(maps: Mapping[str, FeatureMap], views: Views) -> Views:
 
 
 def _sample_of_block(
-    maps: Mapping[str, FeatureMap], n_objects: float, views: Views, weights: np.ndarray | None
+    maps: Mapping[str, FeatureMap],
+    n_objects: float,
+    is_exact: bool,
+    views: Views,
+    weights: np.ndarray | None,
 ) -> Sample:
     keys = _keys(views)
     kept = np.flatnonzero(fold_of(keys, n_objects) >= 0)
@@ -187,7 +194,7 @@ def _sample_of_block(
     are_landmarks = np.zeros(len(views), dtype=bool)
     for (name, own), seen in zip(columns.items(), views.seen.T, strict=True):
         table[seen, own] = features[name]
-        if isinstance(map_ := maps[name], LandmarkFeatures):
+        if isinstance(map_ := maps[name], LandmarkFeatures) and not is_exact:
             are_landmarks[seen] |= map_.are_landmarks(features[name])
     weights = np.ones(len(kept)) if weights is None else weights[kept]
     return Sample(features.widths, keys, weights, are_landmarks, views.seen, table)

@@ -244,7 +244,9 @@ class KCCA(MVCCA):
         else:
             total = PairMoments.of(views, weights, moments_of, widths)
         n_objects = float(max(len(views), 0 if weights is None else weights.sum()))
-        sample = Sample.of(maps, views, weights, self._n_before + n_objects)
+        sample = Sample.of(
+            maps, views, weights, self._n_before + n_objects, self.approximation is None
+        )
         return HeldOut(total, n_objects, sample)
 
     def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
