@@ -21,6 +21,17 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[100, 300, 1000, 3000, 10_000])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import machine
 
@@ -72,11 +83,7 @@ def figures(train: Views, valid: Views, test: Views) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--pairs", type=int, nargs="+", default=[100, 300, 1000, 3000, 10_000])
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     print(machine(1), "\n")
     warnings.simplefilter("ignore")
     data = fetch_multi30k_encoders()
@@ -100,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -4,12 +4,24 @@ The floor consists of the operations that any covariance-based method needs: one
 product of the data with itself, in the same row blocks, one Cholesky factorization per view, and
 one singular value decomposition of the whitened cross-covariance.
 
-    python benchmarks/cca_accumulation.py [--threads 2] [--repeats 3]
+    python benchmarks/cca_accumulation.py [--threads 2] [--repeats 3] [--rows 60000]
 """
 
 from __future__ import annotations
 
 import argparse
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=60_000)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
 from _measure import in_turns, machine, peak_memory, ratio
@@ -18,16 +30,16 @@ from threadpoolctl import threadpool_limits
 
 from mvcca import CCA, Views
 
-N, WIDTHS, K, BLOCK = 60_000, (2048, 300), 128, 8192
+WIDTHS, K, BLOCK = (2048, 300), 128, 8192
 
 
-def data() -> Views:
+def data(n_rows: int) -> Views:
     rng = np.random.default_rng(0)
-    latent = rng.standard_normal((N, K), dtype=np.float32)
+    latent = rng.standard_normal((n_rows, K), dtype=np.float32)
     blocks = {}
     for name, width in zip(("image", "text"), WIDTHS, strict=True):
         blocks[name] = latent @ rng.standard_normal((K, width), dtype=np.float32)
-        blocks[name] += 5 * rng.standard_normal((N, width), dtype=np.float32)
+        blocks[name] += 5 * rng.standard_normal((n_rows, width), dtype=np.float32)
     return Views(blocks)
 
 
@@ -39,7 +51,7 @@ def floor(views: Views, symmetric: bool):
     def run() -> None:
         total = np.zeros((X.shape[1], X.shape[1]))
         product = np.empty(total.shape, np.float32)
-        for start in range(0, N, BLOCK):
+        for start in range(0, len(X), BLOCK):
             rows = slice(start, start + BLOCK)
             total += np.matmul(X[rows].T, other[rows], out=product)
         left = linalg.cholesky(total[:d, :d], lower=True, check_finite=False)
@@ -51,12 +63,8 @@ def floor(views: Views, symmetric: bool):
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    views = data()
+def main(options: argparse.Namespace) -> None:
+    views = data(options.rows)
     with threadpool_limits(options.threads):
         print(machine(options.threads))
         with peak_memory() as memory:
@@ -77,4 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

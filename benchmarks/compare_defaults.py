@@ -1,6 +1,7 @@
 """Does `mvcca.compare` with its defaults name the method that an exhaustive evaluation finds best?
 
     python benchmarks/compare_defaults.py [--data digits wikipedia scene captions mnist] [--grid]
+        [--rows 3000]
 
 The exhaustive evaluation has its own splits and its own measure: every method without networks is
 fitted to a random 80 % of the objects, five times, ranks the held-out objects by a full matrix of
@@ -18,6 +19,19 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    known = ["digits", "wikipedia", "scene", "captions", "mnist"]
+    parser.add_argument("--data", nargs="+", choices=known, default=known)
+    parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--rows", type=int, default=3000, help="of each data set, at most")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 
 import mvcca
@@ -27,13 +41,12 @@ from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.retrieval.ranking import Ranking
 
 _SPLITS = 5
-_MOST_OBJECTS = 3000
 _QUERIES = 500  # per direction and split
 _PARAMS = {"n_components": 10, "reg": 0.1, "random_state": 0}  # the defaults of compare
 _GRID = [{"n_components": k, "reg": r} for k in (10, 30) for r in (0.01, 0.1, 1.0)]
 
 
-def load(name: str) -> tuple[Views, Labels]:
+def load(name: str, n_rows: int) -> tuple[Views, Labels]:
     """Views and labels; of MNIST and the captions, the first objects."""
     if name == "digits":
         data = datasets.load_digits_views()
@@ -46,7 +59,7 @@ def load(name: str) -> tuple[Views, Labels]:
         "mnist": datasets.fetch_mnist_halves,
     }[name]()
     names = ("cap0", "cap1") if name == "captions" else data.train.views.names
-    rows = slice(0, _MOST_OBJECTS)
+    rows = slice(0, n_rows)
     views = Views.concatenate([part.views.select(names) for part in (data.train, data.test)])
     return views[rows], Labels.of(data.train.labels, data.test.labels)[rows]
 
@@ -113,17 +126,12 @@ def of_splits(estimator: Any, views: Views, labels: Labels) -> np.ndarray:
     return np.array(values)
 
 
-def main() -> None:
+def main(options: argparse.Namespace) -> None:
     """Print both answers for each data set."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    known = ["digits", "wikipedia", "scene", "captions", "mnist"]
-    parser.add_argument("--data", nargs="+", choices=known, default=known)
-    parser.add_argument("--grid", action="store_true")
-    options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [name for name in GROUPS["all"] if not (options.grid and name == "kcca")]
     for name in options.data:
-        views, labels = load(name)
+        views, labels = load(name, options.rows)
         start = perf_counter()
         result = mvcca.compare("default", views, labels)
         seconds = perf_counter() - start
@@ -141,4 +149,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

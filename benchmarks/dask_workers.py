@@ -23,6 +23,18 @@ from functools import partial
 from multiprocessing import SimpleQueue, get_context
 from pathlib import Path
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--monitored", action="store_true", help="leave Dask's profiler on")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import dask
 import dask.array as da
 import numpy as np
@@ -42,12 +54,7 @@ UNWATCHED = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=400_000)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--monitored", action="store_true", help="leave Dask's profiler on")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         write(Path(folder), options.rows)
@@ -180,4 +187,4 @@ def _high_water() -> int:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

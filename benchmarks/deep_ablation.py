@@ -19,8 +19,29 @@ import time
 from dataclasses import dataclass
 from itertools import product
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=20_000, help="training images")
+    parser.add_argument("--valid-rows", type=int, default=5_000)
+    parser.add_argument("--hidden", nargs="+", type=int, default=[128, 128])
+    parser.add_argument("--scaling-hidden", nargs="+", type=int, default=[48])
+    parser.add_argument("--start", default="one", help="initial scales; default: the published")
+    parser.add_argument("--epochs", type=int, default=16, help="half of them to warm up")
+    parser.add_argument("--variants", nargs="+", help="all by default")
+    parser.add_argument("--regs", nargs="+", type=float, default=[1e-4, 1e-2])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--mixed-precision", action="store_true", help="networks in bfloat16")
+    parser.add_argument("--device", default="cpu")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _measure import machine
 from scipy.stats import ttest_rel
 
@@ -136,20 +157,8 @@ def report(runs):
         )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=20_000, help="training images")
-    parser.add_argument("--valid-rows", type=int, default=5_000)
-    parser.add_argument("--hidden", nargs="+", type=int, default=[128, 128])
-    parser.add_argument("--scaling-hidden", nargs="+", type=int, default=[48])
-    parser.add_argument("--start", default="one", help="initial scales; default: the published")
-    parser.add_argument("--epochs", type=int, default=16, help="half of them to warm up")
-    parser.add_argument("--variants", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
-    parser.add_argument("--regs", nargs="+", type=float, default=[1e-4, 1e-2])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--mixed-precision", action="store_true", help="networks in bfloat16")
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
+    options.variants = names_in(options.variants, PUBLISHED)
     torch.set_num_threads(1)
     data = fetch_mnist_halves()
     sizes, scaling_sizes = tuple(options.hidden), tuple(options.scaling_hidden)
@@ -166,4 +175,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -16,8 +16,22 @@ import argparse
 from dataclasses import replace
 from functools import cache
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--patience", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _deep import Method, Split, labelled_methods, report
 from _measure import machine
 from sklearn.decomposition import TruncatedSVD
@@ -32,7 +46,7 @@ _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _SAM = {"n_components": 64, "hidden_layer_sizes": (256,)}
 
 
-def main() -> None:
+def main(options: argparse.Namespace) -> None:
     data = fetch_coco_captions()
     train, test = (part.views.select(["cap0", "cap1"]) for part in (data.train, data.test))
 
@@ -65,18 +79,12 @@ def main() -> None:
         for name, method in labelled_methods(_SAM, n_correlated=50).items()
         if name not in linear
     }
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", default=list(methods), choices=list(methods))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--patience", type=int, default=5)
-    options = parser.parse_args()
     training = {"max_epochs": options.epochs, "patience": options.patience}
     chosen = {
         name: methods[name]
         if name in linear
         else replace(methods[name], settings=methods[name].settings | training)
-        for name in options.methods
+        for name in names_in(options.methods, methods)
     }
     torch.set_num_threads(1)
     print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds")
@@ -85,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -23,8 +23,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="+", default=["dcca"])
+    parser.add_argument("--rows", type=int, default=9000)
+    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--scaled", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
@@ -193,13 +207,7 @@ def steps(n_rows: int) -> float:
     return time.process_time() - start
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", default=["dcca"], choices=METHODS)
-    parser.add_argument("--rows", type=int, default=9000)
-    parser.add_argument("--repeats", type=int, default=4)
-    parser.add_argument("--scaled", action="store_true")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     X = {name: rng.random((options.rows, 392), dtype=np.float32) for name in "ab"}
@@ -214,7 +222,7 @@ def main() -> None:
             f"DS-DCCA in bfloat16 {mixed:.2f} s, ratio {mixed / dcca:.2f}"
         )
     for _ in range(0 if options.scaled else options.repeats):
-        for name in options.methods:
+        for name in names_in(options.methods, METHODS):
             floor, one = bare(METHODS[name], X, codes)
             trainer, other = ours(METHODS[name], X, codes)
             assert abs(one - other) < 1e-6 * abs(one), (one, other)
@@ -225,4 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

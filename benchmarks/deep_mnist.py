@@ -26,8 +26,38 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+
+def setting(text):
+    """Name and value of "name=value"; what is no Python literal is a string."""
+    name, value = text.split("=")
+    try:
+        return name, ast.literal_eval(value)
+    except ValueError:
+        return name, value
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--methods", nargs="+", default=["dcca"])
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="NAME=VALUE")
+    parser.add_argument("--rows", type=int, help="training images; all if not given")
+    parser.add_argument("--warm-up", type=int, help="of DS-DCCA; half the epochs if not given")
+    parser.add_argument("--components", type=int, default=50)
+    parser.add_argument("--every", type=int, default=0, help="epochs between figures on the way")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--floor", action="store_true", help="compare an epoch with a plain loop")
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _measure import in_turns, machine, ratio
 
 from mvcca import MVCCA
@@ -86,15 +116,6 @@ def estimator(method, options):
         random_state=options.seed,
         **settings | dict(options.set),
     )
-
-
-def setting(text):
-    """Name and value of "name=value"; what is no Python literal is a string."""
-    name, value = text.split("=")
-    try:
-        return name, ast.literal_eval(value)
-    except ValueError:
-        return name, value
 
 
 def measure(data, method, options):
@@ -189,20 +210,7 @@ def compare(data, options):
         print(f"trainer / {name}: {ratio(ours, timing)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--methods", nargs="+", default=["dcca"], choices=list(METHODS))
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="NAME=VALUE")
-    parser.add_argument("--rows", type=int, help="training images; all if not given")
-    parser.add_argument("--warm-up", type=int, help="of DS-DCCA; half the epochs if not given")
-    parser.add_argument("--components", type=int, default=50)
-    parser.add_argument("--every", type=int, default=0, help="epochs between figures on the way")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--floor", action="store_true", help="compare an epoch with a plain loop")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     if options.device == "auto":
         options.device = "cuda" if torch.cuda.is_available() else "cpu"
     data = fetch_mnist_halves()
@@ -215,9 +223,9 @@ def main():
         "| s per epoch | fit, s | CPU, s | device | seed |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for method in options.methods:
+    for method in names_in(options.methods, METHODS):
         measure(data, method, options)
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

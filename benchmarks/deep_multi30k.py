@@ -20,8 +20,24 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--four-way", action="store_true")
+    parser.add_argument("--methods", nargs="+", help="names of rows; by default all")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=29_000)
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--patience", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _measure import machine
 from scipy.stats import ttest_1samp
 from sklearn.decomposition import TruncatedSVD
@@ -142,15 +158,7 @@ def measure(
     return figures, getattr(model, "best_epoch_", 0)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--four-way", action="store_true")
-    parser.add_argument("--methods", nargs="+", help="names of rows; by default all")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=29_000)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--patience", type=int, default=2)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     methods, languages = (FOUR_WAY, _FOUR) if options.four_way else (TWO_WAY, ("de", "en"))
     titles = ["mean of 12 directions"] if options.four_way else ["de to en", "en to de"]
     training = {"max_epochs": options.epochs, "patience": options.patience}
@@ -160,7 +168,7 @@ def main() -> None:
     print(f"| method | direction | {' | '.join(f'R@{k}' for k in _RANKS)} | epochs | CPU minutes |")
     print(f"|{'---|' * (len(_RANKS) + 4)}", flush=True)
     reference = None
-    for name in options.methods or methods:
+    for name in names_in(options.methods, methods):
         start, method = time.process_time(), methods[name]
         seeds = range(1 if method.is_linear else options.seeds)
         found = [measure(method, parts, seed, training) for seed in seeds]
@@ -186,4 +194,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -36,8 +36,30 @@ import warnings
 from itertools import product
 from pathlib import Path
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--shares", nargs="+", help="all by default")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=2000, help="training excerpts")
+    parser.add_argument("--epochs", type=int, nargs=2, default=(16, 60), help="full, tenth")
+    parser.add_argument("--batch-size", type=int, default=100)
+    parser.add_argument("--learning-rates", type=float, nargs="+", default=[2e-3, 8e-3])
+    parser.add_argument("--components", type=int, default=16)
+    parser.add_argument("--channels", type=int, nargs=4, default=(4, 8, 16, 32))
+    parser.add_argument("--mixed-precision", action="store_true")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _measure import machine
 from _retrieval import figures, noted, report
 from sklearn.decomposition import PCA
@@ -192,21 +214,9 @@ def fitted(method, train, valid, epochs, rates, options, seed):
     return max(fits, key=lambda model: model.history_["valid_mrr"].max())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--shares", nargs="+", choices=list(SHARES), default=list(SHARES))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=2000, help="training excerpts")
-    parser.add_argument("--epochs", type=int, nargs=2, default=(16, 60), help="full, tenth")
-    parser.add_argument("--batch-size", type=int, default=100)
-    parser.add_argument("--learning-rates", type=float, nargs="+", default=[2e-3, 8e-3])
-    parser.add_argument("--components", type=int, default=16)
-    parser.add_argument("--channels", type=int, nargs=4, default=(4, 8, 16, 32))
-    parser.add_argument("--mixed-precision", action="store_true")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
+    options.methods = names_in(options.methods, METHODS)
+    options.shares = names_in(options.shares, SHARES)
     torch.set_num_threads(1)
     data = fetch_nottingham()
     train = rendered(data, "train", options.rows, 0)
@@ -235,4 +245,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

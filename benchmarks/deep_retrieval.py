@@ -19,7 +19,25 @@ import argparse
 import time
 from pathlib import Path
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=15_000)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--components", type=int, default=50)
+    parser.add_argument("--reference", default="ccal")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import torch
+from _arguments import names_in
 from _measure import machine
 from _retrieval import noted, report
 
@@ -88,17 +106,8 @@ def report_coefficients(coefficients, n_components):
         print("|", " | ".join([method, *cells]), "|")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=15_000)
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--components", type=int, default=50)
-    parser.add_argument("--reference", choices=list(METHODS), default="ccal")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
+    options.methods = names_in(options.methods, METHODS)
     data = fetch_mnist_halves()
     train, valid, test = (
         data.train.views[: options.rows],
@@ -126,4 +135,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -18,8 +18,21 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--unpaired", action="store_true", help="draw pairs anew in every epoch")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _deep import Split, labelled_methods, report
 from _measure import machine
 from sklearn.decomposition import PCA
@@ -57,7 +70,7 @@ def partners(digits, recorded, rng):
     return chosen
 
 
-def main() -> None:
+def main(options: argparse.Namespace) -> None:
     mnist, spoken = fetch_mnist_halves(), fetch_spoken_digits()
     recordings, spoken_digits = spoken.train.views["sound"], spoken.train.labels
     written = {
@@ -88,17 +101,12 @@ def main() -> None:
         return Split(parts["train"], parts["valid"], (Views.unpaired(test), labels))
 
     methods = labelled_methods(_SAM)
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", default=list(methods), choices=list(methods))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--unpaired", action="store_true", help="draw pairs anew in every epoch")
-    options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds")
-    chosen = {name: methods[name] for name in options.methods}
+    chosen = {name: methods[name] for name in names_in(options.methods, methods)}
     splits = partial(split, unpaired=options.unpaired)
     report("image to sound", chosen, splits, options.seeds, ("MLCCA", "SAM"))
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

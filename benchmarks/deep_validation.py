@@ -18,8 +18,21 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", help="all by default")
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--seeds", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
+from _arguments import names_in
 from _measure import machine
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -105,12 +118,7 @@ def measure(method: str, n_components: int, way: str, data: Split, epochs: int, 
     return np.mean([row.values["map"] for row in table]), model.best_epoch_
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=2)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds", end="\n\n")
     print(
@@ -118,14 +126,14 @@ def main() -> None:
         "| epochs by loss | epochs by correlation | s |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    for name in options.data:
+    for name in names_in(options.data, DATA):
         prepare, n_components, n_epochs = DATA[name]
         split, scaler = prepare(), PerView(StandardScaler())
         splits = [split(seed) for seed in range(options.seeds)]
         splits = [
             (scaler.fit_transform(train), scaler.transform(test), y) for train, test, y in splits
         ]
-        for method in options.methods:
+        for method in names_in(options.methods, METHODS):
             start = time.perf_counter()
             found = {
                 way: np.array(
@@ -147,4 +155,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

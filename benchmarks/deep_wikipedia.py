@@ -17,9 +17,23 @@ from __future__ import annotations
 
 import argparse
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--views", nargs="+", default=["deep+w2v", "deep+lda", "sift+lda"])
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--grid", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 import torch
-from _deep import Method, Split, labelled_methods, mean_precisions, report
+from _arguments import names_in
+from _deep import Method, Split, labelled_methods, qualities, report
 from _measure import machine
 from sklearn.preprocessing import StandardScaler
 
@@ -59,24 +73,18 @@ def report_grid(views: str, n_seeds: int) -> None:
             setting = {"sample_share": share, "midpoint": midpoint}
             models = {seed: sam.fit(setting, seed, drawn[seed]) for seed in drawn}
             test, valid = (
-                np.mean([mean_precisions(models[s], getattr(drawn[s], part)) for s in drawn])
+                np.mean([qualities(models[s], getattr(drawn[s], part), ("map",)) for s in drawn])
                 for part in ("test", "valid")
             )
             cells.append(f"{test:.3f} ({valid:.3f})")
         print(f"| {share:g} | {' | '.join(cells)} |", flush=True)
 
 
-def main() -> None:
+def main(options: argparse.Namespace) -> None:
     methods = labelled_methods(_SAM)
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--views", nargs="+", default=["deep+w2v", "deep+lda", "sift+lda"])
-    parser.add_argument("--methods", nargs="+", default=list(methods), choices=list(methods))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--grid", action="store_true")
-    options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{machine(1)}, torch {torch.__version__}, CPU; {options.seeds} seeds")
-    chosen = {name: methods[name] for name in options.methods}
+    chosen = {name: methods[name] for name in names_in(options.methods, methods)}
     for views in options.views:
         if options.grid:
             report_grid(views, options.seeds)
@@ -85,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

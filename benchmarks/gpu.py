@@ -21,6 +21,19 @@ import sys
 import time
 import warnings
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", choices=["torch", "cupy"], help="default: what finds the GPU")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the streamed fit")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--any-device", help="try the script on torch:cpu; figures mean nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import machine
 from label_covariance import planted_views
@@ -108,13 +121,7 @@ def streamed_fit(device, n_rows, repeats):
     report(what, 100 * share, "% of copying", share >= COPY_SHARE)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--library", choices=["torch", "cupy"], help="default: what finds the GPU")
-    parser.add_argument("--rows", type=int, default=10_000_000, help="of the streamed fit")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--any-device", help="try the script on torch:cpu; figures mean nothing")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     device = (
         options.any_device or {"torch": "torch:cuda", "cupy": "cupy", None: "cuda"}[options.library]
     )
@@ -131,4 +138,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -21,6 +21,21 @@ import threading
 import time
 from pathlib import Path
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=128)
+    parser.add_argument("--added", type=int, default=1_000)
+    parser.add_argument("--adds", type=int, default=200)
+    parser.add_argument("--similarity", default="cosine")
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import in_turns, machine, peak_memory, ratio
 from threadpoolctl import threadpool_limits
@@ -38,15 +53,7 @@ class Projected:
         return X
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--columns", type=int, default=128)
-    parser.add_argument("--added", type=int, default=1_000)
-    parser.add_argument("--adds", type=int, default=200)
-    parser.add_argument("--similarity", default="cosine")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     print(machine(options.threads))
     with threadpool_limits(options.threads):
         measure(options)
@@ -189,4 +196,4 @@ def loading(rows, query, options):
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -8,6 +8,16 @@ from __future__ import annotations
 import argparse
 import sys
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import in_turns, machine, ratio
 from scipy.sparse import csr_array
@@ -72,18 +82,15 @@ def grouped_sum():
     return lambda: add_rows_by_code(X, codes, weights, sums), numpy
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
+def main(options: argparse.Namespace) -> None:
     with threadpool_limits(1):
         sys.stdout.write(machine(1) + "\n")
         for case in (label_sets, real_vectors, grouped_sum):
             numba, numpy = case()
             numba()  # compile
-            timings = in_turns({"kernel": numba, "NumPy": numpy}, repeats)
+            timings = in_turns({"kernel": numba, "NumPy": numpy}, options.repeats)
             sys.stdout.write(f"{case.__name__:14s} kernel / NumPy: {ratio(*timings.values())}\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

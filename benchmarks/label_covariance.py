@@ -10,6 +10,7 @@ features are synthetic. One run measures
 - whole fits, and the growth of the process.
 
     MVCCA_DATA=../shared/data python benchmarks/label_covariance.py [--threads 2] [--repeats 3]
+        [--rows 82783]
 """
 
 from __future__ import annotations
@@ -17,6 +18,18 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rows", type=int, help="all training images if not given")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
 from _measure import in_turns, machine, peak_memory, ratio
@@ -77,13 +90,9 @@ def pairs_of_rows(views: Views, indicators: np.ndarray) -> np.ndarray:
     return (half + half.T) / len(X) ** 2
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")  # some rows of COCO have no labels
-    indicators = np.asarray(fetch_coco_labels().train.labels)
+    indicators = np.asarray(fetch_coco_labels().train.labels)[: options.rows]
     views = planted_views(indicators)
     with threadpool_limits(options.threads):
         print(machine(options.threads))
@@ -170,4 +179,4 @@ def grouped(views: Views, indicators: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

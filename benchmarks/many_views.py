@@ -24,7 +24,22 @@ from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", help="all by default")
+    parser.add_argument(
+        "--weighting", default="auto", help="of CCA and MVCCA, as in evaluate_retrieval"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the SVD, or the split")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
+from _arguments import names_in
 from _measure import machine
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
@@ -201,18 +216,11 @@ def report(title: str, case: Case) -> None:
     print(f"| seconds | {' | '.join(f'{value:.2f}' for value in seconds.values())} |", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", help=f"of {list(CASES)}; all by default")
-    parser.add_argument(
-        "--weighting", default="auto", help="of CCA and MVCCA, as in evaluate_retrieval"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the SVD, or the split")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     print(machine(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count()))))
-    for name in options.cases or CASES:
+    for name in names_in(options.cases, CASES):
         report(name, replace(CASES[name](options.seed), weighting=options.weighting))
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

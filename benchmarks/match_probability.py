@@ -5,14 +5,26 @@ searched twice: with all items in the gallery (share 1), and with half of them (
 groups of searches by the predicted probability of the best item: number of searches, mean
 prediction, and share whose best item was right.
 
-    MVCCA_DATA=../shared/data python benchmarks/match_probability.py
+    MVCCA_DATA=../shared/data python benchmarks/match_probability.py [--data "MNIST halves" ...]
 """
 
 from __future__ import annotations
 
+import argparse
 from itertools import pairwise
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", help="all by default")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
+from _arguments import names_in
 from _measure import machine
 from ranking_quality import CASES, Case
 
@@ -40,12 +52,12 @@ def searched(case: Case, weighting: str | None) -> tuple[float, np.ndarray, np.n
     return calibration.auc, np.concatenate(probabilities), np.concatenate(is_right)
 
 
-def main() -> None:
+def main(options: argparse.Namespace) -> None:
     print(machine(1), "\n")
     groups = [f"{low:g}-{min(high, 1):g}" for low, high in pairwise(EDGES)]
     print(f"| data | weighting | AUC | {' | '.join(groups)} |")
     print("|---" * (3 + len(groups)) + "|")
-    for title in TITLES:
+    for title in names_in(options.data, TITLES):
         case = CASES[title](np.random.default_rng(0))
         for weighting in WEIGHTINGS:
             auc, p, is_right = searched(case, weighting)
@@ -62,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

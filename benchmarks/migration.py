@@ -25,6 +25,18 @@ import tempfile
 import time
 from pathlib import Path
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--directory", type=Path, help="of the files (default: temporary)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import machine
 from threadpoolctl import threadpool_info
@@ -86,12 +98,7 @@ def cpu_seconds() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--directory", type=Path, help="of the files (default: temporary)")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     directory = Path(tempfile.mkdtemp(dir=options.directory))
     seconds: dict[str, list[float]] = {"migrate": [], "disk": [], "product": []}
     cpu: dict[str, list[float]] = {"migrate": [], "disk": [], "product": []}
@@ -130,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

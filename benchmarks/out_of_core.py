@@ -19,6 +19,19 @@ import tempfile
 import time
 from pathlib import Path
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", nargs="+", type=float, default=[1, 3, 10], help="in millions")
+    parser.add_argument("--folder", help="where the files are written: 15 GB for 10 million rows")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--fit", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import machine
 
@@ -109,13 +122,7 @@ def measure(n_rows: int, parent: str | None, threads: int) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="+", type=float, default=[1, 3, 10], help="in millions")
-    parser.add_argument("--folder", help="where the files are written: 15 GB for 10 million rows")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--fit", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     if options.fit:
         fit(Path(options.fit))
         return
@@ -128,4 +135,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -17,6 +17,21 @@ import argparse
 import time
 from statistics import median
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=40_504)
+    parser.add_argument("--columns", type=int, default=128)
+    parser.add_argument("-k", type=int, default=50)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--bank", type=int, default=40_504)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -60,15 +75,7 @@ def measure(function):
     return time.perf_counter() - wall, time.process_time() - cpu, result
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=40_504)
-    parser.add_argument("--columns", type=int, default=128)
-    parser.add_argument("-k", type=int, default=50)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--bank", type=int, default=40_504)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
 
     rng = np.random.default_rng(0)
     queries, gallery = (
@@ -126,4 +133,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

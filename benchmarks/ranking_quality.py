@@ -19,6 +19,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", default=[], metavar="CASE", help="words of their names")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--hubs", action="store_true", help="rankings corrected for hubs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import machine
 from scipy.sparse import vstack
@@ -224,12 +236,7 @@ def figures(
     return {key: test for key, (_, test) in best.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", default=[], metavar="CASE", help="words of their names")
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--hubs", action="store_true", help="rankings corrected for hubs")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     rankings = HUB_RANKINGS if options.hubs else RANKINGS
     words = [word.lower() for word in options.cases]
     print(machine(1), "\n")
@@ -258,4 +265,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

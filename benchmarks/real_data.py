@@ -16,7 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", help="all by default")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
+from _arguments import names_in
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -128,12 +139,10 @@ def report(title: str, case: Case) -> None:
             print(f"{'':26s}  {both}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", help=f"of {list(CASES)}; all by default")
-    for name in parser.parse_args().cases or CASES:
+def main(options: argparse.Namespace) -> None:
+    for name in names_in(options.cases, CASES):
         report(name, CASES[name]())
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

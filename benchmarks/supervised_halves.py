@@ -1,6 +1,6 @@
 """Effect of labels on CCA: digits and MNIST split into views, and captions with many label sets.
 
-    python benchmarks/supervised_halves.py [digits] [mnist] [captions]
+    python benchmarks/supervised_halves.py [digits] [mnist] [captions] [--seeds 5]
 
 Prints one table per data set for RESULTS.md: mean average precision of cosine ranking, where an
 item is relevant if it shows the same digit as the query (a caption, if both images have a common
@@ -10,10 +10,22 @@ mnist.npz and coco_val2017_captions.npz in the directory MVCCA_DATA.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", help="digits, mnist, captions; all by default")
+    parser.add_argument("--seeds", type=int, default=5, help="of the splits of the digits")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
+from _arguments import names_in
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -27,7 +39,6 @@ from mvcca.linear import MLCCA, MVCCA, MVMLCCA, with_labels_as_view
 from mvcca.retrieval import evaluate_retrieval
 
 MEASURES = ("map", "map@50:cutoff", "r@10")
-SEEDS = range(5)
 
 
 def methods(reg, few=9, many=50):
@@ -69,7 +80,7 @@ def settings(model):
     return " ".join(parts + ([f"power={model.power:g}"] if model.power else []))
 
 
-def digits():
+def digits(n_seeds):
     """Four experiments: parts of the image × training labels; evaluated by digit."""
     problems = [(p, y) for p in ("halves", "quadrants") for y in ("digit", "segments")]
     print("| method | settings | " + " | ".join(f"{p}, {y}" for p, y in problems) + " |")
@@ -79,7 +90,7 @@ def digits():
         for parts, labels in problems:
             data = load_digits_views(parts, labels)
             values = []
-            for seed in SEEDS:
+            for seed in range(n_seeds):
                 train, test = train_test_split(
                     np.arange(len(data.views)),
                     test_size=597,
@@ -96,19 +107,19 @@ def digits():
                     data.digits[test],
                 )
                 values.append(found.mean(axis=0))
-            mean, deviation = np.mean(values, axis=0), np.std(values, axis=0, ddof=1)
+            mean, deviation = np.mean(values, axis=0), np.std(values, axis=0, ddof=len(values) > 1)
             cells.append(f"{mean[0]:.3f} ± {deviation[0]:.3f} ({mean[1]:.3f}, {mean[2]:.3f})")
         print(f"| {name} | {settings(model)} | " + " | ".join(cells) + " |", flush=True)
 
 
-def mnist():
+def mnist(_):
     """Left to right and right to left."""
     data = fetch_mnist_halves()
     train, test = data.train, Bunch(views=data.test.views[:3000], labels=data.test.labels[:3000])
     both_directions("left → right", "right → left", methods(reg=1e-4), train, test)
 
 
-def captions():
+def captions(_):
     """Two captions of an image; 1,825 different sets of objects in 3,961 images."""
     data = fetch_coco_captions()
     labelled = data.train.labels.any(axis=1)
@@ -136,6 +147,6 @@ def both_directions(forth, back, lines, train, test):
 
 if __name__ == "__main__":
     tables = {"digits": digits, "mnist": mnist, "captions": captions}
-    for table in sys.argv[1:] or tables:
+    for table in names_in(OPTIONS.tables, tables):
         print(f"\n{table}\n")
-        tables[table]()
+        tables[table](OPTIONS.seeds)

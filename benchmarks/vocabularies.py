@@ -26,6 +26,17 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = ("word2vec", "glove_mlgcn", "glove_zsd", "fasttext")
+    parser.add_argument("--vectors", choices=kinds, default="word2vec")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 import numpy as np
 from _measure import machine
 from sklearn.base import clone
@@ -163,11 +174,7 @@ def pair_by_pair(model: Any, train: Rows, test: Rows, words: Any) -> tuple[dict[
     return values, total
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    kinds = ("word2vec", "glove_mlgcn", "glove_zsd", "fasttext")
-    parser.add_argument("--vectors", choices=kinds, default="word2vec")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     given = fetch_coco_label_vectors()
     words = dict(zip(given.label_names, given.vectors[options.vectors], strict=True))
     train, test = load()
@@ -214,4 +221,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -17,6 +17,19 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--features", nargs="+", default=["sift", "deep"], choices=["sift", "deep"])
+    parser.add_argument("--methods", nargs="+", help="all by default")
+    parser.add_argument("--jobs", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
+from _arguments import names_in
 from _measure import machine
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -119,21 +132,16 @@ def measure(name: str, features: str, data: Any, jobs: int) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--features", nargs="+", default=["sift", "deep"], choices=["sift", "deep"])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
     print(machine(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count()))), end="\n\n")
     titles = ["method", "features", "chosen", "validation", "test, i → t / t → i", "published", "s"]
     print(f"| {' | '.join(titles)} |")
     print("|---|---|---|---|---|---|---|")
     for features in options.features:
         data = fetch_wikipedia(views=(features, "lda"))
-        for name in options.methods:
+        for name in names_in(options.methods, METHODS):
             measure(name, features, data, options.jobs)
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

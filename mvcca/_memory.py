@@ -1,22 +1,79 @@
-"""Physical memory of this machine, and the memory that a computation takes."""
+"""Memory of this machine or container, what is free of it, and what a computation takes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
+_SYSTEM = Path("/")
 _STATISTICS = Path("/proc/self/statm")
 _SECONDS = 0.002  # between two looks
 
 
 def memory_bytes() -> float:
-    """Physical memory of this machine; infinite if the system does not report it."""
+    """Physical memory, or the smaller limit of the container; infinite if neither is known."""
+    return min([_physical_bytes(), *(limit for limit, _ in _control_groups())])
+
+
+def available_bytes() -> float:
+    """Memory that this process can still take; infinite if the system does not report it.
+
+    On Linux, this is the memory that is free or can be freed, or what a limit of the container, a
+    control group of either version, leaves of it. Elsewhere, it is the physical memory.
+    """
+    left = [limit - used for limit, used in _control_groups()]
+    return max(0.0, min([_physical_bytes(), _free_bytes(), *left]))
+
+
+def _physical_bytes() -> float:
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
+
+
+def _free_bytes() -> float:
+    with suppress(OSError, ValueError):
+        for line in (_SYSTEM / "proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * int(line.split()[1])
+    return float("inf")
+
+
+def _control_groups() -> Iterator[tuple[float, float]]:
+    """Limit and use of every control group of this process that limits memory, and its parents."""
+    try:
+        groups = (_SYSTEM / "proc/self/cgroup").read_text().splitlines()
+    except (OSError, ValueError):
+        return
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        root, names = _SYSTEM / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
+        if "memory" in controllers.split(","):  # version 1
+            root /= "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        elif controllers:
+            continue
+        limit, used, cached = names
+        folder = root / path.strip("/")
+        for place in dict.fromkeys([folder, *folder.parents, root]):  # in a container, often root
+            if place == root or root in place.parents:
+                with suppress(OSError, ValueError):
+                    most, in_use = (float((place / name).read_text()) for name in (limit, used))
+                    yield most, in_use - _statistic(place / "memory.stat", cached)
+
+
+def _statistic(path: Path, name: str) -> float:
+    """A value of a control group, 0 if unknown: cached files, which are dropped on demand."""
+    with suppress(OSError, ValueError):
+        for line in path.read_text().splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+    return 0.0
 
 
 class PeakMemory:

@@ -19,6 +19,8 @@ from scipy.sparse import vstack as sparse_vstack
 from mvcca._containers import are_positions, column_labels, few, reject_masks
 from mvcca._sparse import canonical, own_csr
 
+_SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
+
 __all__ = ["LabelTable", "encode_labels", "indicator_matrices", "label_vectors"]
 
 
@@ -331,6 +333,7 @@ def _encode_matrix(values: Any, names: np.ndarray | None = None) -> tuple[LabelT
     if _is_indicator(stored):
         vectors, codes = _distinct_rows(own_csr(values, dtype=np.uint8))
     else:
+        _require_squares(stored)
         dense = values.toarray() if issparse(values) else values
         vectors, codes = _distinct_rows(np.ascontiguousarray(dense, dtype=float))
     return LabelTable(vectors, names), codes
@@ -339,6 +342,16 @@ def _encode_matrix(values: Any, names: np.ndarray | None = None) -> tuple[LabelT
 def _require_finite(values: np.ndarray) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("Labels contain NaN or infinity; every row needs finite labels.")
+
+
+def _require_squares(values: np.ndarray) -> None:
+    """Refuse real label vectors whose squared distances leave the range of floats."""
+    largest = float(np.abs(values).max(initial=0))
+    if not _SMALLEST_LABEL <= largest <= _LARGEST_LABEL:
+        raise ValueError(
+            f"Label vectors have values up to {largest:.1e}, whose squares leave the range of "
+            f"floats. Rescale them to between {_SMALLEST_LABEL:g} and {_LARGEST_LABEL:g} in size."
+        )
 
 
 def _distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:

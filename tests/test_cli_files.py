@@ -32,7 +32,7 @@ import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
 from mvcca.cli import main
 from mvcca.comparison.registry import GROUPS, METHODS
-from mvcca.files import ProjectedRows
+from mvcca.files import ProjectedRows, read_ids, read_labels
 from mvcca.passes import _checkpoint
 from mvcca.retrieval import top_k
 from mvcca.sources import read_array
@@ -1166,30 +1166,29 @@ def test_columns_are_known_by_name_whatever_the_format(capsys, fitted, asked):
     rows, names = np.load("image.npy"), list("abcdef")
     _with_names(fitted, rows, names)
     views = ("--view", f"image={fitted}", "--view", "text=text.npy")
-    succeed(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
+    succeed(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca", "--header", "yes")
     _with_names(asked, rows, names)
-    succeed(capsys, "transform", "named.mvcca", "--view", f"image={asked}", "-o", "right.npy")
+    ask = ("transform", "named.mvcca", "--header", "yes", "--view", f"image={asked}")
+    succeed(capsys, *ask, "-o", "right.npy")
     expected = CCA(2, reg=0.01).fit(arrays()).transform(arrays())["image"]
     np.testing.assert_allclose(np.load("right.npy"), expected, atol=1e-9)
     _with_names(asked, rows[:, ::-1], names[::-1])  # the same rows, columns swapped
     for command in (
-        ("transform", "named.mvcca", "--view", f"image={asked}", "-o", "wrong.npy"),
+        (*ask, "-o", "wrong.npy"),
         ("search", "named.mvcca", "--gallery", "text=text.npy", "--query", f"image={asked}"),
     ):
-        err = fail(capsys, *command)
+        err = fail(capsys, *command[:2], "--header", "yes", *command[2:])
         assert (asked if command[0] == "transform" else "queries 0 to 60: ") in err
         assert "the same names in a different order" in err
     _with_names(asked, rows, [*names[:-1], "z"])
-    assert "'z'" in fail(
-        capsys, "transform", "named.mvcca", "--view", f"image={asked}", "-o", "x.npy"
-    )
+    assert "'z'" in fail(capsys, *ask, "-o", "x.npy")
     assert not Path("wrong.npy").exists()
 
 
 def test_rows_without_names_of_columns_go_by_their_order(capsys):
     _with_names("rows.csv", np.load("image.npy"), "abcdef")
     views = ("--view", "image=rows.csv", "--view", "text=text.npy")
-    succeed(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
+    succeed(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca", "--header", "yes")
     succeed(capsys, "transform", "named.mvcca", "--view", "image=image.npy", "-o", "scores.npy")
     expected = CCA(2, reg=0.01).fit(arrays()).transform(arrays())["image"]
     np.testing.assert_allclose(np.load("scores.npy"), expected, atol=1e-9)
@@ -1238,7 +1237,112 @@ def test_a_first_line_that_may_be_names_or_whole_numbers_is_told(capsys):
     views = ("--view", "image=rows.csv", "--view", "text=text.npy")
     code, _, err = run(capsys, "fit", *views, *CCA_2, "-o", "named.mvcca")
     assert code == 0
-    assert err.startswith("mvcca: warning: rows.csv: its first line (0, 1) is read as a header")
+    assert err.startswith("mvcca: warning: rows.csv: line 1 ('0', '1') is read as a header")
+
+
+def _csv_of(rows, first=""):
+    return first + "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
+
+
+SEARCH_CSV = ("search", "model.mvcca", "--gallery", "image=rows.csv", "--query", "text=text.npy")
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("cell", ["NA", "-", "0x10", "", "n/a", "<NA>", "NULL", "?"])
+def test_a_missing_value_in_the_first_cell_is_a_value(capsys, cell):
+    lines = _csv_of(np.load("image.npy")).splitlines()
+    lines[0] = ",".join([cell, *lines[0].split(",")[1:]])
+    Path("rows.csv").write_text("\n".join(lines))
+    message = f"expected a number in row 1, column 1, got {cell!r}"
+    assert message in fail(capsys, *SEARCH_CSV)
+    assert message in fail(capsys, *SEARCH_CSV, "--header", "no")
+    Path("y.csv").write_text("\n".join([cell or '""', *map(str, CLASSES[1:])]))
+    labels = ("--labels", "y.csv", "--method", "mlcca")
+    assert message in fail(capsys, *FIT, *labels)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_header_is_reported_and_its_line_is_no_item(capsys):
+    _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
+    rows = np.load("image.npy")
+    for names, first in (("a,b,c,d,e,f\n", "'a', 'b', 'c', ... (6 in all)"), ("", None)):
+        Path("rows.csv").write_text(_csv_of(rows, names))
+        code, out, err = run(capsys, *SEARCH_CSV)
+        assert (code, out) == (0, expected)
+        reported = f"mvcca: warning: rows.csv: line 1 ({first}) is read as a header. If it is"
+        assert err.startswith(reported) if names else not err
+        assert succeed(capsys, *SEARCH_CSV, "--header", "yes" if names else "no") == expected
+
+
+@pytest.mark.usefixtures("model")
+def test_a_first_line_of_names_and_numbers_is_left_to_the_user(capsys):
+    rows = np.load("image.npy")
+    Path("rows.csv").write_text(_csv_of(rows, "sum,2019,2020,2021,2022,2023\n"))
+    _, expected, _ = run(capsys, *SEARCH_CSV[:3], "image=image.npy", *SEARCH_CSV[4:])
+    assert "may be a header or a row of numbers with a bad cell" in fail(capsys, *SEARCH_CSV)
+    assert "got 'sum'" in fail(capsys, *SEARCH_CSV, "--header", "no")
+    assert succeed(capsys, *SEARCH_CSV, "--header", "yes") == expected
+
+
+def test_every_command_that_reads_csv_takes_the_users_word_for_a_header(capsys):
+    names = "0,1,2,3,4,5\n"
+    rows = np.load("image.npy")
+    Path("image.csv").write_text(_csv_of(rows, names))
+    Path("text.csv").write_text(_csv_of(np.load("text.npy"), "0,1,2,3,4\n"))
+    Path("y.csv").write_text("0\n" + "".join(f"{c}\n" for c in CLASSES))
+    Path("ids.csv").write_text("id\n" + "".join(f"row {i}\n" for i in range(N)))
+    Path("sample.csv").write_text("0\n" + "".join(f"{i}\n" for i in range(N)))
+    views = ("--view", "image=image.csv", "--view", "text=text.csv")
+    fit = ("--method", "mlcca", "--param", "n_components=2", "-o", "csv.mvcca")
+    compare = ("--methods", "cca", "--n-components", "2")
+    commands = [
+        ("fit", *views, *fit, "--labels", "y.csv"),
+        ("compare", *views, *compare, "--labels", "y.csv", "--ids", "ids.csv"),
+        ("transform", "csv.mvcca", *views[:2], "--ids", "ids.csv", "-o", "s.csv"),
+        ("search", "csv.mvcca", "--gallery", "image=image.csv", "--query", "text=text.csv"),
+        ("migrate", "image.csv", "text.csv", "--sample", "sample.csv", "-o", "new.npy"),
+    ]
+    for command in commands:
+        out = succeed(capsys, *command, "--header", "yes")
+        if command[0] == "compare":
+            assert "--header yes" in out.splitlines()[-1]  # the next command reads the same files
+    np.testing.assert_allclose(mvcca.load("csv.mvcca").means_["image"], rows.mean(0))
+    with open("s.csv", newline="") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == [f"row {i}" for i in range(N)]
+    succeed(capsys, *commands[3], "--header", "no")
+    assert f"{N + 1} ids" in fail(capsys, *commands[2][:3], "image=image.npy", *commands[2][4:-2],
+                                  "-o", "new.csv", "--header", "no")  # fmt: skip
+
+
+@pytest.mark.usefixtures("model")
+def test_the_number_of_rows_tells_a_header_of_ids(capsys):
+    transform = ("transform", "model.mvcca", "--view", "text=text.npy", "-o", "s.csv")
+    for first in ("", "id\n", "NA\n"):
+        ids = [f"{i:03d}" for i in range(N)]
+        Path("ids.csv").write_text(first + "\n".join(ids))
+        code, _, err = run(capsys, *transform, "--ids", "ids.csv")
+        assert code == 0
+        assert ("line 1" in err) == bool(first)
+        with open("s.csv", newline="") as file:
+            assert [row["id"] for row in csv.DictReader(file)] == ids
+    Path("ids.csv").write_text("a,b\n" * N)
+    assert "expected one column, got 2" in fail(capsys, *transform, "--ids", "ids.csv")
+
+
+def test_an_empty_line_in_a_table_of_one_column_is_a_missing_value(capsys):
+    Path("one.csv").write_text("1.5\n2.5\n\n4.5\n" + "0.5\n" * 57)
+    views = ("--view", "image=one.csv", "--view", "text=text.npy")
+    assert "line 3 is empty" in fail(capsys, "fit", *views, *CCA_2, "-o", "new.mvcca")
+    Path("one.csv").write_text("".join(f"{x}\n" for x in np.load("text.npy")[:, 0]) + "\n\n")
+    one = ("--param", "n_components=1", "-o", "m.mvcca")
+    succeed(capsys, "fit", *views, "--method", "pls", *one)
+
+
+def test_only_ends_of_lines_separate_labels_and_ids():
+    Path("y.txt").write_text("cat\u2028dog,bird\x0b\nfish\x85\n", encoding="utf-8")
+    assert read_labels("y.txt") == [{"cat\u2028dog", "bird"}, {"fish"}]
+    Path("ids.txt").write_text("a\u2028b\n\nc\x1cd\n", encoding="utf-8")
+    assert read_ids("ids.txt").tolist() == ["a\u2028b", "", "c\x1cd"]
 
 
 @pytest.mark.parametrize("header", ["", "0\n", "class\n"])
@@ -1249,7 +1353,9 @@ def test_the_number_of_objects_tells_a_line_of_names_from_the_first_label(capsys
     np.save("y.npy", CLASSES)
     method = ("--method", "mlcca", "--param", "n_components=2", "--param", "reg=0.01")
     for file, model in (("y.csv", "csv.mvcca"), ("y.npy", "npy.mvcca")):
-        succeed(capsys, *FIT[:-2], "--labels", file, *method, "-o", model)
+        code, _, err = run(capsys, *FIT[:-2], "--labels", file, *method, "-o", model)
+        assert code == 0
+        assert ("is read as a header" in err) == bool(header and file == "y.csv")
     same_model(mvcca.load("csv.mvcca"), mvcca.load("npy.mvcca"))
 
 
@@ -1261,7 +1367,7 @@ def test_scores_go_to_csv_too(capsys, model):
     assert header == ["component0", "component1"]
     expected = model.transform({"text": np.load("text.npy")})["text"]
     np.testing.assert_array_equal(np.array(rows, dtype=float), expected)
-    np.testing.assert_array_equal(read_array("s.csv"), expected)
+    np.testing.assert_array_equal(read_array("s.csv", header=True), expected)
 
 
 # ---- the similarity of the model ----------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -15,10 +16,11 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from mvcca import ModelFileError, RetrievalIndex, Views, load, save  # noqa: E402
+from mvcca import ModelFileError, RetrievalIndex, Views, load, open_matrix, save  # noqa: E402
 from mvcca._archive import read_archive, write_archive  # noqa: E402
 from mvcca.deep import CCAL, DCCA, SAM  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
+from mvcca.deep.storage import register_layer  # noqa: E402
 
 TRAINED = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
 
@@ -104,7 +106,19 @@ class Last(nn.Module):
         return self.recurrent(X[:, :, None])[0][:, -1]
 
 
+class Double(nn.Module):
+    """A network that computes in float64."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 2, dtype=torch.float64)
+
+    def forward(self, X):
+        return torch.tanh(self.linear(X.double()))
+
+
 BUILDERS = {
+    "float64": Double,
     "no additional tensors": lambda: nn.Sequential(nn.Linear(6, 2), Twice()),
     "weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(6, 2)),
     "a layer that files do not know": Last,
@@ -141,7 +155,9 @@ def test_only_views_with_own_layers_need_a_network(path):
     model = CCAL(encoders=encoders, **TRAINED).fit(blocks())
     save(model, path)
     assert_equal_scores(model, load(path, encoders={"image": Gated()}))
-    assert_equal_scores(model, load(path, encoders=networks()))
+    assert_equal_scores(model, load(path, encoders={"image": Gated(), "text": nn.Linear(6, 2)}))
+    with pytest.raises(ValueError, match="network of view 'text' whole, and encoders have another"):
+        load(path, encoders=networks())
 
 
 def test_pipelines_searches_and_indexes_take_networks(path):
@@ -207,6 +223,285 @@ def test_networks_of_other_behaviour_are_refused_where_it_shows(path):
         load(path, encoders=networks() | {"image": Wide()})
 
 
+# ---- networks whose tensors fit, but whose layers differ -----------------------------------------
+
+
+def image_network(*middle):
+    torch.manual_seed(0)
+    middle = middle or (nn.Tanh(),)
+    return nn.Sequential(nn.Linear(6, 5), Twice(), *middle, nn.Dropout(0.1), nn.Linear(5, 2))
+
+
+class Functional(nn.Module):
+    """A network whose activation is no layer."""
+
+    def __init__(self, activation):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last, self.activation = nn.Linear(6, 5), nn.Linear(5, 2), activation
+
+    def forward(self, X):
+        return self.last(self.activation(self.first(X)))
+
+
+class Inplace(Functional):
+    def forward(self, X):
+        return self.last(self.activation(self.first(X).mul_(2)).clamp_(max=0.5))
+
+
+def own_networks(image):
+    return {"image": image, "text": nn.Linear(6, 2)}
+
+
+def saved(path, image, rows=None, **options):
+    model = DCCA(encoders=own_networks(image), **TRAINED, **options)
+    save(model.fit(blocks() if rows is None else rows), path)
+    return model
+
+
+DIFFERENT = {
+    "an activation": (
+        image_network(),
+        lambda: image_network(nn.ReLU()),
+        r"'image' is not the one.*off by \d.*Module '2' is Tanh\(\) in the file and ReLU\(\) here",
+    ),
+    "a slope": (
+        image_network(nn.LeakyReLU(0.01)),
+        lambda: image_network(nn.LeakyReLU(0.03)),
+        r"Module '2' is LeakyReLU\(negative_slope=0.01\) in the file and LeakyReLU\(neg.*=0.03\)",
+    ),
+    "a layer more in the file": (
+        image_network(nn.ModuleList([nn.Tanh()])[0]),
+        lambda: image_network(nn.Identity()),
+        r"Module '2' is Tanh\(\) in the file and Identity\(\) here",
+    ),
+    "code between layers": (
+        Functional(torch.tanh),
+        lambda: Functional(torch.relu),
+        r"The network itself, Functional\(\), computes something else from the same input",
+    ),
+    "code that writes in place": (
+        Functional(torch.tanh),
+        lambda: Inplace(torch.tanh),
+        r"The network itself is Functional\(\) in the file and Inplace\(\) here",
+    ),
+}
+
+
+@pytest.mark.parametrize(("image", "other", "message"), DIFFERENT.values(), ids=DIFFERENT)
+def test_a_network_that_computes_something_else_is_refused_by_module(image, other, message, path):
+    saved(path, image)
+    with pytest.raises(ModelFileError, match=message):
+        load(path, encoders={"image": other()})
+
+
+def test_a_registered_class_that_changed_since_saving_is_refused(path, monkeypatch):
+    class Doubled(nn.Module):
+        factor = 2
+
+        def __init__(self):
+            super().__init__()
+
+        def forward(self, X):
+            return self.factor * X
+
+    register_layer(Doubled)
+    model = saved(path, nn.Sequential(nn.Linear(6, 4), Doubled(), nn.Tanh(), nn.Linear(4, 2)))
+    assert_equal_scores(model, load(path))
+    monkeypatch.setattr(Doubled, "factor", 3)
+    with pytest.raises(ModelFileError, match=r"Module '1', Doubled\(\), computes something else"):
+        load(path)
+
+
+class Words(nn.Module):
+    """The mean vector of the words of a text, through an activation."""
+
+    takes_integers = True
+
+    def __init__(self, activation):
+        super().__init__()
+        self.vectors, self.activation = nn.Embedding(30, 2, padding_idx=0), activation
+
+    def forward(self, X):
+        lengths = (X > 0).sum(1, keepdim=True)
+        assert (lengths > 0).all()  # rows of zeros would not do
+        return self.activation(self.vectors(X).sum(1) / lengths)
+
+
+@pytest.mark.parametrize(
+    "kind", ["words", "words in files", "sparse", "float32", "files", "unpaired"]
+)
+def test_networks_are_compared_on_rows_of_any_kind(kind, path, tmp_path):
+    rows, build = blocks(), image_network
+    other = image_network(nn.ReLU())
+    if kind.startswith("words"):
+        build, other = lambda: Words(nn.Tanh()), Words(nn.Hardtanh())
+        rows["image"] = np.random.default_rng(0).integers(1, 30, size=(80, 4))
+    elif kind == "sparse":
+        rows["image"] = csr_array(rows["image"] * (rows["image"] > 0))
+    elif kind == "float32":
+        rows = {name: X.astype(np.float32) for name, X in rows.items()}
+    if kind.endswith("files"):
+        np.save(tmp_path / "image.npy", rows["image"])
+        rows["image"] = open_matrix(tmp_path / "image.npy")
+    torch.manual_seed(0)
+    if kind == "unpaired":
+        model = SAM(encoders=own_networks(build()), **TRAINED)
+        model.fit(Views.unpaired(rows), {name: np.arange(80) % 4 for name in rows})
+        save(model, path)
+    else:
+        model = saved(path, build(), rows)
+    one, back = (m.transform(rows) for m in (model, load(path, encoders={"image": build()})))
+    np.testing.assert_array_equal(back["image"], one["image"])
+    with pytest.raises(ModelFileError, match="'image' is not the one that was saved"):
+        load(path, encoders={"image": other})
+
+
+def test_settings_that_matter_in_training_only_are_warned_of(path):
+    model = saved(path, image_network())
+    other = image_network()
+    other[3] = nn.Dropout(0.5)
+    with pytest.warns(UserWarning, match=r"may train differently.*'3' is Dropout\(p=0.1.*p=0.5"):
+        assert_equal_scores(model, load(path, encoders={"image": other}))
+
+
+class Noisy(nn.Module):
+    """Dropout that never stops, of torch's generator or of NumPy's."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw, self.linear = draw, nn.Linear(6, 2)
+
+    def forward(self, X):
+        return self.linear(X) + self.draw(len(X))
+
+
+def test_noise_in_evaluation_mode_does_not_make_networks_differ(path):
+    saved(path, Noisy(lambda n: torch.randn(n, 1)))
+    load(path, encoders={"image": Noisy(lambda n: torch.randn(n, 1))})
+    with pytest.raises(ModelFileError, match="The network itself"):
+        load(path, encoders={"image": Noisy(lambda _: 3)})
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="'image' gives other scores each time"):
+        saved(path, Noisy(lambda n: torch.from_numpy(rng.normal(size=(n, 1))).float()))
+    with pytest.warns(UserWarning, match="'image' could not be compared with the one"):
+        load(path, encoders={"image": Noisy(lambda _: 0)})
+
+
+class Half(nn.Module):
+    """A network that computes in bfloat16."""
+
+    def __init__(self, activation, factor=1.0):
+        super().__init__()
+        self.linear, self.activation, self.factor = nn.Linear(6, 2), activation, factor
+
+    def forward(self, X):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.factor * self.activation(self.linear(X))
+
+
+def test_the_tolerance_follows_the_precision_of_the_network(path):
+    saved(path, Half(nn.Tanh()))
+    load(path, encoders={"image": Half(nn.Tanh(), 1.01)})  # three bits of bfloat16
+    with pytest.raises(ModelFileError, match=r"ReLU\(\) here"):
+        load(path, encoders={"image": Half(nn.ReLU())})
+    saved(path, image_network())
+    with torch.autocast("cpu", torch.bfloat16):  # of the program around it
+        load(path, encoders={"image": image_network()})
+
+
+class Counting(nn.Module):
+    """A network with running statistics, in which the mode matters."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.linear = nn.BatchNorm1d(6), nn.Linear(6, 2)
+
+    def forward(self, X):
+        return self.linear(self.norm(X))
+
+
+def test_networks_in_training_mode_are_compared_in_evaluation_mode_and_left_alone(path):
+    model = saved(path, Counting())
+    model.encoders_["image"].train()
+    save(model, path)
+    given, before = Counting(), torch.get_rng_state()
+    back = load(path, encoders={"image": given})
+    assert torch.equal(torch.get_rng_state(), before)
+    assert back.encoders_["image"].training
+    assert model.encoders_["image"].training
+    one, other = (m.encoders_["image"].norm for m in (back, model))
+    assert torch.equal(one.running_mean, other.running_mean)
+    assert one.num_batches_tracked == other.num_batches_tracked == 4
+    for network in (back.encoders_["image"], model.encoders_["image"], given):
+        assert not any(m._forward_hooks or m._forward_pre_hooks for m in network.modules())
+
+
+def test_networks_for_views_that_a_file_does_not_have_are_refused(path):
+    saved(path, image_network())
+    given = own_networks(image_network())
+    with pytest.raises(ValueError, match=r"views 'image', 'text', and encoders .* too: 'sound'"):
+        load(path, encoders=given | {"sound": nn.Linear(6, 2)})
+    with pytest.raises(ValueError, match="networks of 2 views, got 3"):
+        load(path, encoders=[*given.values(), nn.Linear(6, 2)])
+    with pytest.raises(TypeError, match=r"encoders must be a mapping.*got Sequential"):
+        load(path, encoders=image_network())
+    load(path, encoders=[image_network(), None])  # the file holds the other one
+    unfitted = DCCA(encoders=[image_network(), nn.Linear(6, 2)])
+    save(unfitted, path)
+    with pytest.raises(ValueError, match="networks of 2 views, got 3"):
+        load(path, encoders=[image_network()] * 3)
+    save(DCCA(encoders=[nn.Linear(6, 2), image_network()]), path)
+    with pytest.raises(ModelFileError, match=r"view number 1 is a .*load\(path, encoders="):
+        load(path, encoders={"image": image_network()})
+
+
+def test_a_model_whose_networks_were_replaced_by_hand_says_that_they_are_not_compared(path):
+    model = DCCA(hidden_layer_sizes=(5,), **TRAINED).fit(blocks())
+    model.encoders_["image"] = image_network()
+    with pytest.warns(UserWarning, match="'image' has layers of your own classes but was not"):
+        save(model, path)
+    with pytest.warns(UserWarning, match="'image' could not be compared"):
+        load(path, encoders={"image": image_network()})
+
+
+def test_a_file_without_scores_to_compare_with_is_refused_by_name(path):
+    saved(path, image_network())
+    arrays, content = read_archive(path)
+    del content["model"]["parts"]["probes"]
+    write_archive(path, arrays, content)
+    with pytest.raises(ModelFileError, match=r"model\.mvcca: .*'image' .*no scores.*fit it again"):
+        load(path, encoders={"image": image_network()})
+
+
+def test_models_without_own_layers_keep_no_rows(path):
+    model = DCCA(hidden_layer_sizes=(5,), **TRAINED).fit(blocks())
+    save(model, path)
+    assert model._probe_rows is None
+    assert "probes" not in read_archive(path)[1]["model"]["parts"]
+
+
+FORGED_PROBES = {
+    "modules": [None, [["a", 1]], [["0", "Linear()"]]],
+    "eps": [None, "1"],
+    "scores": [None, [1.0], {"is": "array", "array": "DCCA._probe_rows['image']"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in FORGED_PROBES.items() for value in values]
+)
+def test_forged_scores_are_refused(name, value, path):
+    saved(path, image_network())
+    arrays, content = read_archive(path)
+    probe = content["model"]["parts"]["probes"]["items"]["image"]["parts"]
+    assert name in probe
+    probe[name] = value
+    write_archive(path, arrays, content)
+    with pytest.raises(ModelFileError):
+        load(path, encoders={"image": image_network()})
+
+
 FORGED = {  # of the trained network of the images
     "state": [
         {"is": "dict", "items": {}},
@@ -249,3 +544,34 @@ def test_the_class_in_a_file_is_only_shown(path):
     content["model"]["parts"]["encoders_"]["items"]["image"]["parts"]["class"] = "os.system"
     write_archive(path, arrays, content)
     assert_equal_scores(fitted(), load(path, encoders=networks()))
+
+
+class Returning(nn.Module):
+    """A linear network that returns what `wrap` makes of its scores, in evaluation mode or not."""
+
+    def __init__(self, width, wrap, always=True):
+        super().__init__()
+        self.linear, self.wrap, self.always = nn.Linear(width, 3), wrap, always
+
+    def forward(self, X):
+        scores = self.linear(X)
+        return self.wrap(scores) if self.always or self.training else scores
+
+
+@pytest.mark.parametrize("always", [True, False])
+@pytest.mark.parametrize(
+    ("wrap", "found"),
+    [
+        (lambda scores: (scores, scores.mean()), "tuple of Tensor, Tensor"),
+        (lambda scores: scores.detach().numpy(), "ndarray"),
+        (lambda scores: {"scores": scores}, "dict"),
+        (lambda _: None, "NoneType"),
+    ],
+)
+def test_networks_that_do_not_return_a_tensor_are_named_with_their_view(wrap, found, always):
+    views = blocks()
+    name, width = next((name, X.shape[1]) for name, X in views.items())
+    encoders = networks() | {name: Returning(width, wrap, always)}
+    message = rf"encoder of view '{name}' \(Returning\) must return a tensor .* got {found}\."
+    with pytest.raises(TypeError, match=message):
+        DCCA(2, encoders=encoders, max_epochs=1, random_state=0).fit(views)

@@ -219,6 +219,25 @@ def test_rows_of_both_precisions_are_held_and_found():
     assert_allclose(scores, -np.sort(-wanted, axis=1)[:, :3], rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["list", "array", "series"])
+@pytest.mark.parametrize("other", [1, None, np.nan, b"b"], ids=repr)
+def test_ids_of_mixed_types_are_refused_by_name(model, other, kind):
+    X = objects()
+    ids = ["a", other] * 30
+    if kind == "array":
+        ids = np.array(ids, dtype=object)
+    elif kind == "series":
+        ids = pytest.importorskip("pandas").Series(ids, dtype=object)
+    index = RetrievalIndex(model)
+    for change in (index.add, index.update):
+        with pytest.raises(ValueError, match=r"ids must be of one type, got .* and str\. Convert"):
+            change(X, ids)
+    with pytest.raises(ValueError, match="ids must be of one type"):
+        index.remove(ids)
+    index.add(X, [np.str_(f"b{i}") if i % 2 else f"a{i}" for i in range(60)])
+    assert ": 58" in repr(index.remove(["a0", np.str_("b1")]))
+
+
 def test_ids_of_growing_length_and_in_any_order_are_kept():
     rng = np.random.default_rng(0)
     numbers = rng.permutation(3000)

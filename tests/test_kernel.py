@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels
 from sklearn.utils._param_validation import InvalidParameterError
 
-from mvcca import CCA, KCCA, MVCCA, Views, config_context, evaluate_retrieval
+from mvcca import CCA, KCCA, MVCCA, Views, _memory, config_context, evaluate_retrieval
 from mvcca._features import FourierFeatures
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
 from mvcca.kernel import _kcca
@@ -406,11 +406,51 @@ def test_exact_kcca_has_no_batches_and_precomputed_kernels_none_either():
 
 
 def test_rows_that_do_not_fit_into_memory_are_counted_in_bytes(monkeypatch):
-    monkeypatch.setattr(_kcca, "_memory_bytes", lambda: 1e5)
+    monkeypatch.setattr(_kcca, "available_bytes", lambda: 1e5)
     message = r"80 rows needs about 1,228,800 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
     with pytest.raises(MemoryError, match=message):
         KCCA().fit(random_views())
     KCCA(approximation="nystroem", n_landmarks=10).fit(random_views())
+
+
+GROUPS = {
+    "free memory": ({}, "0::/"),
+    "container, version 2": (
+        {"memory.max": "2000000", "memory.current": "1500000", "memory.stat": "inactive_file 9"},
+        "0::/",
+    ),
+    "parent group, version 2": (
+        {"memory.max": "1000000", "memory.current": "500000", "a/b/memory.max": "max"},
+        "0::/a/b",
+    ),
+    "container, version 1": (
+        {
+            "memory/memory.limit_in_bytes": "1700000",
+            "memory/memory.usage_in_bytes": "1300000",
+            "memory/memory.stat": "cache 1\ntotal_inactive_file 100000",
+        },
+        "3:cpu,cpuacct:/\n4:memory:/docker/0123\n0::/docker/0123",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_memory_is_what_is_free_and_what_a_container_allows(monkeypatch, tmp_path, name):
+    files, groups = GROUPS[name]
+    free = 500 if name == "free memory" else 9_999_999
+    contents = {
+        "proc/meminfo": f"MemTotal: 99999999 kB\nMemAvailable: {free} kB\n",
+        "proc/self/cgroup": groups,
+        **{f"sys/fs/cgroup/{path}": content for path, content in files.items()},
+    }
+    for path, content in contents.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content + "\n")
+    monkeypatch.setattr(_memory, "_SYSTEM", tmp_path)
+    assert _memory.available_bytes() == pytest.approx(500_000, rel=0.03)
+    assert _memory.available_bytes() < _memory.memory_bytes()
+    with pytest.raises(MemoryError, match=r"1,024,000 bytes .* and 0\.0 GB are available"):
+        KCCA().fit(random_views())
 
 
 def test_views_draw_alike_so_that_their_order_does_not_matter():

@@ -38,7 +38,7 @@ LAYERS = (
     ("statistics",),
     ("files", "validation"),
     ("_checked_rows", "problem"),
-    ("_agreement", "_features", "_output"),
+    ("_agreement", "_features", "_output", "_powers_of_two"),
     ("base",),
     ("compose", "datasets", "inspection", "linear", "model_selection", "retrieval"),
     ("kernel", "migration", "plotting", "scoring"),

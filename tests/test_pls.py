@@ -166,13 +166,24 @@ def test_deflation_of_three_views_points_to_svd(algorithm):
 
 
 @every_algorithm
-def test_a_view_that_overflows_is_refused_by_name(algorithm):
+def test_a_view_whose_squares_overflow_gives_the_same_scores(algorithm):
     X, Y = two_views()
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(ValueError, match=r"[Vv]iew 'text'.*[Rr]escale"),
-    ):
-        PLS(algorithm=algorithm).fit({"image": X, "text": 1e300 * Y})
+    expected = PLS(algorithm=algorithm).fit({"image": X, "text": 1e60 * Y})
+    model = PLS(algorithm=algorithm).fit({"image": X, "text": 1e300 * Y})
+    found, exact = (m.transform({"image": X})["image"] for m in (model, expected))
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+    units = (1, 1) if algorithm == "regression" else (1e300, 1e60)
+    found = model.transform({"text": 1e300 * Y})["text"] / units[0]
+    exact = expected.transform({"text": 1e60 * Y})["text"] / units[1]
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_ / 1e300, expected.eigenvalues_ / 1e60)
+
+
+@every_algorithm
+def test_views_whose_covariances_overflow_are_refused_by_name(algorithm):
+    X, Y = two_views()
+    with pytest.raises(ValueError, match=r"Covariances of the views 'image' and 'text'.*Rescale"):
+        PLS(algorithm=algorithm).fit({"image": 1e200 * X, "text": 1e200 * Y})
 
 
 def test_svd_of_partly_paired_views_uses_the_pairs_there_are():

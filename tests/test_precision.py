@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -10,7 +11,23 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
+from mvcca import (
+    CCA,
+    CFA,
+    CMOLRS,
+    JRL,
+    KCCA,
+    LGCFL,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    NCCA,
+    PLS,
+    Views,
+    load,
+    save,
+)
+from mvcca.labels import encode_labels
 from mvcca.linalg import DigitsLost, Whitener, canonical_directions
 from mvcca.problem import _rows
 from mvcca.statistics import Moments
@@ -206,10 +223,164 @@ def test_label_sums_of_batches_far_from_zero_warn_of_lost_digits():
     y = rng.integers(0, 6, 200)
     X, Y = (np.round(10 * rng.normal(size=(200, p)) + 5 * y[:, None]) + 1e9 for p in (4, 3))
     model = MVMLCCA(2, within="sample")
-    with pytest.warns(UserWarning, match="sums of its rows by label lose digits"):
-        model.partial_fit([X[:100], Y[:100]], y[:100])
-        model.partial_fit([X[100:], Y[100:]], y[100:])
+    for rows in (slice(100), slice(100, 200)):
+        with pytest.warns(UserWarning, match="sums of its rows by label lose digits"):
+            model.partial_fit([X[rows], Y[rows]], y[rows])
     exact = MVMLCCA(2, within="sample").fit([X - 1e9, Y - 1e9], y)
     assert_allclose(model.eigenvalues_, exact.eigenvalues_, atol=1e-5)
     whole = MVMLCCA(2, within="sample").fit([X, Y], y)  # in memory, rows are centred first
     assert_allclose(whole.eigenvalues_, exact.eigenvalues_, atol=1e-12)
+
+
+# ---- the edges of the range of floats -----------------------------------------------------------
+
+FOURIER = {"label_features": "fourier", "n_label_features": 40, "random_state": 0}
+RESCALED = {  # methods that views in other units do not affect, or only in the units of the result
+    "MLCCA": MLCCA(2),
+    "MLCCA ridge": MLCCA(2, reg=0.1),
+    "MLCCA auto": MLCCA(2, reg="auto"),
+    "MLCCA fourier": MLCCA(2, **FOURIER),
+    "MLCCA nystroem": MLCCA(2, label_features="nystroem", n_label_features=9, random_state=0),
+    "MLCCA neighbors": MLCCA(2, n_neighbors=5, random_state=0),
+    "MLCCA means": MLCCA(2, weighting="means"),
+    "MVMLCCA": MVMLCCA(2, within="sample"),
+    "MVMLCCA fourier": MVMLCCA(2, reg=0.1, **FOURIER),
+    "PLS": PLS(2),
+    "PLS scale": PLS(2, scale=True),
+    "PLS canonical": PLS(2, scale=True, algorithm="canonical"),
+    "PLS regression": PLS(2, algorithm="regression"),
+    "CFA": CFA(2),
+    "LGCFL": LGCFL(),
+    "JRL": JRL(n_neighbors=10),
+    "NCCA": NCCA(2, n_neighbors=10, random_state=0),
+    "CMOLRS": CMOLRS(2, random_state=0),
+}
+
+
+def edge_views(width=6):
+    X, Y = correlated(60, (width, 4))
+    labels = np.arange(60) % 4
+    return [X + 2 * labels[:, None], Y + labels[:, None]], labels
+
+
+@pytest.mark.filterwarnings("ignore:View .* the label-weighted covariance", "ignore:The labels of")
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e155, 1e300])
+@pytest.mark.parametrize("method", RESCALED)
+def test_rows_whose_squares_leave_the_range_of_floats_give_the_same_scores(method, scale):
+    views, labels = edge_views()
+    expected = clone(RESCALED[method]).fit(views, labels)
+    model = clone(RESCALED[method])
+    if method in ("PLS", "PLS regression", "CFA") and scale > 1:
+        with pytest.raises(ValueError, match=r"Covariances of the views .* exceed the largest"):
+            model.fit([X * scale for X in views], labels)
+        return
+    model.fit([X * scale for X in views], labels)
+    unit = scale if method in ("PLS", "CFA", "PLS regression") else 1
+    for name, weights in expected.weights_.items():
+        size = np.abs(weights).max()
+        back = model.weights_[name] if method == "NCCA" else model.weights_[name] * (scale / unit)
+        assert_allclose(back, weights, atol=1e-8 * size)
+    for found, exact in zip(
+        model.transform([X * scale for X in views]), expected.transform(views), strict=True
+    ):
+        assert_allclose(found / unit, exact, atol=1e-8 * np.abs(exact).max())
+    if hasattr(expected, "eigenvalues_") and unit == 1:
+        assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["wide", "sparse", "batches", "loaded", "unpaired", "float32"])
+@pytest.mark.parametrize("scale", [1e-160, 1e155])
+def test_rows_of_any_kind_are_scaled(kind, scale, tmp_path):
+    views, labels = edge_views(width=80 if kind == "wide" else 6)
+    model, expected = MLCCA(2, reg=0.1, **FOURIER), MLCCA(2, reg=0.1, **FOURIER)
+    if kind == "sparse":
+        views = [sp.csr_array(X * (X > 0)) for X in views]
+    if kind == "float32":
+        views = [X.astype(np.float32) for X in views]
+        scale = np.float32(1e-22 if scale < 1 else 1e22)
+    other = [X * scale for X in views]
+    if kind == "unpaired":
+        labels = [labels, labels]
+        expected.fit(Views.unpaired(dict(zip("ab", views, strict=True))), labels)
+        model.fit(Views.unpaired(dict(zip("ab", other, strict=True))), labels)
+    elif kind in ("batches", "loaded"):
+        for each, rows in ((expected, views), (model, other)):
+            for part in (slice(0, 32), slice(32, 60)):
+                each.partial_fit([X[part] for X in rows], labels[part])
+                if kind == "loaded":
+                    save(each, tmp_path / "model")
+                    each = load(tmp_path / "model")
+            model, expected = (each, expected) if rows is other else (model, each)
+    else:
+        expected.fit(views, labels)
+        model.fit(other, labels)
+    tolerance = 1e-4 if kind == "float32" else 1e-9
+    assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=tolerance)
+    for found, exact in zip(model.weights_.values(), expected.weights_.values(), strict=True):
+        assert_allclose(found * float(scale), exact, atol=10 * tolerance * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("method", [PLS(2, scale=True), MLCCA(2, reg=0), JRL(n_neighbors=10)])
+def test_columns_of_sizes_far_apart_are_scaled_one_by_one(method):
+    views, labels = edge_views()
+    expected = clone(method).fit(views, labels).transform(views)
+    units = 10.0 ** np.array([-250, -160, 0, 0, 160, 250])
+    other = [views[0] * units, views[1]]
+    for found, exact in zip(method.fit(other, labels).transform(other), expected, strict=True):
+        assert_allclose(found, exact, atol=1e-8)
+
+
+def test_three_views_of_pls_keep_their_relative_sizes():
+    views = correlated(50, (4, 3, 3))
+    expected = PLS(2).fit(views)
+    model = PLS(2).fit([X * 1e-140 for X in views])
+    for name, weights in expected.weights_.items():
+        assert_allclose(model.weights_[name], weights, atol=1e-9)
+    assert_allclose(model.eigenvalues_, expected.eigenvalues_ * 1e-280, rtol=1e-9)
+
+
+def test_ordinary_rows_are_not_scaled():
+    views, labels = edge_views()
+    for method in (PLS(2, scale=True), MLCCA(2, **FOURIER), LGCFL()):
+        for scale in (1e-60, 1, 1e60):
+            assert not method.fit([X * scale for X in views], labels)._exponents
+
+
+@pytest.mark.parametrize("scale", [1e-308, 1e-200, 1e155, 1e200, 1e300])
+@pytest.mark.parametrize("method", ["LGCFL", "JRL", "MLCCA", "MLCCA fourier", "MVMLCCA"])
+def test_label_vectors_whose_squares_leave_the_range_of_floats_are_refused(method, scale):
+    views, labels = edge_views()
+    vectors = np.random.default_rng(0).normal(size=(4, 3))[labels] * scale
+    with pytest.raises(ValueError, match=r"Label vectors .* leave the range of floats\. Rescale"):
+        clone(RESCALED[method]).fit(views, vectors)
+
+
+def test_label_vectors_of_zeros_are_allowed():
+    table, _ = encode_labels(np.array([[0.0, 0.0], [0.5, 2.0]]))
+    assert len(table) == 2
+
+
+@pytest.mark.parametrize("bandwidth", [1e-320, 1e-200, 1e200, 1e308])
+def test_extreme_bandwidths_of_ncca_are_the_limits(bandwidth):
+    views, _ = edge_views()
+    limit = 1e-2 if bandwidth < 1 else 1e7
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The graph of neighbours falls apart")
+        expected = NCCA(2, bandwidth=limit, random_state=0).fit(views)
+        model = NCCA(2, bandwidth=bandwidth, random_state=0).fit(views)
+    rows = [X[:9] + 0.01 for X in views]
+    for smoother, exact, X in zip(
+        model.smoothers_.values(), expected.smoothers_.values(), rows, strict=True
+    ):
+        assert_allclose(smoother(X).toarray(), exact(X).toarray(), atol=1e-9)
+    assert_allclose(model.canonical_correlations_, expected.canonical_correlations_, atol=1e-6)
+
+
+@pytest.mark.parametrize("learning_rate", [1e308, 1.7e308])
+def test_a_learning_rate_of_cmolrs_that_overflows_is_named(learning_rate):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = [3 * np.eye(3)[y] @ rng.normal(size=(3, p)) + rng.normal(size=(60, p)) for p in (4, 3)]
+    model = CMOLRS(2, learning_rate=learning_rate, random_state=0)
+    with pytest.raises(ValueError, match=r"learning_rate=1.*e\+308 is too large"):
+        model.fit(X, y)

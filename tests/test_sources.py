@@ -21,6 +21,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import RowSource, open_matrix
+from mvcca.files import open_view, read_ids, read_label_vectors, read_labels
 from mvcca.sources import SourceError, as_source, read_array
 from mvcca.sources._sparse_npz import read_sparse
 
@@ -376,6 +377,7 @@ def test_boundaries_of_a_dask_array_are_its_row_chunks(tmp_path):
     assert dask_chunks(tmp_path, matrix()).boundaries == (0, 20, 23, 53)
 
 
+@pytest.mark.filterwarnings("ignore:.*64 of 64 chunks are not stored")
 def test_chunks_too_tall_for_a_block_are_cut(tmp_path):
     zarr = pytest.importorskip("zarr", reason="needs zarr")
     shape = (2**20, 64)
@@ -881,15 +883,14 @@ def test_a_sparse_file_read_whole_has_every_index_checked(tmp_path, kind, index)
     rng = np.random.default_rng(0)
     X = csr_array(rng.random((20, 7)) * (rng.random((20, 7)) < 0.3)).asformat(kind)
     save_npz(tmp_path / "x.npz", X)
-    with open(tmp_path / "x.npz", "rb") as file:
-        np.testing.assert_array_equal(read_sparse(file).toarray(), X.toarray())
+    np.testing.assert_array_equal(read_sparse(tmp_path / "x.npz").toarray(), X.toarray())
     arrays = dict(np.load(tmp_path / "x.npz"))
     name = next(name for name in ("indices", "col", "coords") if name in arrays)
     arrays[name] = arrays[name].astype(np.int64)
     arrays[name].reshape(-1)[-1] = index if kind != "csc" or index != 7 else 20
     np.savez(tmp_path / "x.npz", **arrays)
-    with open(tmp_path / "x.npz", "rb") as file, pytest.raises(ValueError, match=r"ind|coord"):
-        read_sparse(file)
+    with pytest.raises(ValueError, match=r"ind|coord|columns"):
+        read_sparse(tmp_path / "x.npz")
 
 
 def test_a_flipped_byte_in_compressed_data_is_found_by_the_end_of_a_pass(tmp_path):
@@ -1146,3 +1147,219 @@ def test_a_graph_that_is_a_recipe_is_not_warned_of():
 def test_a_module_of_the_user_with_the_name_of_a_library_does_no_harm(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", ModuleType("datasets"))
     assert as_source(np.eye(3)) is None
+
+
+# ---- files that claim more than they hold, or hold it elsewhere ----------------------------------
+
+
+def zarr_of_rows(path, rows, **options):
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    return zarr.create_array(path, shape=rows.shape, dtype=rows.dtype, chunks=(10, 3), **options)
+
+
+@pytest.mark.parametrize("layout", [{"zarr_format": 2}, {"zarr_format": 3}, {"shards": (20, 6)}])
+def test_missing_chunks_of_zarr_are_warned_of_with_their_number(tmp_path, layout):
+    rows = np.random.default_rng(0).random((400, 6))
+    array = zarr_of_rows(tmp_path / "x.zarr", rows, **layout)
+    array[:350] = rows[:350]  # here the writer died
+    with pytest.warns(
+        UserWarning, match=r"x\.zarr: 10 of 80 chunks .*, in 50 of 400 rows; .* 0\.0"
+    ):
+        found = open_matrix(tmp_path / "x.zarr")
+    assert not found.read(350, 400).any()
+    with pytest.warns(UserWarning, match="10 of 80 chunks"):
+        as_source(array)
+    array[350:] = rows[350:]
+    np.testing.assert_array_equal(open_matrix(tmp_path / "x.zarr").read(0, 400), rows)
+
+
+@pytest.mark.parametrize("layout", [{}, {"shards": (20, 6)}])
+def test_fill_values_that_were_written_are_not_missing(tmp_path, layout):
+    config = {"write_empty_chunks": True}
+    array = zarr_of_rows(tmp_path / "x.zarr", np.zeros((41, 6)), config=config, **layout)
+    array[:] = 0
+    assert not open_matrix(tmp_path / "x.zarr").read(0, 41).any()
+
+
+def test_missing_chunks_of_hdf5_are_warned_of_with_their_number(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    rows = np.random.default_rng(0).random((400, 6))
+    for name, transposed in (("x.h5", False), ("x.mat", True)):
+        part = rows.T if transposed else rows
+        with h5py.File(tmp_path / name, "w", userblock_size=512) as file:
+            chunks = (3, 10) if transposed else (10, 3)
+            new = file.create_dataset("x", part.shape, "f8", chunks=chunks, fillvalue=-1)
+            new.attrs["MATLAB_class"] = np.bytes_("double")
+            if transposed:
+                new[:, :350] = part[:, :350]
+            else:
+                new[:350] = part[:350]
+        with pytest.warns(
+            UserWarning, match=r"10 of 80 .* 50 of 400 rows; they were never written"
+        ):
+            assert (open_matrix(tmp_path / name).read(350, 400) == -1).all()
+
+
+@pytest.mark.parametrize("kind", ["external", "virtual", "never written"])
+def test_numbers_that_are_not_in_the_hdf5_file_are_refused(tmp_path, kind):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    (tmp_path / "secret").write_bytes(np.full((4, 3), 7.0).tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = np.full((4, 3), 7.0)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        if kind == "external":
+            place = [(str(tmp_path / "secret"), 0, h5py.h5f.UNLIMITED)]
+            file.create_dataset("x", (4, 3), "f8", external=place)
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout((4, 3), "f8")
+            layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", (4, 3))
+            file.create_virtual_dataset("x", layout)
+        else:
+            file.create_dataset("x", (4, 3), "f8")
+    message = "never written" if kind == "never written" else "numbers are in other files"
+    with pytest.raises(SourceError, match=message):
+        open_matrix(tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r") as file, pytest.raises(SourceError, match=message):
+        as_source(file["x"])
+
+
+def _claims(folder):
+    """Files of a few bytes that claim terabytes; the first ones by h5py and zarr themselves."""
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    zarr = pytest.importorskip("zarr", reason="needs zarr")
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    for name, options in {
+        "contiguous.h5": {},
+        "chunks.h5": {"chunks": (1, 10**6)},
+        "packed.h5": {"chunks": (4, 10**6), "compression": "gzip"},
+        "tiny.h5": {"chunks": (1, 1)},
+    }.items():
+        with h5py.File(folder / name, "w") as file:
+            new = file.create_dataset("x", (10**7, 10**6), "f8", **options)
+            if options:
+                new[0, :1] = 1
+    for name, chunks in {"rows.zarr": (1, 10**6), "cells.zarr": (1, 1), "whole.zarr": None}.items():
+        array = zarr.create_array(
+            folder / name, shape=(10**7, 10**6), chunks=chunks or (10**7, 10**6), dtype="f8"
+        )
+        if chunks:
+            array[0, :1] = 1
+    array = zarr.create_array(folder / "bytes.zarr", shape=(10**9, 1), chunks=(1, 1), dtype="u1")
+    array[0] = 1
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(0)), 10**9)
+    parquet.write_table(pa.table({"x": lists}), folder / "lists.parquet")
+    one = np.ones(1)
+    members = {"format": np.array("csr"), "shape": np.array([1, 1]), "data": one, "indptr": one}
+    with zipfile.ZipFile(folder / "sparse.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, values in members.items():
+            with archive.open(f"{name}.npy", "w") as file:
+                np.save(file, values)
+        with archive.open("indices.npy", "w") as file:
+            header = {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+            np.lib.format.write_array_header_1_0(file, header)
+    return sorted(path for path in folder.iterdir() if path.suffix != ".part")
+
+
+def test_files_that_claim_more_than_they_can_hold_are_refused_at_once(tmp_path):
+    tracemalloc.start()
+    try:
+        for path in _claims(tmp_path):
+            tracemalloc.reset_peak()
+            start = time.process_time()
+            with pytest.raises(SourceError, match=path.name):
+                read_array(str(path))
+            with pytest.raises(SourceError, match=path.name):
+                open_matrix(path)
+            assert time.process_time() - start < 5, path
+            assert tracemalloc.get_traced_memory()[1] < 100e6, path
+    finally:
+        tracemalloc.stop()
+
+
+def test_compressed_and_sparse_files_may_claim_much(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=np.zeros((2000, 5000)), compression="gzip")
+    assert open_matrix(tmp_path / "x.h5").shape == (2000, 5000)
+    X = csr_array(([1.0], ([3], [10**6 - 1])), shape=(10**6, 10**6))
+    save_npz(tmp_path / "x.npz", X)
+    savemat(tmp_path / "x.mat", {"x": X.tocsc()}, do_compression=True)
+    for name in ("x.npz", "x.mat"):
+        assert open_matrix(tmp_path / name).read(3, 4).indices.tolist() == [10**6 - 1]
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_checksums_of_parquet_pages_are_verified(tmp_path, text):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    from pyarrow import parquet
+
+    values = np.random.default_rng(0).random(50)
+    column = [f"class {value}" for value in values] if text else values
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    parquet.write_table(pa.table({"x": column}), tmp_path / "x.parquet", **options)
+    content = bytearray((tmp_path / "x.parquet").read_bytes())
+    changed = content.find(column[20].encode() if text else values[20].tobytes())
+    content[changed + 6] ^= 1
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(SourceError, match=r"x\.parquet: cannot be read.* CRC"):
+        read_array(str(tmp_path / "x.parquet"))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_inconsistent_offsets_are_found_before_the_entries_are_read(tmp_path, kind):
+    n = 4 * 10**6
+    arrays = {"format": np.array(kind), "shape": np.array([60, 60])}
+    arrays["data"] = np.zeros((n, 1, 1) if kind == "bsr" else n)
+    arrays |= {"indices": np.zeros(n, dtype=np.int64), "indptr": np.arange(61)}
+    np.savez_compressed(tmp_path / "x.npz", **arrays)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError, match="row offsets are inconsistent"):
+            read_labels(str(tmp_path / "x.npz"))
+        assert tracemalloc.get_traced_memory()[1] < 5e6  # the arrays take 64 MB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_what_is_no_regular_file_is_refused_rather_than_waited_for(tmp_path):
+    zarr_group(tmp_path, matrix())
+    os.rename(tmp_path / "x.zarr", tmp_path / "y.zarr")
+    (tmp_path / "y.zarr" / "deep" / "x" / "c" / "1" / "0").unlink()
+    os.mkfifo(tmp_path / "y.zarr" / "deep" / "x" / "c" / "1" / "0")
+    paths = [tmp_path / "y.zarr"]
+    endings = ("npy", "npz", "h5", "zarr", "mat", "parquet", "arrow", "csv", "tsv", "txt", "vec")
+    for ending in endings:
+        paths += [tmp_path / f"fifo.{ending}", tmp_path / f"zero.{ending}"]
+        os.mkfifo(paths[-2])
+        paths[-1].symlink_to("/dev/zero")
+    readers = (open_matrix, open_view_of, read_labels, read_ids, read_label_vectors)
+
+    def read_all():
+        return [_refusal(reader, str(path)) for path in paths for reader in readers]
+
+    pool = ThreadPoolExecutor(1)
+    refusals = pool.submit(read_all).result(timeout=60)
+    assert all(isinstance(refusal, SourceError) for refusal in refusals)
+    pool.shutdown()
+
+
+def open_view_of(path):
+    return open_view("view", path)
+
+
+def _refusal(reader, path):
+    try:
+        return reader(path)
+    except SourceError as error:
+        return error
+
+
+def test_texts_are_not_padded_to_an_absurd_length(tmp_path):
+    (tmp_path / "y.csv").write_text("x" * 100_000 + "\n" + "cat\n" * 10_000)
+    with pytest.raises(SourceError, match="10,001 texts padded to the longest"):
+        read_labels(str(tmp_path / "y.csv"))
+    with pytest.raises(SourceError, match="10,001 texts padded to the longest"):
+        read_ids(str(tmp_path / "y.csv"))

@@ -22,11 +22,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--install", action="store_true", help="make the peers' environments")
+    parser.add_argument("--tasks", nargs="+", help="all by default")
+    parser.add_argument("--packages", nargs="+", help="all by default")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=60, help="seconds a process may take")
+    parser.add_argument("--small", action="store_true", help="a tenth of the rows and features")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
+
 from environments import install, interpreter
 from packages import PACKAGES, TWO_VIEWS_ONLY
 from tasks import TASKS, Task, write
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+from _arguments import names_in
 from _measure import machine
 
 SLOW = 10  # seconds, above which a fit is not repeated
@@ -35,15 +51,9 @@ MEASURE = Path(__file__).with_name("measure.py")
 Run = dict[str, Any]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--install", action="store_true", help="make the peers' environments")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--packages", nargs="+", choices=PACKAGES, default=list(PACKAGES))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=60, help="seconds a process may take")
-    parser.add_argument("--small", action="store_true", help="a tenth of the rows and features")
-    options = parser.parse_args()
+def main(options: argparse.Namespace) -> None:
+    options.tasks = names_in(options.tasks, TASKS)
+    options.packages = names_in(options.packages, PACKAGES)
     if options.install:
         install(options.packages)
         return
@@ -125,4 +135,4 @@ def _table(runs: dict[str, list[Run]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -9,11 +9,23 @@ are those of cca-zoo.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 import warnings
 from itertools import pairwise
 from typing import Any
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", help="the views, as .npz")
+    parser.add_argument("n_epochs", type=int)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
 
 import lightning.pytorch as pl
 import numpy as np
@@ -44,14 +56,14 @@ def network(n_features: int) -> torch.nn.Sequential:
     return torch.nn.Sequential(*layers)
 
 
-def main(path: str, n_epochs: str) -> None:
+def main(path: str, n_epochs: int) -> None:
     warnings.simplefilter("ignore")
     torch.set_flush_denormal(True)
     views = list(np.load(path).values())
     batches = DataLoader(MultiviewDataset(views), batch_size=750, shuffle=True, drop_last=True)
     model = DCCA(N_COMPONENTS, [network(X.shape[1]) for X in views], reg_covar=1e-4)
     trainer = pl.Trainer(
-        max_epochs=int(n_epochs),
+        max_epochs=n_epochs,
         accelerator="cpu",
         logger=False,
         enable_progress_bar=False,
@@ -63,4 +75,4 @@ def main(path: str, n_epochs: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(OPTIONS.path, OPTIONS.n_epochs)

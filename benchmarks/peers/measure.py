@@ -7,14 +7,25 @@ Imports, reading the data and a first fit of 50 rows are not measured.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 import time
 import warnings
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("package")
+    parser.add_argument("folder", type=Path, help="of the task")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
 from packages import PACKAGES
@@ -57,4 +68,4 @@ def _memory(field: str) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(OPTIONS.package, OPTIONS.folder)

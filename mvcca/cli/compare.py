@@ -15,7 +15,13 @@ from typing import Any
 from mvcca._printable import printable, printable_json
 from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import files_of_labels, files_of_views, read_groups, read_inputs
+from mvcca.cli.inputs import (
+    files_of_labels,
+    files_of_views,
+    header_of,
+    read_groups,
+    read_inputs,
+)
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
 from mvcca.comparison import Case, ComparisonResult
 from mvcca.comparison.export import as_json, check_suffix, write
@@ -36,7 +42,7 @@ def run(options: Namespace) -> None:
     files, label_files = files_of_views(options), files_of_labels(options)
     views, labels = read_inputs(options, files, check_finite=True)
     if options.ids is not None:
-        views = views.with_ids(read_ids(options.ids))
+        views = views.with_ids(read_ids(options.ids, len(views), header_of(options)))
     n_bytes = sum(X.shape[0] * row_bytes_of(Views({name: X})) for name, X in views.items())
     if n_bytes > _LARGE_BYTES:
         note(
@@ -45,9 +51,13 @@ def run(options: Namespace) -> None:
         )
     case = Case(views, labels, groups=read_groups(options, views))
     if options.label_vectors is None:
-        run_cases([case], options, lambda result: next_steps(result, files, label_files))
+        run_cases(
+            [case], options, lambda result: next_steps(result, files, label_files, options.header)
+        )
     else:  # no other command learns from label vectors
-        case = case.with_label_vectors(read_label_vectors(options.label_vectors))
+        case = case.with_label_vectors(
+            read_label_vectors(options.label_vectors, header_of(options))
+        )
         run_cases([case], options, lambda _: {})
 
 

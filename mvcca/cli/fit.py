@@ -50,6 +50,7 @@ def run(options: Namespace) -> None:
         "--text-components": options.text_components,
         "--param": {name: repr(value) for name, value in parameters if name != "device"},
         "--block-rows": options.block_rows,
+        "--header": options.header,
         **{f"--view {name}": file_stamp(files[name], block) for name, block in views.items()},
         "--labels": list(map(file_stamp, of_labels)),
     }

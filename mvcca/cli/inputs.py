@@ -41,17 +41,17 @@ def files_of_labels(options: Namespace) -> str | dict[str, str] | None:
 
 def read_groups(options: Namespace, views: Views) -> Any:
     """The group of each object, or of the rows of each view, in any file of ids; or None."""
-    files = _one_or_by_view(options.groups, "--groups", options)
+    files, header = _one_or_by_view(options.groups, "--groups", options), header_of(options)
     if files is None:
         return None
     if isinstance(files, dict):
         heights = {name: len(views.objects(name)) for name in files}
-        return {name: _groups_in(file, heights[name]) for name, file in files.items()}
-    return _groups_in(files, len(views))
+        return {name: _groups_in(file, heights[name], header) for name, file in files.items()}
+    return _groups_in(files, len(views), header)
 
 
-def _groups_in(file: str, n_rows: int) -> Any:
-    groups = read_ids(file)
+def _groups_in(file: str, n_rows: int, header: bool | None) -> Any:
+    groups = read_ids(file, n_rows, header)
     if len(groups) != n_rows:
         raise CommandError(f"{file}: {len(groups):,} groups for {n_rows:,} objects")
     return groups
@@ -82,7 +82,8 @@ def read_inputs(
 ) -> tuple[Views, Labels | None]:
     """Views, and the labels of their objects."""
     label_files = files_of_labels(options)
-    views, y = read_views(files, label_files, check_finite=check_finite)
+    header = header_of(options)
+    views, y = read_views(files, label_files, header=header, check_finite=check_finite)
     if label_files is None:
         return views, None
     names, parts = [label_files], [y]
@@ -92,6 +93,11 @@ def read_inputs(
         return views, Labels.of(*parts)
     except ValueError as error:
         raise CommandError(f"{', '.join(map(str, names))}: {error}") from error
+
+
+def header_of(options: Namespace) -> bool | None:
+    """Whether .csv and .tsv files have a header; None to decide by the file."""
+    return None if options.header is None else options.header == "yes"
 
 
 def checked_output(name: str, inputs: Iterable[str]) -> Path:

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
-from mvcca.cli.inputs import checked_output, configured
+from mvcca.cli.inputs import checked_output, configured, header_of
 from mvcca.files import ProjectedRows, check_format, open_view, read_row_numbers, write_npy
 from mvcca.migration import Migration, fit_migration
 from mvcca.views import in_memory
@@ -23,7 +23,7 @@ def run(options: Namespace) -> None:
     check_format(options.output, "vectors", (".npy",))
     files = [options.old, options.new, *([options.sample] if options.sample else [])]
     output = checked_output(options.output, files)
-    old = open_view("old", options.old)
+    old = open_view("old", options.old, header_of(options))
     with configured(options):
         found = fit_migration(
             *_sample(options, old),
@@ -57,10 +57,10 @@ def run(options: Namespace) -> None:
 
 def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
     """Rows of both models that embed the same items."""
-    new = open_view("new", options.new)
+    new = open_view("new", options.new, header_of(options))
     n_old, n_new = old.shape[0], new.shape[0]
     if options.sample is not None:
-        numbers = read_row_numbers(options.sample, n_old)
+        numbers = read_row_numbers(options.sample, n_old, n_new, header_of(options))
         if len(numbers) != n_new:
             raise CommandError(
                 f"{options.sample}: {len(numbers)} row numbers for the {n_new} rows of "

@@ -48,7 +48,8 @@ FILES_NOTE = """files:
   .mat             one MATLAB matrix, or file.mat:NAME for one of several (7.3 needs h5py)
   .parquet, .arrow columns of numbers, or of lists of equal length; file.arrow:NAME for one
                    column (need pyarrow)
-  .csv, .tsv       numbers, optionally with a header line of names or of pandas' 0, 1, 2, ...
+  .csv, .tsv       numbers, optionally with a header line of names or of pandas' 0, 1, 2, ..., which
+                   is reported when it is taken for one; see --header
   .txt             texts in UTF-8, one per line; as labels: one line per object, separated by commas
 Labels are one class per row, an indicator matrix of 0 and 1 (dense or sparse), real label vectors,
 or the label sets of a .txt file. Column names of tables are stored in the model; rows to
@@ -143,12 +144,13 @@ def add_to_compare(command: ArgumentParser) -> None:
     text = """word vectors of the labels, for wmap@K; methods then learn from their sums. One row
 per label column, or a .txt or .vec file with a label and its numbers on each line"""
     _add(command, "--label-vectors", text, metavar="FILE")
-    text = "names of the objects for the report, .npy or text with one per line"
+    text = "names of the objects for the report: .npy, a column in .csv, or text with one per line"
     _add(command, "--ids", text, metavar="FILE")
     text = """groups of the objects, .npy or text with one per line; or one NAME=FILE per view for
 unpaired views. All objects of a group, such as captions of one image, are in the same part of a
 split (default: objects with equal rows are a group)"""
     _add_repeated(command, "--groups", text, None, "[NAME=]FILE")
+    _add_header(command)
     _add_comparison(command)
 
 
@@ -160,6 +162,7 @@ def add_to_fit(command: ArgumentParser) -> None:
     text = """parameter of the method, such as n_components=64, reg=1e-3 or
 reg='{"image": 0.1, "text": 0}' (default: as in the library; networks: see below)"""
     _add_repeated(command, "--param", text, values.parameter, "NAME=VALUE", dest="params")
+    _add_header(command)
     _add_output(command, "model file to write, such as model.mvcca", "MODEL")
     _flag(command, "--resume", "resume an interrupted fit from MODEL.partial/")
     where = command.add_mutually_exclusive_group()
@@ -189,8 +192,10 @@ mvcca search does; of queries or of the rows to be searched"""
     _add_weighting(command)
     text = "view that the queries search, which --weighting likelihood needs to know"
     _add(command, "--target", text, metavar="NAME")
-    text = "ids of the rows, .npy or text with one per line, to write beside the scores"
+    text = """ids of the rows to write beside the scores: .npy, a column in .csv, or text with one
+per line"""
     _add(command, "--ids", text, metavar="FILE")
+    _add_header(command)
     _add_block_rows(command)
 
 
@@ -211,6 +216,7 @@ projections are added"""
     _choose(command, "--hubness", ("csls", "inverted_softmax", "qb_norm", "mutual"), text)
     text = "training rows to compare with, of the views of queries and galleries; may be repeated"
     _add_files(command, "--bank", text, "banks", required=False)
+    _add_header(command)
     text = "hits to write, see below (default: .csv on standard output)"
     _add_output(command, text, required=False)
     _add_block_rows(command)
@@ -223,6 +229,7 @@ def add_to_migrate(command: ArgumentParser) -> None:
     text = """rows of OLD that the rows of NEW belong to, numbered from 0, in any format of a
 matrix; may be left out if both files have the same number of rows, in the same order"""
     _add(command, "--sample", text, metavar="FILE")
+    _add_header(command)
     _add_output(command, "vectors to write, .npy")
     text = "any affine map, or only rotations, which need fewer pairs (default: affine)"
     _choose(command, "--method", ("affine", "procrustes"), text, default="affine")
@@ -316,6 +323,12 @@ def _add_files(
 ) -> None:
     more = {"dest": dest, "required": required}
     _add_repeated(command, flag, text, values.named_file, "NAME=FILE", **more)
+
+
+def _add_header(command: ArgumentParser) -> None:
+    text = """whether the first line of .csv and .tsv files is a header (default: words above
+numbers are, and the 0, 1, 2, ... of pandas)"""
+    _choose(command, "--header", ("yes", "no"), text)
 
 
 def _add_model(command: ArgumentParser) -> None:

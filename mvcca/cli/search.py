@@ -10,7 +10,7 @@ from mvcca._printable import printable
 from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, load_model
+from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model
 from mvcca.files import check_format, open_view
 from mvcca.interop import Hits
 from mvcca.retrieval import RetrievalIndex
@@ -29,10 +29,10 @@ def run(options: Namespace) -> None:
         _check_format(options.output, [] if options.joint else list(galleries))
         files = [*galleries.values(), *queries.values(), *banks.values()]
         output = checked_output(options.output, [options.model, *files])
-    model = load_model(options.model)
+    model, header = load_model(options.model), header_of(options)
     with configured(options):
         opened, asked, bank = (
-            {name: open_view(name, file) for name, file in files.items()}
+            {name: open_view(name, file, header) for name, file in files.items()}
             for files in (galleries, queries, banks)
         )
         is_paired = len({rows.shape[0] for rows in bank.values()}) == 1

@@ -10,7 +10,7 @@ from functools import partial
 from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.cli.inputs import by_name, checked_output, configured, load_model
+from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model
 from mvcca.files import ProjectedRows, check_format, open_view, read_ids
 from mvcca.retrieval import retrieval_vectors
 
@@ -22,11 +22,10 @@ def run(options: Namespace) -> None:
     if options.vectors is None and (options.weighting, options.target) != ("auto", None):
         raise UsageError("--weighting and --target are those of --vectors")
     files = by_name(options.views, "--view")
-    ids = None if options.ids is None else read_ids(options.ids)
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
     targets = {view: checked_output(name, inputs) for view, name in names.items()}
-    model = load_model(options.model)
+    model, header = load_model(options.model), header_of(options)
     project = model.transform
     if options.vectors is not None:
         project = partial(
@@ -38,9 +37,11 @@ def run(options: Namespace) -> None:
         )
     with configured(options), ExitStack() as outputs:  # renamed together, after all are written
         projected = {
-            name: ProjectedRows(project, name, open_view(name, file), file)
+            name: ProjectedRows(project, name, open_view(name, file, header), file)
             for name, file in files.items()
         }
+        n_rows = len(next(iter(projected.values())))
+        ids = None if options.ids is None else read_ids(options.ids, n_rows, header)
         for name, rows in projected.items():
             if ids is not None and len(ids) != len(rows):
                 raise CommandError(

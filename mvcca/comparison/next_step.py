@@ -15,12 +15,13 @@ def next_steps(
     result: ComparisonResult,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
+    header: str | None = None,
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
-    Each has the method's most frequent setting. `views` and `labels` name the files. A method that
-    is best for all questions has one command, and without methods that could be fitted there are
-    none.
+    Each has the method's most frequent setting. `views` and `labels` name the files, and `header`
+    is the option ``--header``. A method that is best for all questions has one command, and without
+    methods that could be fitted there are none.
     """
     winners: dict[str, list[str]] = {}
     for what, (_, method) in result.questions.items():
@@ -28,7 +29,12 @@ def next_steps(
     single = len(winners) == 1
     return {
         " and ".join(asked): _fit_command(
-            result, name, views, labels, "model.mvcca" if single else f"{_file_name(name)}.mvcca"
+            result,
+            name,
+            views,
+            labels,
+            header,
+            "model.mvcca" if single else f"{_file_name(name)}.mvcca",
         )
         for name, asked in winners.items()
     }
@@ -46,6 +52,7 @@ def _fit_command(
     name: str,
     views: Mapping[str, str],
     labels: str | Mapping[str, str] | None,
+    header: str | None,
     output: str,
 ) -> str:
     best = next(one for one in result.candidates if one.name == name)
@@ -61,6 +68,8 @@ def _fit_command(
         files = [labels] if isinstance(labels, str) else [f"{k}={v}" for k, v in labels.items()]
         for file in files:
             words += ["--labels", file]
+    if header is not None:
+        words += ["--header", header]
     words += ["--method", best.method.name]
     for parameter in sorted(best.method.takes()):
         value = getattr(estimator, parameter)

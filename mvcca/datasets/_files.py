@@ -20,6 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from mvcca.sources._sparse_npz import check_offsets
+
 __all__ = ["DataHome", "Dense", "Packed", "Source", "Sparse", "get_data_home", "per_split", "read"]
 
 Shape = tuple[int | str, ...]  # a string names a free dimension, of one size in the whole file
@@ -111,6 +113,7 @@ class Sparse:
             raise ValueError(f"expected {self.describe(key)}, got {dtypes}, {shape.tolist()}")
         # float64, since products of small integers would overflow.
         parts = (data.astype(np.float64), indices.astype(np.int32), indptr.astype(np.int32))
+        check_offsets(indptr, len(data))
         matrix = csr_array(parts, shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)
         return matrix
@@ -178,7 +181,7 @@ def read(source: Source, data_home: DataHome = None) -> dict[str, Any]:
     """
     home = get_data_home(data_home)
     path = home / source.filename
-    if not path.exists():
+    if not path.is_file():  # a FIFO would be waited for
         raise FileNotFoundError(
             f"No {source.filename} in {home}. Set data_home or the environment variable MVCCA_DATA "
             f"to its directory, or make it from the original.\n{source.describe()}"

@@ -26,6 +26,7 @@ __all__ = [
     "cnn",
     "mlp",
     "n_parameters",
+    "scores_of",
     "takes_integers",
     "vgg",
     "widened",
@@ -120,7 +121,40 @@ class Encoders(nn.Module):
 
     def forward(self, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Scores of the given views."""
-        return {name: self[name](X) for name, X in views.items()}
+        return {name: scores_of(self[name], name, X) for name, X in views.items()}
+
+
+def scores_of(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
+    """Output of an encoder, checked to be a tensor.
+
+    Parameters
+    ----------
+    encoder : Module
+        The network of a view.
+    name : str
+        Name of the view.
+    X : Tensor
+        Rows of the view.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If the network returns anything else, such as a tuple or a NumPy array.
+    """
+    scores = encoder(X)
+    if isinstance(scores, Tensor):
+        return scores
+    found = type(scores).__name__
+    if isinstance(scores, list | tuple):
+        found += f" of {', '.join(type(part).__name__ for part in scores)}"
+    raise TypeError(
+        f"The encoder of view {name!r} ({type(encoder).__name__}) must return a tensor of shape "
+        f"(n_rows, n_scores), got {found}. Wrap it in a module that returns the scores only."
+    )
 
 
 def takes_integers(encoder: nn.Module) -> bool:

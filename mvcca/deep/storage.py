@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import chain
@@ -21,8 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mvcca._archive import ModelFileError
 from mvcca.deep import callbacks, objectives
+from mvcca.deep._networks.probe import Probe
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep._training.trees import put_together, taken_apart
 from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN, takes_integers
@@ -49,6 +48,7 @@ CALLBACKS = (
     callbacks.ProgressLines,
 )  # fmt: skip
 
+_OF_LAYERS = (nn.Sequential, DynamicEncoder)
 _MOST_FEATURES = 2**24  # of the rows that try a network: a file may declare any number
 
 # ---- arguments of constructors -------------------------------------------------------------------
@@ -242,22 +242,28 @@ def _outputs_on_meta(layer: nn.Module, *widths: int) -> Tensor:
     return shadow(*(torch.empty(2, width, dtype=dtype, device="meta") for width in widths))
 
 
-def output_width(network: nn.Module, n_features: int) -> int:
+def output_width(network: nn.Module, n_features: int, rows: Any = None) -> int:
     """Number of outputs of a network, found from shapes alone.
+
+    Networks with code of the user, which may look at values, are applied to the first two of some
+    rows of the view if there are any, or to zeros.
 
     Raises
     ------
     RuntimeError, TypeError, ValueError
         If the network does not take as many features, or its output is not a matrix.
     """
-    tensors = [*network.parameters(), *network.buffers()]
-    if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
-        raise TypeError(f"networks compute in float32, got tensors of {strange}")
-    if _holds_other_classes(network):  # code of the user, which may look at values
+    if runs_user_code(network):
         if n_features > _MOST_FEATURES:
             raise ValueError(f"at most {_MOST_FEATURES:,} features are tried, got {n_features:,}")
-        out = torch.from_numpy(encoded(network, "", np.zeros((2, n_features), np.float32)))
+        rows = np.zeros((2, n_features), np.float32) if rows is None else rows[np.array([0, -1])]
+        if rows.shape[1] != n_features:
+            raise ValueError(f"rows have {rows.shape[1]} features, not {n_features}")
+        out = torch.from_numpy(encoded(network, "", rows))
     else:
+        tensors = [*network.parameters(), *network.buffers()]
+        if strange := {t.dtype for t in tensors if t.is_floating_point()} - {torch.float32}:
+            raise TypeError(f"networks compute in float32, got tensors of {strange}")
         out = _outputs_on_meta(network, n_features)
     if out.ndim != 2 or len(out) != 2:
         raise ValueError(f"{network} gives {tuple(out.shape)} for 2 rows")
@@ -328,7 +334,7 @@ def _parts_of_registered(layer: nn.Module) -> dict[str, Any]:
     if missing := [name for name in names if not hasattr(layer, name)]:
         raise TypeError(f"{type(layer).__name__} has no attributes for its arguments {missing}")
     arguments = {name: _plain(name, getattr(layer, name)) for name in names}
-    tensors = _tensors_of(layer)
+    tensors = tensors_of(layer)
     plain = _made_registered(type(layer), arguments)
     if _outline(tensors["state"]) != _outline(plain.state_dict(keep_vars=True)):
         raise TypeError(f"{type(layer).__name__} with its arguments has other tensors")
@@ -338,16 +344,16 @@ def _parts_of_registered(layer: nn.Module) -> dict[str, Any]:
 def _make_registered(cls: type[nn.Module], parts: dict[str, Any]) -> nn.Module:
     if parts["arguments"].keys() != set(_REGISTERED[cls]):
         raise TypeError(f"{cls.__name__} is not made of {sorted(parts['arguments'])}")
-    return _with_tensors(_made_registered(cls, parts["arguments"]), parts, cls.__name__)
+    return with_tensors(_made_registered(cls, parts["arguments"]), parts, cls.__name__)
 
 
-def _tensors_of(network: nn.Module) -> dict[str, Any]:
+def tensors_of(network: nn.Module) -> dict[str, Any]:
     """Parameters, buffers and the mode of every layer."""
     modes = {name: part.training for name, part in network.named_modules()}
     return {"state": network.state_dict(keep_vars=True), "modes": modes}
 
 
-def _with_tensors(network: nn.Module, parts: dict[str, Any], what: str) -> nn.Module:
+def with_tensors(network: nn.Module, parts: dict[str, Any], what: str) -> nn.Module:
     """The network with the tensors and modes of a file."""
     state, wanted = parts["state"], _outline(network.state_dict(keep_vars=True))
     if _outline(state) != wanted:
@@ -367,84 +373,21 @@ def _made_registered(cls: type[nn.Module], arguments: dict[str, Any]) -> nn.Modu
         return cls(**arguments)
 
 
-# ---- networks with layers of classes that files do not know --------------------------------------
+# ---- which networks files hold whole -------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class CustomNetwork:
-    """A network whose tensors are in a file, and whose layers are in the program that loads it.
-
-    Attributes
-    ----------
-    view : str or None
-        Name of its view, if known.
-    position : int
-        Position of the view.
-    network : Module
-    """
-
-    view: str | None
-    position: int
-    network: nn.Module
-
-    def parts(self) -> dict[str, Any]:
-        """What a file holds of it."""
-        cls = type(self.network)
-        name = f"{cls.__module__}.{cls.__qualname__}"
-        return {
-            "view": self.view,
-            "position": self.position,
-            "class": name,
-            **_tensors_of(self.network),
-        }
-
-
-def make_custom(encoders: Any, parts: dict[str, Any]) -> nn.Module:
-    """A copy of the network that the user gave for a view, with the tensors of a file."""
-    view, position = parts["view"], parts["position"]
-    what = f"view {view!r}" if view is not None else f"view number {position}"
-    given = None
-    if isinstance(encoders, Mapping):
-        given = encoders.get(view) if view is not None else [*encoders.values()][position]
-    elif encoders is not None and position < len(encoders):
-        given = encoders[position]
-    if given is None:
-        raise ModelFileError(
-            f"the network of {what} is a {parts['class']}, and files hold no code. Pass a network "
-            f"of the same layers: load(path, encoders={{{view or 'name'!r}: network}})"
-        )
-    if not isinstance(given, nn.Module):
-        raise TypeError(f"the encoder of {what} must be a torch.nn.Module, got {given!r}")
-    return _with_tensors(deepcopy(given), parts, f"the network given for {what}")
-
-
-def with_custom_networks(parts: dict[str, Any]) -> dict[str, Any]:
-    """Parameters and attributes of an estimator, whose networks may be of any classes."""
-    parts, names = dict(parts), parts.get("view_names_", ())
-    for key in ("encoders", "encoders_"):
-        networks = parts.get(key)
-        if isinstance(networks, Mapping):
-            order = [*names, *(name for name in networks if name not in names)]
-            parts[key] = {n: _or_custom(N, n, order.index(n)) for n, N in networks.items()}
-        elif isinstance(networks, list | tuple):
-            known = dict(enumerate(names))
-            parts[key] = type(networks)(
-                _or_custom(network, known.get(i), i) for i, network in enumerate(networks)
-            )
-    return parts
-
-
-def _or_custom(network: Any, view: str | None, position: int) -> Any:
-    if isinstance(network, nn.Module) and _holds_other_classes(network):
-        return CustomNetwork(view, position, network)
-    return network
-
-
-def _holds_other_classes(network: nn.Module) -> bool:
+def holds_other_classes(network: nn.Module) -> bool:
     """Whether files know the tensors of a network only."""
-    if isinstance(network, nn.Sequential | DynamicEncoder):
-        return any(map(_holds_other_classes, network.children()))
+    if type(network) in _OF_LAYERS:
+        return any(map(holds_other_classes, network.children()))
     return type(network) not in {row[0] for row in STORED.values()}
+
+
+def runs_user_code(network: nn.Module) -> bool:
+    """Whether a network has layers of classes that are neither torch's nor of mvcca."""
+    if type(network) in _OF_LAYERS:
+        return any(map(runs_user_code, network.children()))
+    return type(network) not in _OURS
 
 
 # ---- tensors, states of training, optimizers -----------------------------------------------------
@@ -481,6 +424,16 @@ def _make_optimizer(parts: dict[str, Any]) -> type:
     return cls
 
 
+def _make_probe(parts: dict[str, Any]) -> Probe:
+    scores, figures = parts["scores"], parts["figures"]
+    named = all(tuple(map(type, module)) == (str, str) for module in parts["modules"])
+    if not named or figures.shape != (len(parts["modules"]), 2, 3) or scores.ndim != 2:
+        raise ValueError("the scores to compare networks with are damaged")
+    if {scores.dtype.kind, figures.dtype.kind, np.dtype(type(parts["eps"])).kind} != {"f"}:
+        raise TypeError("the scores to compare networks with are not numbers")
+    return Probe(**parts)
+
+
 Row = tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]
 
 STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and made again
@@ -505,7 +458,10 @@ STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and ma
     "Tensor": (Tensor, _parts_of_tensor, _make_tensor),
     "Optimizer": (type, _parts_of_optimizer, _make_optimizer),
     "TrainingState": (TrainingState, _parts_of_state, _make_state),
+    "Probe": (Probe, lambda probe: dict(vars(probe)), _make_probe),
 }
 
 for _network in (WCNN, WordCNN, WordCNNRNN):
     register_layer(_network)
+
+_OURS = frozenset(row[0] for row in STORED.values())

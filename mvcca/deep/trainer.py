@@ -23,7 +23,7 @@ from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_den
 from mvcca.deep._training.rows import Rows, Sample, as_array
 from mvcca.deep._training.trees import copied
 from mvcca.deep.callbacks import Callback
-from mvcca.deep.encoders import Encoders, takes_integers
+from mvcca.deep.encoders import Encoders, scores_of, takes_integers
 from mvcca.deep.objectives import Batch, total
 from mvcca.deep.samplers import Sampler
 from mvcca.deep.steps import Loss, Optimizer, Step
@@ -271,7 +271,7 @@ class Trainer:
         """The loss of all rows as one batch, in evaluation mode."""
         with torch.no_grad(), evaluating(*self.modules):
             batch = rows.batch(rows.all(), self.epoch, self.planned_epochs())
-            scores = {n: _in_blocks(self.encoders[n], X).float() for n, X in batch.views.items()}
+            scores = {n: _in_blocks(self.encoders[n], n, X).float() for n, X in batch.views.items()}
             figures = _figures(self.objective(scores, batch))
         return {f"valid_{name}": float(value) for name, value in figures.items()}
 
@@ -386,12 +386,12 @@ def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
         for rows in list(_blocks(*block.shape)) or [slice(0, 0)]:
             array = as_array(name, block[rows], integers=integers)
             X = torch.from_numpy(array).to(like.device)
-            parts.append(encoder(X).float().cpu().numpy())
+            parts.append(scores_of(encoder, name, X).float().cpu().numpy())
     return np.concatenate(parts)
 
 
-def _in_blocks(encoder: nn.Module, X: Tensor) -> Tensor:
-    return torch.cat([encoder(X[rows]) for rows in _blocks(*X.shape)])
+def _in_blocks(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
+    return torch.cat([scores_of(encoder, name, X[rows]) for rows in _blocks(*X.shape)])
 
 
 def _blocks(n_rows: int, n_features: int) -> Iterator[slice]:

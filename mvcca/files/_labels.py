@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ from scipy.sparse import issparse
 
 from mvcca.labels import encode_labels
 from mvcca.sources import SourceError, read_array
-from mvcca.sources._read import FORMATS
+from mvcca.sources._read import FORMATS, lines_of_text, read_names
 
 
-def read_labels(name: str, n_rows: int | None = None) -> Any:
+def read_labels(name: str, n_rows: int | None = None, header: bool | None = None) -> Any:
     """Read labels of objects in a form that estimators take.
 
     Parameters
@@ -24,6 +23,8 @@ def read_labels(name: str, n_rows: int | None = None) -> Any:
         indicator matrix or real label vectors.
     n_rows : int, optional
         Expected number of objects, which decides whether an ambiguous first line is a header.
+    header : bool, optional
+        Whether the first line of a .csv or .tsv file is a header; see `mvcca.sources.read_array`.
 
     Returns
     -------
@@ -35,11 +36,12 @@ def read_labels(name: str, n_rows: int | None = None) -> Any:
         If the file cannot be read, or does not contain labels.
     """
     if name.lower().endswith(".txt"):
-        sets = [frozenset(filter(None, map(str.strip, line.split(",")))) for line in _lines(name)]
+        lines = (line.split(",") for line in lines_of_text(name))
+        sets = [frozenset(filter(None, map(str.strip, line))) for line in lines]
         if not any(sets):
             raise SourceError(f"{name}: expected one label set per line, found no label")
         return sets
-    array = read_array(name, n_rows, f".txt, {FORMATS}")
+    array = read_array(name, n_rows, f".txt, {FORMATS}", header)
     array = array if issparse(array) else np.asarray(array)
     if array.ndim == 2 and array.dtype.kind in "US":
         if array.shape[1] > 1:
@@ -60,7 +62,7 @@ def read_labels(name: str, n_rows: int | None = None) -> Any:
     return array
 
 
-def read_label_vectors(name: str) -> Any:
+def read_label_vectors(name: str, header: bool | None = None) -> Any:
     """Read word vectors of labels, as `mvcca.labels.label_vectors` and `mvcca.compare` take them.
 
     Parameters
@@ -69,6 +71,8 @@ def read_label_vectors(name: str) -> Any:
         A ``.txt`` or ``.vec`` file has a label and its numbers on each line, separated by spaces,
         as word2vec and GloVe write them; labels may contain spaces, and a first line of two
         integers is skipped. Other formats contain one row per label.
+    header : bool, optional
+        Whether the first line of a .csv or .tsv file is a header; see `mvcca.sources.read_array`.
 
     Returns
     -------
@@ -81,8 +85,8 @@ def read_label_vectors(name: str) -> Any:
         If the file cannot be read, or a line holds no numbers.
     """
     if not name.lower().endswith((".txt", ".vec")):
-        return read_array(name, formats=f".txt, .vec, {FORMATS}")
-    lines = [words for line in _lines(name) if (words := line.split())]
+        return read_array(name, formats=f".txt, .vec, {FORMATS}", header=header)
+    lines = [words for line in lines_of_text(name) if (words := line.split())]
     if lines and len(lines[0]) == 2 and all(word.isdecimal() for word in lines[0]):
         lines = lines[1:]
     n_dims = min(map(_n_numbers_at_end, lines), default=0)
@@ -91,9 +95,30 @@ def read_label_vectors(name: str) -> Any:
     return {" ".join(line[:-n_dims]): np.array(line[-n_dims:], dtype=float) for line in lines}
 
 
-def read_ids(name: str) -> np.ndarray:
-    """Read ids of rows: integers or strings in a ``.npy`` file, or the lines of a text."""
-    ids = read_array(name) if name.lower().endswith(".npy") else np.array(_lines(name), dtype=str)
+def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
+    """Read ids of rows.
+
+    Parameters
+    ----------
+    name : str
+        A ``.npy`` file contains integers or strings, a ``.csv`` or ``.tsv`` file one column of
+        text. Other files are texts with one id per line.
+    n_rows : int, optional
+        Expected number of ids. A ``.csv`` or ``.tsv`` file with one more line has a header.
+    header : bool, optional
+        Whether the first line of a ``.csv`` or ``.tsv`` file is a header.
+
+    Returns
+    -------
+    ndarray, shape (n_rows,)
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, or does not contain ids.
+    """
+    is_array = name.lower().endswith(".npy")
+    ids = read_array(name) if is_array else read_names(name, n_rows, header)
     if ids.ndim != 1 or ids.dtype.kind not in "iuU":
         raise SourceError(
             f"{name}: expected integers or strings, one per row, got {ids.dtype} {ids.shape}"
@@ -101,9 +126,15 @@ def read_ids(name: str) -> np.ndarray:
     return ids
 
 
-def read_row_numbers(name: str, n_rows: int) -> np.ndarray:
-    """Read distinct row numbers from 0, one per line; they select from `n_rows` rows."""
-    found = read_array(name)
+def read_row_numbers(
+    name: str, n_rows: int, n_numbers: int | None = None, header: bool | None = None
+) -> np.ndarray:
+    """Read distinct row numbers from 0, one per line; they select from `n_rows` rows.
+
+    `n_numbers`, if known, decides whether an ambiguous first line of a ``.csv`` or ``.tsv`` file is
+    a header, unless `header` does.
+    """
+    found = read_array(name, n_numbers, header=header)
     if issparse(found) or found.dtype.kind not in "iuf" or found.size != max(found.shape):
         raise SourceError(f"{name}: expected one row number per line")
     numbers = found.ravel()
@@ -112,15 +143,6 @@ def read_row_numbers(name: str, n_rows: int) -> np.ndarray:
     if len(np.unique(numbers)) < len(numbers):
         raise SourceError(f"{name}: a row number is there twice; name every row once")
     return numbers.astype(np.int64)
-
-
-def _lines(name: str) -> list[str]:
-    try:
-        return Path(name).read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise SourceError(f"{name}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{name}: cannot be read: {error}") from error
 
 
 def _n_numbers_at_end(line: list[str]) -> int:

@@ -19,6 +19,7 @@ def read_views(
     files: Mapping[str, str],
     labels: str | Mapping[str, str] | None = None,
     *,
+    header: bool | None = None,
     check_finite: bool = False,
 ) -> tuple[Views, Any]:
     """Open the matrices of views, and read the labels of their objects.
@@ -30,6 +31,8 @@ def read_views(
         blocks are not read yet. A ``.txt`` file has one text per line, in UTF-8.
     labels : str or mapping of str to str, optional
         The file of the labels, see `read_labels`; or one for each view, which are then unpaired.
+    header : bool, optional
+        Whether the first line of .csv and .tsv files is a header; see `mvcca.sources.read_array`.
     check_finite : bool, default=False
         Read all matrices once to check their numbers now.
 
@@ -59,7 +62,7 @@ def read_views(
     >>> views, len(y)
     (Views(4 objects, image: 3, text: 2), 4)
     """
-    blocks = {name: open_view(name, file) for name, file in files.items()}
+    blocks = {name: open_view(name, file, header) for name, file in files.items()}
     heights = {name: block.shape[0] for name, block in blocks.items()}
     if check_finite:
         for name, block in blocks.items():
@@ -67,7 +70,10 @@ def read_views(
                 for rows in block_slices(len(block), block.row_bytes):
                     _check(name, files[name], block.read(rows.start, rows.stop), rows.start)
     if isinstance(labels, Mapping):
-        y = {name: _labels_of(labels[name], heights[name], f"view {name!r} has") for name in files}
+        y = {
+            name: _labels_of(labels[name], heights[name], f"view {name!r} has", header)
+            for name in files
+        }
         return Views.unpaired(blocks), y
     if len(set(heights.values())) > 1:
         found = ", ".join(f"{name} {heights[name]} ({file})" for name, file in files.items())
@@ -76,17 +82,20 @@ def read_views(
             "give one file of labels for each"
         )
     views = Views(blocks)
-    return views, None if labels is None else _labels_of(labels, len(views), "the views have")
+    if labels is None:
+        return views, None
+    return views, _labels_of(labels, len(views), "the views have", header)
 
 
-def open_view(name: str, file: str) -> Any:
+def open_view(name: str, file: str, header: bool | None = None) -> Any:
     """Open the matrix of a view to be read in blocks if possible, else read and check it.
 
-    Texts in a ``.txt`` file become a column of strings.
+    Texts in a ``.txt`` file become a column of strings. `header` says whether the first line of a
+    ``.csv`` or ``.tsv`` file is one; see `mvcca.sources.read_array`.
     """
     if file.lower().endswith(".txt"):
         return read_texts(file)
-    block = open_or_read(file)
+    block = open_or_read(file, header)
     if isinstance(block, RowSource):
         _check_size(name, file, block)  # numbers are checked as blocks are read
     else:
@@ -129,8 +138,8 @@ def _check_size(name: str, file: str, block: Any) -> None:
         raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
 
 
-def _labels_of(file: str, height: int, whose: str) -> Any:
-    y = read_labels(file, height)
+def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Any:
+    y = read_labels(file, height, header)
     n_labels = len(y) if isinstance(y, list) else y.shape[0]
     if n_labels != height:
         raise SourceError(

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from mvcca._backend import is_device_array, namespace
 from mvcca._by_view import by_view
 from mvcca._features import FeatureMap, FourierFeatures
-from mvcca._memory import memory_bytes as _memory_bytes
+from mvcca._memory import available_bytes
 from mvcca._warnings import warn
 from mvcca.config import block_slices
 from mvcca.kernel._held_out import HeldOut, Sample, features_of
@@ -361,10 +361,10 @@ def _check_memory(views: Views) -> None:
     """
     heights = [block.shape[0] for _, block in views.items()]
     needed = 8 * (5 * sum(heights) ** 2 + 2 * sum(n**2 for n in heights))
-    available = _memory_bytes()
+    available = available_bytes()
     if needed > available:
         raise MemoryError(
             f"Exact KCCA of {max(heights):,} rows needs about {needed:,} bytes "
-            f"({needed / 1e9:.1f} GB) and this machine has {available / 1e9:.1f} GB. Use "
+            f"({needed / 1e9:.1f} GB) and {available / 1e9:.1f} GB are available. Use "
             'approximation="nystroem", "fourier" or "cholesky", whose memory is by n_landmarks.'
         )

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca._by_view import by_view
+from mvcca._powers_of_two import exponents_of, means_back, scaled
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.linalg import with_fixed_signs
@@ -329,15 +330,18 @@ class Smoother:
         if reducer is not None:
             reducer = clone(reducer).fit(X)
             X = reducer.transform(X)
-        X = X.astype(np.float64)
+        given = Views({name: X.astype(np.float64) if issparse(X) else np.asarray(X, np.float64)})
+        exponents = exponents_of(given)
+        X = scaled(given, exponents)[name]
         mean, variance = mean_and_variance(name, X)
         squared = variance.sum()
         origin = None
         if not issparse(X) or squared < mean @ mean:  # far from zero, sparse rows gain nothing
-            origin = mean
-            X = (X.toarray() if issparse(X) else X) - origin
-        unit = float(np.sqrt(squared))
+            X = (X.toarray() if issparse(X) else X) - mean
+            origin = means_back({name: mean}, exponents)[name]
+        unit = np.sqrt(squared)
         search = NearestNeighbors(n_neighbors=n_neighbors).fit(X / unit)
+        unit = float(means_back({name: np.full(len(mean), unit)}, exponents)[name][0])
         return cls(reducer, origin, unit, search, bandwidth)
 
     def __call__(self, X: Any, fitted: bool = False) -> csr_array:
@@ -360,8 +364,11 @@ class Smoother:
             crowded_out = (neighbours != own[:, None]).all(axis=1)
             neighbours[crowded_out, -1], distances[crowded_out, -1] = own[crowded_out], 0
         # The nearest one has weight 1 before scaling: far rows underflow together, not to 0 / 0.
-        squares = distances**2 - distances[:, :1] ** 2
-        weights = np.exp(-squares / (2 * self.bandwidth**2))
+        with np.errstate(over="ignore"):  # of tiny bandwidths; no square of a large one is taken
+            exponents = (distances - distances[:, :1]) / self.bandwidth
+            sums = (distances + distances[:, :1]) / self.bandwidth
+            np.multiply(exponents, sums / 2, where=exponents > 0, out=exponents)
+        weights = np.exp(-exponents)
         weights /= weights.sum(axis=1, keepdims=True)
         starts = np.arange(0, neighbours.size + 1, neighbours.shape[1])
         return csr_array((weights.ravel(), neighbours.ravel(), starts), shape=shape)

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from mvcca._powers_of_two import exponents_of, means_back, scaled, weights_back
 from mvcca._threads import threads_to_factorise
 from mvcca._warnings import warn
 from mvcca.base import LinearEstimator, all_or_nothing
@@ -176,6 +177,8 @@ class CMOLRS(LinearEstimator):
         self._validate_params()
         views, table, codes, _ = self._open_supervised_fit(X, y, None)
         views = views.in_memory()
+        exponents = exponents_of(views)
+        views = scaled(views, exponents)
         check_labels(table, codes)
         if not table.is_binary:
             raise ValueError(
@@ -191,16 +194,24 @@ class CMOLRS(LinearEstimator):
         self.losses_ = np.empty(self.n_epochs)
         for epoch in range(self.n_epochs):
             step = self.learning_rate / np.sqrt(epoch + 1)
-            W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, codes, rng)
+            try:
+                with np.errstate(over="raise", invalid="raise"):
+                    W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, codes, rng)
+            except FloatingPointError as error:
+                raise ValueError(
+                    f"learning_rate={self.learning_rate:g} is too large: the similarity exceeds "
+                    "the largest float. Lower it; 3 is usual."
+                ) from error
         self.eigenvalues_ = W.values
-        self.weights_ = with_fixed_signs(
+        weights = with_fixed_signs(
             {
                 name: A / rows[name].unit * (rows[name].variance > 0)[:, None]
                 for name, A in W.factors().items()
             },
             {name: view.variance for name, view in rows.items()},
         )
-        self.means_ = {name: view.mean for name, view in rows.items()}
+        self.weights_ = weights_back(weights, exponents)
+        self.means_ = means_back({name: view.mean for name, view in rows.items()}, exponents)
         self.n_components_ = len(W.values)
         self.n_label_vectors_ = len(table)
         self.view_names_ = views.names

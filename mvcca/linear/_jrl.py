@@ -16,6 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mvcca._powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
 from mvcca._warnings import warn
 from mvcca.base import LinearEstimator, all_or_nothing
 from mvcca.problem import Basis, positive_reg, reg_of_rows
@@ -208,13 +209,15 @@ class JRL(LinearEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        views, table, codes, _ = self._open_supervised_fit(X, y, None)
-        views = views.in_memory()
+        given, table, codes, _ = self._open_supervised_fit(X, y, None)
+        given = given.in_memory()
+        exponents = exponents_of(given, by_column=given.names)  # they are standardised
+        views = scaled(given, exponents)
         check_labels(table, codes)
         reg = positive_reg(reg_of_rows(self.reg, views))
         self.view_names_ = views.names
         self.means_, scales = _means_and_scales(views)
-        more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled)
+        more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
         rows = {
             name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
         }
@@ -229,16 +232,16 @@ class JRL(LinearEstimator):
         solved, objectives = problem.solve(self.max_iter, self.tol, type(self).__name__)
         self.objectives_ = 2 * objectives  # the shared solver halves the squares
         self.n_iter_ = len(objectives)
-        self.weights_ = {
-            name: scales[name][:, None] * P
-            for name, P in zip(views.names, np.split(solved, np.cumsum(widths)[:-1]), strict=True)
-        }
+        of_views = np.split(solved, np.cumsum(widths)[:-1])
+        weights = {n: scales[n][:, None] * P for n, P in zip(views.names, of_views, strict=True)}
+        self.weights_ = weights_back(weights, exponents)
+        self.means_ = means_back(self.means_, exponents)
         self.labels_ = table.vocabulary
         if self.labels_ is None:
             self.labels_ = np.arange(table.vectors.shape[1])
         self.n_components_ = len(self.labels_)
         self.n_label_vectors_ = len(table)
-        self._keep_neighbors(views, labels)
+        self._keep_neighbors(given, labels)
         return self
 
     def propagate(self, X: Any) -> Any:
@@ -304,9 +307,10 @@ class JRL(LinearEstimator):
         shares = shares.toarray() if issparse(shares) else shares
         return np.asarray(shares, dtype=block.dtype)
 
-    def _open_unlabelled(self, X: Any) -> dict[str, Any]:
+    def _open_unlabelled(self, X: Any, exponents: Exponents) -> dict[str, Any]:
         views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
-        return {name: block for name, block in views.in_memory().items() if block.shape[0]}
+        views = scaled(views.in_memory(), exponents)
+        return {name: block for name, block in views.items() if block.shape[0]}
 
     def _fitted_width(self, name: str) -> int:
         return len(self.means_[name])  # known before the weights are

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca._backend import precision
 from mvcca._features import FourierFeatures, LandmarkFeatures
-from mvcca.base import StatisticEstimator
 from mvcca.labels import LabelTable, _common_columns
+from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.problem import Rows
 from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
@@ -55,13 +55,13 @@ class DrawnLabelFeatures:
         return sums.row_weights(in_columns(table, self.columns), self.features)
 
 
-class LabelWeightedEstimator(StatisticEstimator):
+class LabelWeightedEstimator(RescaledEstimator):
     """Base of estimators whose covariances weigh pairs of rows by label similarity."""
 
     _min_views = 1
     _supervised = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **StatisticEstimator._parameter_constraints,
+        **RescaledEstimator._parameter_constraints,
         "label_similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
         "sigma": [Interval(Real, 0, None, closed="neither")],
         "label_features": [StrOptions({"fourier", "nystroem"}), None],

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base import StatisticEstimator
+from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.problem import Rows, check_variance, positive_reg
 from mvcca.problem._group_sparse import GroupSparse, centred_targets
 from mvcca.problem._label_checks import check_label_vectors
@@ -19,7 +19,7 @@ from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 
 
-class LGCFL(StatisticEstimator):
+class LGCFL(RescaledEstimator):
     r"""Local group-based consistent feature learning.
 
     Maps every view to the labels of its rows, by least squares that keep or drop whole groups of
@@ -142,6 +142,7 @@ class LGCFL(StatisticEstimator):
                 self.max_iter, self.tol, f"View {name!r}"
             )
             self.means_[name] = basis.mean + basis.back(means[name])
+        self._scale_back()
         self.n_iter_ = max(map(len, self.objectives_.values()))
         self.labels_ = sums.table.vocabulary
         if self.labels_ is None:

@@ -15,16 +15,17 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
+from mvcca._powers_of_two import Exponents, exponents_of, means_back
 from mvcca._threads import threads_to_factorise
-from mvcca.base import StatisticEstimator
 from mvcca.linalg import Directions, Scaling, _top_singular, canonical_directions
+from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.problem import Basis, Identity, Rows, Solution, check_variance
 from mvcca.problem._rows import takes_float32_products
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
 
-class PLS(StatisticEstimator):
+class PLS(RescaledEstimator):
     r"""Partial least squares, by one decomposition or by deflation.
 
     Finds the directions of two views with the largest covariance [1]_,
@@ -110,7 +111,7 @@ class PLS(StatisticEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": StatisticEstimator._parameter_constraints["n_components"],
+        "n_components": RescaledEstimator._parameter_constraints["n_components"],
         "algorithm": [StrOptions({"svd", "canonical", "regression"})],
         "scale": ["boolean"],
     }
@@ -202,6 +203,44 @@ class PLS(StatisticEstimator):
                 found.ranks,
             ).lifted(rows.bases)
         )
+
+    def _exponents_of(self, views: Views) -> Exponents:
+        if self.scale:
+            return exponents_of(views, views.names)
+        found = exponents_of(views)
+        if found and len(views.names) > 2:  # their relative sizes matter
+            largest = max(int(exponents.max()) for exponents in found.values())
+            return {name: np.full(width, largest) for name, width in views.widths.items()}
+        return found
+
+    def _learn(self, solution: Solution) -> None:
+        if self._exponents and not self.scale:  # signs depend on the relative sizes of views
+            powers = {name: self._power(name) for name in solution.variances}
+            variances = {
+                name: np.ldexp(own, 2 * (powers[name] - max(powers.values())))
+                for name, own in solution.variances.items()
+            }
+            solution = replace(solution, variances=variances)
+        super()._learn(solution)
+
+    def _scale_back(self) -> None:
+        if self.scale or not self._exponents:
+            super()._scale_back()
+            return
+        self.means_ = means_back(self.means_, self._exponents)  # weights have a length of 1
+        x, y = self.view_names_[:2]
+        if self.algorithm == "regression":
+            self.weights_[y] = np.ldexp(self.weights_[y], self._power(x) - self._power(y))
+        with np.errstate(over="ignore"):
+            self.eigenvalues_ = np.ldexp(self.eigenvalues_, self._power(x) + self._power(y))
+        if not np.isfinite(self.eigenvalues_).all():
+            raise ValueError(
+                f"Covariances of the views {x!r} and {y!r} exceed the largest float. Rescale them."
+            )
+
+    def _power(self, name: str) -> int:
+        """Binary exponent of a view, where its columns have the same."""
+        return int(self._exponents[name][0]) if name in self._exponents else 0
 
     def _units(self, variances: np.ndarray, basis: Basis, rank: int) -> Scaling:
         """Weights with wᵀBw = 1; B is the identity, or the variances if columns are scaled.

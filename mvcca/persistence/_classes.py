@@ -105,25 +105,34 @@ CLASSES: Mapping[str, ClassOf] = {
 }  # fmt: skip
 
 
-def with_deep(encoders: Any = None) -> dict[str, ClassOf]:
-    """The table with deep models, which need torch; `encoders` are networks of the user."""
+def given_networks(encoders: Any) -> Any:
+    """Networks of the user, to be put into models that are loaded; needs torch."""
+    from mvcca.deep._custom_networks import GivenNetworks
+
+    return GivenNetworks(encoders)
+
+
+def with_deep(given: Any = None) -> dict[str, ClassOf]:
+    """The table with deep models, which need torch; `given` are networks of the user."""
     from mvcca import deep
-    from mvcca.deep import storage
+    from mvcca.deep import _custom_networks, storage
+
+    given = _custom_networks.GivenNetworks() if given is None else given
 
     def parts_of_deep(estimator: BaseEstimator) -> dict[str, Any]:
-        return storage.with_custom_networks(parts_of_estimator(estimator))
+        return _custom_networks.parts_of_deep(estimator, parts_of_estimator(estimator))
 
     return {
         **CLASSES,
         **{
-            cls.__name__: ClassOf(cls, parts_of_deep, partial(make_estimator, cls))
+            cls.__name__: ClassOf(
+                cls, parts_of_deep, partial(given.make_estimator, partial(make_estimator, cls))
+            )
             for cls in _estimators_of(deep)
         },
         **{name: ClassOf(*row) for name, row in storage.STORED.items()},
         CUSTOM_NETWORK: ClassOf(
-            storage.CustomNetwork,
-            storage.CustomNetwork.parts,
-            partial(storage.make_custom, encoders),
+            _custom_networks.CustomNetwork, _custom_networks.CustomNetwork.parts, given.make
         ),
     }
 

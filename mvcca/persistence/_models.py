@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mvcca._archive import ModelFileError, not_ours, read_archive, write_archive
-from mvcca.persistence._classes import CLASSES, CUSTOM_NETWORK, models_in, with_deep
+from mvcca.persistence._classes import CLASSES, given_networks, models_in, with_deep
 from mvcca.persistence._estimators import NotStorable
 from mvcca.persistence._sklearn import Classes
 from mvcca.persistence._values import Reader, Writer
@@ -42,7 +42,8 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     TypeError
         If the model holds an object that a file cannot: a function of your own, a tree, an object
         of another library. The message names its place in the model. Of networks with layers of
-        your own, the tensors are stored: see `encoders` of `load`.
+        your own, the tensors are stored, and up to eight training rows with their scores: see
+        `encoders` of `load`.
     OSError
         If the file cannot be written.
 
@@ -105,20 +106,24 @@ def load(
         Networks with layers of your own classes, by view or in the order of the views, as they were
         passed to the estimator. The model gets copies with the tensors of the file. They are not
         needed for networks whose layers a file names: those of mvcca, the usual ones of torch.nn,
-        and classes passed to `mvcca.deep.storage.register_layer`.
+        and classes passed to `mvcca.deep.storage.register_layer`. The file has the scores of a few
+        training rows, which networks with layers of your own classes must give up to rounding.
 
     Returns
     -------
     estimator, pipeline, search or index
-        The model with the same parameters, and bitwise the same scores.
+        The model with the same parameters, and on the same machine bitwise the same scores.
 
     Raises
     ------
     ModelFileError
         If the file is damaged, holds no model, or was written by a later version of mvcca; or if
-        `encoders` are needed and missing, or do not have the tensors of the file.
+        networks with layers of your own classes are missing, do not have the tensors of the file,
+        or compute something else.
+    TypeError
+        If `encoders` are neither a mapping nor a list or tuple.
     ValueError
-        If `encoders` are given and not needed.
+        If `encoders` are given and not needed, or for views that the file does not have.
     ImportError
         If it holds a deep model, and torch is not installed.
     OSError
@@ -136,7 +141,8 @@ def load(
         not_ours(path, "does not say by which versions it was written")
     deep = bool(content.get("deep"))
     try:
-        table = with_deep(encoders) if deep else CLASSES
+        given = given_networks(encoders) if deep else None
+        table = with_deep(given) if deep else CLASSES
     except ImportError as error:
         raise ImportError(f"{os.fspath(path)} holds a deep model, and {error}") from error
     reader = Reader(Classes(table), arrays)
@@ -153,8 +159,10 @@ def load(
         ) from error
     if type(model) not in models_in(table):
         not_ours(path, f"holds {type(model).__name__}, which is not a model")
-    if encoders is not None and CUSTOM_NETWORK not in reader.kinds:
-        raise ValueError(f"{os.fspath(path)} holds whole networks. Leave out encoders.")
+    if given is not None:
+        given.refuse_extra(os.fspath(path))
+    elif encoders is not None:
+        raise ValueError(f"{os.fspath(path)} holds no networks. Leave out encoders.")
     return model
 
 

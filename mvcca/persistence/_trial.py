@@ -81,7 +81,8 @@ def _check_attributes(model: MultiViewEstimator) -> None:
         if hasattr(model, "encoders_"):
             from mvcca.deep.storage import output_width
 
-            width = output_width(model.encoders_[name], model._fitted_width(name))
+            rows = (model._probe_rows or {}).get(name)
+            width = output_width(model.encoders_[name], model._fitted_width(name), rows)
             if width != n_in:
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
     if hasattr(model, "history_"):

@@ -1,25 +1,34 @@
 """Arrays stored in chunks: HDF5 data sets, read by h5py, and Zarr arrays in a local folder.
 
-Zarr reads a missing chunk as its fill value, because it does not write chunks that hold nothing
-else; a store whose writer died looks complete.
+Both read a missing chunk as the fill value. Zarr by default does not store chunks that hold nothing
+else, so that chunks which were never written look the same; HDF5 lacks only chunks that were never
+written. A warning tells their number.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
 
+from mvcca.sources._claims import check_chunks, check_claim
 from mvcca.sources._file import FileSource, cut_tall, optional, stamp
 from mvcca.sources._row_source import SourceError
 
 __all__ = ["ChunkedArray", "Hdf5Dataset", "ZarrArray", "from_dataset", "from_zarr"]
 
 _ZARR_METADATA = ("zarr.json", ".zarray")  # of format 3 and format 2
+_ZARR_CHUNK = re.compile(r"(?:c[./])?(\d+)[./](\d+)")  # file name of a chunk: its place in the grid
+_ABSENT = 2**64 - 1  # offset in the index of a shard
+_MOST_BOUNDARIES = 10**6
+
+Place = tuple[int, ...]  # of a chunk in the grid of chunks
 
 
 class ChunkedArray(FileSource):
@@ -35,11 +44,41 @@ class ChunkedArray(FileSource):
                 array = arrays[self.key]
                 shape, dtype = array.shape or (), array.dtype
                 chunks = getattr(array, "chunks", None)
+                self._describe(self._rows_first(shape), dtype)
+                if prod(self.shape):
+                    self._check_stored(array, None if chunks is None else self._rows_first(chunks))
             self._stamp = self._current_stamp()
-            self._describe(shape[:: -1 if self._row_axis else 1], dtype)
             if chunks is not None:
-                edges = (*range(0, len(self), chunks[self._row_axis]), len(self))
+                height = chunks[self._row_axis]
+                height *= max(1, ceil(len(self) / height / _MOST_BOUNDARIES))
+                edges = (*range(0, len(self), height), len(self))
                 self.boundaries = cut_tall(edges, self.row_bytes)
+
+    def _rows_first(self, axes: tuple[int, ...]) -> tuple[int, ...]:
+        return axes[::-1] if self._row_axis else axes
+
+    def _check_stored(self, array: Any, chunks: tuple[int, ...] | None) -> None:
+        """Warn if chunks are missing, and raise if little or nothing is stored."""
+        name, n_bytes = self._name(), self._stored_bytes(array)
+        check_claim(name, len(self) * self.row_bytes, n_bytes)
+        if chunks is None:
+            return
+        check_claim(name, prod(chunks) * self.dtype.itemsize, n_bytes)
+        if (places := self._stored_chunks(array)) is not None:
+            stored = map(self._rows_first, places)
+            check_chunks(name, self.shape, chunks, stored, self._reads_as(array))
+
+    @abstractmethod
+    def _stored_bytes(self, array: Any) -> int:
+        """Bytes that are stored of an array."""
+
+    @abstractmethod
+    def _stored_chunks(self, array: Any) -> Iterable[Place] | None:
+        """Places of the stored chunks, or None if all are stored."""
+
+    @abstractmethod
+    def _reads_as(self, array: Any) -> str:
+        """End of the warning of missing chunks."""
 
     @abstractmethod
     def _arrays(self) -> AbstractContextManager[Mapping[str | None, Any]]:
@@ -74,6 +113,33 @@ class Hdf5Dataset(ChunkedArray):
         with self._file() as file:
             yield file[self.key]
 
+    def _check_stored(self, array: Any, chunks: tuple[int, ...] | None) -> None:
+        if array.external or array.is_virtual:
+            raise SourceError(
+                f"{self._name()}: its numbers are in other files, which are not followed. Copy "
+                "them into a data set: file.create_dataset(name, data=old[:])."
+            )
+        if not self._stored_bytes(array):
+            raise SourceError(f"{self._name()}: its numbers were never written.")
+        super()._check_stored(array, chunks)
+
+    def _stored_bytes(self, array: Any) -> int:
+        return array.id.get_storage_size()
+
+    def _stored_chunks(self, array: Any) -> Iterable[Place] | None:
+        n_stored = array.id.get_num_chunks()
+        if n_stored == prod(map(ceil, np.divide(array.shape, array.chunks).tolist())):
+            return None
+        stored: list[Any] = []
+        if hasattr(array.id, "chunk_iter"):
+            array.id.chunk_iter(stored.append)
+        else:  # HDF5 before 1.12.3
+            stored = [array.id.get_chunk_info(number) for number in range(n_stored)]
+        return [tuple(np.floor_divide(one.chunk_offset, array.chunks).tolist()) for one in stored]
+
+    def _reads_as(self, array: Any) -> str:
+        return f"they were never written and read as {array.fillvalue}."
+
     def _file(self) -> Any:
         return optional("h5py", os.path.splitext(self.path)[1]).File(self.path, "r")
 
@@ -88,6 +154,8 @@ class ZarrArray(ChunkedArray):
     @contextmanager
     def _arrays(self) -> Iterator[Mapping[str | None, Any]]:
         zarr = optional("zarr", ".zarr")
+        for path in _files_in(self.path):
+            stamp(path)  # a FIFO among them would be waited for
         node = zarr.open(self.path, mode="r")
         if isinstance(node, zarr.Array):
             yield {None: node}
@@ -106,6 +174,23 @@ class ZarrArray(ChunkedArray):
         if runs and runs[-1][1] == len(self) and self._current_contents() != self._contents:
             raise SourceError(f"{self._folder}: chunks have changed since it was opened.")
 
+    def _stored_bytes(self, array: Any) -> int:
+        return self._current_contents()[1]
+
+    def _stored_chunks(self, array: Any) -> Iterator[Place]:
+        for path in self._stored_in():
+            name = os.path.relpath(path, self._folder).replace(os.sep, "/")
+            if place := _ZARR_CHUNK.fullmatch(name):
+                i, j = map(int, place.groups())
+                yield from [(i, j)] if array.shards is None else _chunks_in_shard(path, i, j, array)
+
+    def _reads_as(self, array: Any) -> str:
+        return (
+            f"they read as {array.fill_value}: either they hold nothing else, and Zarr left them "
+            "out, or they were never written. To tell, write all chunks: "
+            "config={'write_empty_chunks': True}."
+        )
+
     @property
     def _folder(self) -> str:
         return os.path.join(self.path, self.key) if self.key else self.path
@@ -121,11 +206,30 @@ class ZarrArray(ChunkedArray):
         return len(stamps), sum(size for size, _ in stamps), max(time for _, time in stamps)
 
     def _stored_in(self) -> list[str]:
-        folders = os.walk(self._folder)
-        return sorted(os.path.join(folder, name) for folder, _, names in folders for name in names)
+        return _files_in(self._folder)
 
     def _identity(self) -> tuple[Any, ...]:
         return (*super()._identity(), self._contents)
+
+
+def _files_in(folder: str) -> list[str]:
+    folders = os.walk(folder)
+    return sorted(os.path.join(folder, name) for folder, _, names in folders for name in names)
+
+
+def _chunks_in_shard(path: str, i: int, j: int, array: Any) -> Iterator[Place]:
+    """Places of the chunks in a shard that its index locates; all if the index is compressed."""
+    height, width = (a // b for a, b in zip(array.shards, array.chunks, strict=True))
+    (codec,) = array.metadata.codecs
+    is_plain = {type(one).__name__ for one in codec.index_codecs} <= {"BytesCodec", "Crc32cCodec"}
+    n_bytes, offsets = 16 * height * width, np.zeros((height, width), dtype="<u8")
+    if is_plain:
+        with open(path, "rb") as file:
+            if codec.index_location.value == "end":
+                file.seek(-n_bytes - 4 * (len(codec.index_codecs) - 1), os.SEEK_END)
+            offsets = np.frombuffer(file.read(n_bytes), "<u8").reshape(height, width, 2)[..., 0]
+    for row, column in np.argwhere(offsets != _ABSENT).tolist():
+        yield i * height + row, j * width + column
 
 
 def from_dataset(dataset: Any) -> Hdf5Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +95,7 @@ class FileSource(RowSource):
         """Turn any exception into a `SourceError` that names the file, or says that it changed."""
         try:
             yield
-        except (SourceError, ImportError, MemoryError):
+        except (SourceError, ImportError, MemoryError, Warning):
             raise
         except Exception as error:  # libraries raise anything for damaged files
             self._check_unchanged()
@@ -118,12 +119,17 @@ class PerThread(threading.local):
 
 
 def stamp(path: str) -> tuple[int, ...]:
-    """Size and modification time of a file."""
+    """Size and modification time of a regular file or a folder.
+
+    Other files are refused: a FIFO or a socket would be waited for, and a device never ends.
+    """
     try:
         status = os.stat(path)
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
         raise SourceError(f"{path}: {reason}") from error
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise SourceError(f"{path}: not a regular file")
     return status.st_size, status.st_mtime_ns
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mvcca.sources._chunked import Hdf5Dataset
+from mvcca.sources._claims import check_claim
 from mvcca.sources._file import FileSource
 from mvcca.sources._row_source import RowSource
 
@@ -70,14 +72,18 @@ class MatlabMatrix(FileSource):
         self.key = self._checked_key(
             {name: shape for name, (shape, kind) in kinds.items() if kind in _NUMBERS}
         )
+        shape, kind = kinds[self.key]
+        numbers = shape[:1] if kind == "sparse" else shape  # row offsets
+        check_claim(self._name(), prod(numbers) * _NUMBERS[kind].itemsize, self._stamp[0])
         matrix: Any = loadmat(self.path, variable_names=[self.key])[self.key]
         if issparse(matrix):
+            if hasattr(matrix, "check_format"):  # before compiled loops follow its indices
+                matrix.check_format(full_check=True)
             matrix = csr_array(matrix)
-            matrix.check_format(full_check=True)
         else:
             matrix = np.ascontiguousarray(matrix)
         # MATLAB stores doubles that are small whole numbers as integers.
-        dtype = _NUMBERS[kinds[self.key][1]] if matrix.dtype.kind in "biu" else matrix.dtype
+        dtype = _NUMBERS[kind] if matrix.dtype.kind in "biu" else matrix.dtype
         return matrix.astype(dtype, copy=False)
 
     def __getstate__(self) -> dict[str, Any]:

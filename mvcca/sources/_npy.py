@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import accumulate
+from math import prod
 from operator import mul
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.lib import format as npy_format
 from mvcca.sources._binary import BinaryFile
 from mvcca.sources._row_source import SourceError
 
-__all__ = ["open_npy", "read_header"]
+__all__ = ["open_npy", "read_header", "read_npy"]
 
 
 def open_npy(path: str | os.PathLike[str]) -> BinaryFile:
@@ -30,6 +31,18 @@ def open_npy(path: str | os.PathLike[str]) -> BinaryFile:
     order = shape if fortran else shape[::-1]  # fastest axis first
     steps = tuple(accumulate(order[:-1], mul, initial=dtype.itemsize))  # may exceed 64 bits
     return BinaryFile(path, shape, dtype, offset, steps if fortran else steps[::-1])
+
+
+def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
+    """Any array of numbers or text in a `.npy` file, whole."""
+    with open(path, "rb") as file:
+        shape, _, dtype = read_header(file)
+        n_bytes, room = prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
+    if dtype.hasobject:
+        raise ValueError("it holds pickled objects, which are never loaded")
+    if min(shape, default=0) < 0 or n_bytes > room:
+        raise ValueError(f"it claims {dtype} {shape}, {n_bytes:,} bytes, and has {room:,}")
+    return np.load(path, allow_pickle=False)
 
 
 def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -89,6 +89,8 @@ def open_matrix(path: str | os.PathLike[str], key: str | None = None) -> RowSour
     if os.path.isdir(path) != (suffix == ".zarr"):
         found, wanted = ("folder", "file") if os.path.isdir(path) else ("file", "folder")
         raise SourceError(f"{path}: expected a {wanted}, got a {found}.")
+    if not (os.path.isfile(path) or os.path.isdir(path)):
+        raise SourceError(f"{path}: not a regular file.")  # a FIFO would be waited for
     if suffix in _KEYED:
         return _KEYED[suffix](path, key)
     if key is not None:

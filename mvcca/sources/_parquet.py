@@ -9,20 +9,23 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
+from mvcca.sources._claims import check_claim
 from mvcca.sources._columns import Columns
 from mvcca.sources._file import FileSource, PerThread, cut_tall, optional
 from mvcca.sources._row_source import SourceError
+from mvcca.sources._text import as_strings
 
-__all__ = ["ArrowFile", "ParquetTable", "names_of_columns"]
+__all__ = ["ArrowFile", "ParquetTable", "read_text_column"]
 
 _BATCH_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**16  # read ahead of each column
+_MOST_FEATURES = 2**20  # of a list, unless the file is larger
 
 
 class _TableFile(FileSource):
@@ -36,6 +39,7 @@ class _TableFile(FileSource):
         with self._errors_named("cannot be opened"):
             schema, heights = self._schema_and_heights()
             self._fields = names_of_columns(schema)
+            self._check_widths(schema)
             if key is not None:
                 if key not in self._fields:
                     raise SourceError(
@@ -46,6 +50,7 @@ class _TableFile(FileSource):
             self._columns = Columns(self._name(), schema, self._fields, self._first_row)
             shape = self._edges[-1], len(self._columns.features)
             self._describe(shape, self._columns.dtype, columns=self._columns.features)
+            check_claim(self._name(), len(self) * self.row_bytes, self._stamp[0])
             self.boundaries = cut_tall(sorted({0, *self._edges}), self.row_bytes)
 
     @abstractmethod
@@ -55,6 +60,16 @@ class _TableFile(FileSource):
     @abstractmethod
     def _tables(self, group: int, height: int) -> Iterator[Any]:
         """A row group in record batches of at most about `height` rows."""
+
+    def _check_widths(self, schema: Any) -> None:
+        """Check the widths that lists of fixed length claim, before their features are named."""
+        widths = {name: getattr(schema.field(name).type, "list_size", 0) for name in self._fields}
+        for name, width in widths.items():
+            if width > max(_MOST_FEATURES, self._stamp[0]):
+                raise SourceError(
+                    f"{self.path}: column {name!r} claims lists of {width:,} numbers in a file of "
+                    f"{self._stamp[0]:,} bytes; it is damaged."
+                )
 
     def _first_row(self) -> Any:
         if not self._edges[-1]:
@@ -98,8 +113,7 @@ class ParquetTable(_TableFile):
             yield from file.iter_batches(height, [group], list(self._fields), use_threads=False)
 
     def _opened(self) -> Any:
-        parquet = optional("pyarrow.parquet", ".parquet")
-        return parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        return _parquet_file(self.path)
 
 
 class ArrowFile(_TableFile):
@@ -116,11 +130,8 @@ class ArrowFile(_TableFile):
             for start in range(0, batch.num_rows, height):
                 yield batch.slice(start, height)
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        pyarrow = optional("pyarrow", ".arrow")
-        with pyarrow.memory_map(self.path) as mapped, pyarrow.ipc.open_file(mapped) as file:
-            yield file
+    def _opened(self) -> AbstractContextManager[Any]:
+        return _arrow_file(self.path)
 
 
 class _RowGroup:
@@ -141,6 +152,49 @@ class _RowGroup:
                 block[at : at + n_rows] = self._rest[:n_rows]
             self._rest = self._rest[n_rows:]
             self.row += n_rows
+
+
+def read_text_column(path: str | os.PathLike[str], key: str | None) -> np.ndarray | None:
+    """The named or only column as strings, (n_rows, 1); None if it does not hold text."""
+    name = os.fspath(path)
+    if name.lower().endswith(".parquet"):
+        with _parquet_file(name) as file:
+            return _text_in(name, file.schema_arrow, key, lambda names: file.read(names))
+    with _arrow_file(name) as file:
+        return _text_in(name, file.schema, key, lambda names: file.read_all().select(names))
+
+
+def _text_in(
+    path: str, schema: Any, key: str | None, read: Callable[[list[str]], Any]
+) -> np.ndarray | None:
+    types = optional("pyarrow.types", os.path.splitext(path)[1])
+    names = names_of_columns(schema) if key is None else (key,)
+    if len(names) != 1 or names[0] not in schema.names:
+        return None
+    kind = schema.field(names[0]).type
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        return None
+    column = read(list(names)).column(names[0])
+    if column.null_count:
+        raise ValueError(f"values are missing in the column {names[0]!r}")
+    return as_strings(column.to_pylist())[:, None]
+
+
+def _parquet_file(path: str) -> Any:
+    parquet = optional("pyarrow.parquet", ".parquet")
+    return parquet.ParquetFile(
+        path,
+        buffer_size=_BUFFER_BYTES,
+        pre_buffer=False,
+        page_checksum_verification=True,  # where pages have checksums
+    )
+
+
+@contextmanager
+def _arrow_file(path: str) -> Iterator[Any]:
+    pyarrow = optional("pyarrow", ".arrow")
+    with pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
+        yield file
 
 
 def names_of_columns(schema: Any) -> tuple[str, ...]:

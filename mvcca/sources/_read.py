@@ -13,24 +13,34 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.sources._file import optional
+from mvcca.sources._npy import read_npy
+from mvcca.sources._npz import Member, names_of_members
 from mvcca.sources._open import open_matrix
-from mvcca.sources._parquet import names_of_columns
+from mvcca.sources._parquet import read_text_column
 from mvcca.sources._row_source import SourceError
-from mvcca.sources._sparse_npz import read_sparse
-from mvcca.sources._text import read_lines, read_table
+from mvcca.sources._sparse_npz import kind_of_sparse, read_sparse
+from mvcca.sources._text import as_strings, decoded_lines, read_column, read_lines, read_table
 
-__all__ = ["FORMATS", "open_or_read", "path_and_key", "read_array", "read_texts"]
+__all__ = [
+    "FORMATS",
+    "lines_of_text",
+    "open_or_read",
+    "path_and_key",
+    "read_array",
+    "read_names",
+    "read_texts",
+]
 
 FORMATS = ".npy, .npz, .h5, .zarr, .mat, .parquet, .arrow, .csv or .tsv"
 
 _TEXT = (".csv", ".tsv")
 _KEYED = (".npz", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
 _BY_ROWS = (".npy", ".h5", ".hdf5", ".zarr", ".mat", ".parquet", ".arrow")
-_SPARSE_KEYS = {"format", "shape", "data"}  # of scipy.sparse.save_npz, in any sparse format
 
 
-def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> Any:
+def read_array(
+    name: str, n_rows: int | None = None, formats: str = FORMATS, header: bool | None = None
+) -> Any:
     """Read a whole array from a file: a matrix, or labels as numbers or text.
 
     Parameters
@@ -43,6 +53,9 @@ def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> 
         header.
     formats : str, optional
         Supported file extensions, for the error message.
+    header : bool, optional
+        Whether the first line of a .csv or .tsv file is a header. By default, words above numbers
+        are, and the integers that `DataFrame.to_csv` writes for unnamed columns.
 
     Returns
     -------
@@ -59,14 +72,14 @@ def read_array(name: str, n_rows: int | None = None, formats: str = FORMATS) -> 
     Warns
     -----
     UserWarning
-        If the first line of a text file could be a header or a row.
+        If the first line of a .csv or .tsv file is taken for a header and `header` is None.
     """
     path, key = path_and_key(name)
     suffix = path.suffix.lower()
     if suffix not in _TEXT and suffix not in _READERS:
         raise SourceError(f"{path}: expected a file ending in {formats}")
     with _reading(path):
-        array = read_table(path, n_rows) if suffix in _TEXT else _READERS[suffix](path, key)
+        array = read_table(path, n_rows, header) if suffix in _TEXT else _READERS[suffix](path, key)
     if not issparse(array) and array.dtype.kind not in "biufUS":
         raise SourceError(f"{path}: expected real numbers or text, got {array.dtype}")
     return array
@@ -85,13 +98,36 @@ def read_texts(name: str) -> np.ndarray:
         return read_lines(path)
 
 
-def open_or_read(name: str) -> Any:
-    """Open a matrix to be read in blocks if its format allows, else read it as a whole."""
-    path, key = path_and_key(name)
-    if path.suffix.lower() not in _BY_ROWS and (key is not None or not _is_csr(path)):
-        return read_array(name)
+def read_names(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
+    """Read names of rows as strings: the column of a .csv or .tsv file, or the lines of any other.
+
+    `n_rows` and `header` are those of `read_array`, for a .csv or .tsv file.
+    """
+    path = Path(name)
+    if path.suffix.lower() not in _TEXT:
+        with _reading(path):
+            return as_strings(decoded_lines(path))
     with _reading(path):
-        return open_matrix(path, key)
+        return read_column(path, n_rows, header)
+
+
+def lines_of_text(name: str) -> list[str]:
+    """Read the lines of a text in UTF-8, empty ones included."""
+    path = Path(name)
+    with _reading(path):
+        return decoded_lines(path)
+
+
+def open_or_read(name: str, header: bool | None = None) -> Any:
+    """Open a matrix to be read in blocks if its format allows, else read it as a whole.
+
+    `header` is that of `read_array`.
+    """
+    path, key = path_and_key(name)
+    with _reading(path):
+        if path.suffix.lower() in _BY_ROWS or (key is None and _is_csr(path)):
+            return open_matrix(path, key)
+    return read_array(name, header=header)
 
 
 def path_and_key(name: str) -> tuple[Path, str | None]:
@@ -107,63 +143,46 @@ def _reading(path: Path) -> Iterator[None]:
     """Convert all errors of reading a file to a `SourceError` that names the file."""
     if not path.exists():
         raise SourceError(f"{path}: no such file")
-    if not path.is_file() and path.suffix.lower() != ".zarr":
+    is_store = path.is_dir() and path.suffix.lower() == ".zarr"
+    if not (path.is_file() or is_store):  # a FIFO would be waited for
         raise SourceError(f"{path}: not a file")
     try:
         yield
-    except (SourceError, ImportError):
+    except (SourceError, ImportError, Warning):
         raise
     except Exception as error:  # readers raise exceptions of any type for damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise SourceError(f"{path}: cannot be read as {path.suffix}: {reason}") from error
+        kind = f" as {path.suffix}" if path.suffix else ""
+        raise SourceError(f"{path}: cannot be read{kind}: {reason}") from error
 
 
 def _is_csr(path: Path) -> bool:
     """Whether a file was written by `scipy.sparse.save_npz` in CSR format."""
-    with suppress(Exception), path.open("rb") as file:  # `read_array` reports what is wrong
-        if path.suffix.lower() != ".npz":
-            return False
-        archive = np.load(file, allow_pickle=False)
-        keys = set(getattr(archive, "files", ()))
-        return keys >= _SPARSE_KEYS and archive["format"].item() in (b"csr", "csr")
+    with suppress(Exception):  # `read_array` reports what is wrong
+        return path.suffix.lower() == ".npz" and kind_of_sparse(path) == "csr"
     return False
 
 
 def _read_npy(path: Path, _: None) -> np.ndarray:
-    return np.load(path, allow_pickle=False)
+    return read_npy(path)
 
 
 def _read_npz(path: Path, key: str | None) -> Any:
-    with path.open("rb") as file:  # np.load does not close a damaged file
-        archive = np.load(file, allow_pickle=False)
-        if not hasattr(archive, "files"):
-            raise ValueError("it contains a single array; rename it to .npy")
-        keys = list(archive.files)
-        if key is None and _SPARSE_KEYS.issubset(keys):
-            file.seek(0)
-            return read_sparse(file)
-        if key is None and len(keys) != 1:
-            raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
-        key = keys[0] if key is None else key
-        if key not in keys:
-            raise ValueError(f"it has no array {key!r}; it contains {keys}")
-        return archive[key]
+    keys = names_of_members(path)
+    if key is None and kind_of_sparse(path) is not None:
+        return read_sparse(path)
+    if key is None and len(keys) != 1:
+        raise ValueError(f"it contains the arrays {keys}; name one, as in {path.name}:KEY")
+    key = keys[0] if key is None else key
+    if key not in keys:
+        raise ValueError(f"it has no array {key!r}; it contains {keys}")
+    return Member(path, key).array()
 
 
 def _read_columns(path: Path, key: str | None) -> Any:
     """A column of text, as strings, or all columns of numbers."""
-    library = "pyarrow.parquet" if path.suffix.lower() == ".parquet" else "pyarrow.feather"
-    module, types = optional(library, path.suffix), optional("pyarrow.types", path.suffix)
-    columns = None if key is None else [key]
-    table = module.read_table(path, columns=columns)
-    names = [key] if key is not None else names_of_columns(table.schema)
-    kinds = [table.schema.field(name).type for name in names]
-    if not (len(kinds) == 1 and (types.is_string(kinds[0]) or types.is_large_string(kinds[0]))):
-        return _read_rows(path, key)
-    column = table.column(names[0])
-    if column.null_count:
-        raise ValueError(f"values are missing in the column {names[0]!r}")
-    return column.to_numpy().astype(str)[:, None]
+    text = read_text_column(path, key)
+    return _read_rows(path, key) if text is None else text
 
 
 def _read_rows(path: Path, key: str | None) -> Any:

@@ -138,7 +138,51 @@ CELLS = [
     "\udcff",
     "−1",
     "1_0",
+    "NA",
+    "-",
+    "0x10",
 ]
+
+
+def inflated_sparse(rng: np.random.Generator) -> bytes:
+    """Some kB of entries that take 160 MB, and row offsets that do not use them."""
+    n = 10**7
+    arrays = {"format": np.array(["csr", "csc"][rng.integers(2)]), "shape": np.array([N, N])}
+    arrays |= {"data": np.zeros(n), "indices": np.zeros(n, np.int64), "indptr": np.arange(N + 1)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def absurd_hdf5(rng: np.random.Generator) -> bytes:
+    """Terabytes that were never written, or numbers in another file."""
+    try:
+        import h5py
+    except ImportError:
+        return b""
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        shape = [(10**7, 10**6), (10**12, 5), (N, 10**11)][rng.integers(3)]
+        match rng.integers(5):
+            case 0:
+                file.create_dataset("x", shape, "f8")
+            case 1:
+                file.create_dataset("x", shape, "f8", chunks=(1, 5))[0, 0] = 1
+            case 2:
+                chunks = {"chunks": (N, 1000), "compression": "gzip"}
+                file.create_dataset("x", (10**9, 10**6), "f8", **chunks)[0, 0] = 1
+            case 3:
+                place = [(str(Path("x.npy").resolve()), 0, h5py.h5f.UNLIMITED)]
+                file.create_dataset("x", (N, 5), "f8", external=place)
+            case 4:
+                layout = h5py.VirtualLayout((N, 5), "f8")
+                layout[:] = h5py.VirtualSource(str(Path("x.h5").resolve()), "x", (N, 5))
+                file.create_virtual_dataset("x", layout)
+    return buffer.getvalue()
+
+
+def fifo(_: np.random.Generator) -> None:
+    """No content: a FIFO that nobody writes to."""
 
 
 def absurd_text(rng: np.random.Generator) -> bytes:
@@ -164,15 +208,17 @@ def archive_of_objects(_: np.random.Generator) -> bytes:
     return buffer.getvalue()
 
 
-FILES: dict[str, list[Callable[[np.random.Generator], bytes]]] = {
+FILES: dict[str, list[Callable[[np.random.Generator], bytes | None]]] = {
     ".npy": [absurd_npy, another_kind],
-    ".npz": [absurd_sparse, absurd_sparse, archive_of_objects, another_kind],
+    ".npz": [absurd_sparse, absurd_sparse, inflated_sparse, archive_of_objects, another_kind],
     ".csv": [absurd_text],
     ".tsv": [absurd_text],
     ".txt": [absurd_text],
-    ".h5": [another_kind],
+    ".h5": [absurd_hdf5, absurd_hdf5, another_kind],
     ".parquet": [another_kind],
 }
+for kinds in FILES.values():
+    kinds.append(fifo)
 PARAMETERS = ["reg=nan", "reg=-1", "reg=1" + 400 * "0", "n_components=0", "n_components=1e9",
               "reg={", "x=1", "reg=[[" * 200, "n_components=True", "=", "reg=",
               "random_state=-5"]  # fmt: skip
@@ -188,9 +234,10 @@ def make(number: int, seed: int) -> tuple[list[str], str]:
         original = originals[rng.integers(len(originals))]
         Path(bad).write_bytes(damaged(original.read_bytes(), rng))
     else:
-        Path(bad).write_bytes(FILES[suffix][rng.integers(len(FILES[suffix]))](rng))
+        content = FILES[suffix][rng.integers(len(FILES[suffix]))](rng)
+        os.mkfifo(bad) if content is None else Path(bad).write_bytes(content)
     fit = ["fit", "-o", "new.mvcca", "--view", "text=text.npy"]
-    match rng.integers(11) if suffix != ".txt" else 1:
+    match rng.integers(12) if suffix != ".txt" else rng.choice([1, 11]):
         case 0 | 7:
             return [*fit, "--view", f"image={bad}", "--method", "cca"], bad
         case 1:
@@ -225,6 +272,9 @@ def make(number: int, seed: int) -> tuple[list[str], str]:
             return ["migrate", "x.npy", bad, "-o", "new.npy"], bad
         case 10:
             return ["migrate", "x.npy", "text.npy", "--sample", bad, "-o", "new.npy"], bad
+        case 11:
+            return ["transform", "model.mvcca", "--view", "image=x.npy", "--ids", bad, "-o",
+                    "new.csv"], bad  # fmt: skip
     return ["info", bad], bad
 
 

@@ -23,12 +23,13 @@ from torch import Generator
 
 from mvcca._by_view import by_view
 from mvcca._containers import few
-from mvcca._memory import memory_bytes
+from mvcca._memory import available_bytes
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.config import get_config
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._custom_networks import rows_to_probe
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
@@ -153,6 +154,7 @@ class DeepEstimator(MultiViewEstimator):
     _labels = cast("LabelTable | None", None)  # of the rows, if the training uses labels
     _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
+    _probe_rows = cast("dict[str, Any] | None", None)  # by which loading compares networks
     _computes_on_devices = False
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -324,12 +326,12 @@ class DeepEstimator(MultiViewEstimator):
 
     def _within_memory(self, width: int, views: Views) -> int:
         """The width, if there is memory for covariances of outputs that wide."""
-        needed, available = 8 * (len(views.names) * width) ** 2, memory_bytes()
+        needed, available = 8 * (len(views.names) * width) ** 2, available_bytes()
         if needed > available:
             raise MemoryError(
                 f"n_components={self.n_components} needs about {needed:,} bytes "
-                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and this "
-                f"machine has {available / 1e9:.1f} GB. Lower n_components."
+                f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and "
+                f"{available / 1e9:.1f} GB are available. Lower n_components."
             )
         return width
 
@@ -524,6 +526,7 @@ class DeepEstimator(MultiViewEstimator):
         self._check_spread(moments)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders[name].eval() for name in views.names}
+        self._probe_rows = rows_to_probe(encoders, views)
         for name, value in self._ending().attributes(trainer, views, moments).items():
             setattr(self, name, value)
         self._statistic = TrainingState.of(trainer, self._decisive_params())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from numbers import Number
 from threading import Lock
 from typing import Any, Self
 
@@ -435,6 +436,7 @@ def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
 
 def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
     """Ids as a one-dimensional array, one per object if their number is given."""
+    _check_one_type(ids)
     ids = np.atleast_1d(np.asarray(ids))
     if n_objects is not None and ids.shape != (n_objects,):
         raise ValueError(f"Expected {n_objects} ids, one per object, got {ids.shape}.")
@@ -443,6 +445,20 @@ def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
     if ids.dtype.kind in "OT" and all(isinstance(value, str) for value in ids):
         return ids.astype(str)
     return ids
+
+
+def _check_one_type(ids: Any) -> None:
+    """Raise for ids that cannot be ordered; NumPy would turn numbers beside text into text."""
+    ids = ids if isinstance(ids, list | tuple) else np.asarray(ids)
+    if isinstance(ids, np.ndarray) and (ids.dtype.kind not in "OT" or ids.ndim != 1):
+        return
+    names = {"str_": "str", "bytes_": "bytes"}  # of NumPy
+    found = {"number" if isinstance(one, Number) else type(one).__name__ for one in ids}
+    if len(kinds := sorted({names.get(name, name) for name in found})) > 1:
+        raise ValueError(
+            f"ids must be of one type, got {' and '.join(kinds)}. Convert them, for example to "
+            "strings."
+        )
 
 
 def _queries(ranking: Ranking, scores: Views, target: str, normalize: bool) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""The base of methods that do not depend on the units of the views, at the edges of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mvcca._powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
+from mvcca.base import StatisticEstimator
+from mvcca.labels import LabelTable
+from mvcca.problem import Solution
+from mvcca.views import Views
+
+
+class RescaledEstimator(StatisticEstimator):
+    """Base of methods that learn from views scaled by powers of two, where their squares need it.
+
+    Batches are scaled like the first one, so that their statistics add.
+    """
+
+    _exponents: Exponents
+
+    def _exponents_of(self, views: Views) -> Exponents:
+        """By column where there is no ridge, whose unit is the mean variance of a view."""
+        reg = self.reg if isinstance(self.reg, Mapping) else dict.fromkeys(views.names, self.reg)
+        return exponents_of(views, [name for name in views.names if reg.get(name, "") == 0])
+
+    def _open_fit(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Views, np.ndarray | None]:
+        views, weights = super()._open_fit(X, y, sample_weight, reset=reset)
+        return self._scaled(views, reset), weights
+
+    def _open_supervised_fit(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Views, LabelTable, dict[str, np.ndarray], np.ndarray | None]:
+        opened = super()._open_supervised_fit(X, y, sample_weight, reset=reset)
+        views, table, codes, weights = opened
+        return self._scaled(views, reset), table, codes, weights
+
+    def _scaled(self, views: Views, reset: bool) -> Views:
+        if reset:
+            self._exponents = self._exponents_of(views)
+        return scaled(views, self._exponents) if self._exponents else views
+
+    def _learn(self, solution: Solution) -> None:
+        super()._learn(solution)
+        self._scale_back()
+
+    def _scale_back(self) -> None:
+        """Turn weights and means into those of the features as given."""
+        self.weights_ = weights_back(self.weights_, self._exponents)
+        self.means_ = means_back(self.means_, self._exponents)
