@@ -449,7 +449,7 @@ def test_memory_is_what_is_free_and_what_a_container_allows(monkeypatch, tmp_pat
     monkeypatch.setattr(_memory, "_SYSTEM", tmp_path)
     assert _memory.available_bytes() == pytest.approx(500_000, rel=0.03)
     assert _memory.available_bytes() < _memory.memory_bytes()
-    with pytest.raises(MemoryError, match=r"1,024,000 bytes .* and 0\.0 GB are available"):
+    with pytest.raises(MemoryError, match=r"1,228,800 bytes .* and 0\.0 GB are available"):
         KCCA().fit(random_views())
 
 
