@@ -191,6 +191,15 @@ class LandmarkFeatures:
             self.factor, self.basis(X).T, lower=True, overwrite_b=True, check_finite=False
         ).T
 
+    def are_landmarks(self, features: np.ndarray) -> np.ndarray:
+        """Which rows of features are those of landmarks, but for rounding."""
+        direction = np.random.RandomState(0).standard_normal(self.n_features)
+        places, own = features @ direction, np.sort(self.factor @ direction)
+        after = np.searchsorted(own, places)
+        nearest = [own[np.clip(i, 0, len(own) - 1)] for i in (after - 1, after)]
+        size = np.sqrt((self.factor**2).sum(axis=1).max())
+        return np.abs(np.subtract(nearest, places)).min(axis=0) <= 1e-10 * size
+
     def basis(self, X: Any) -> np.ndarray:
         """k(x, z) for all landmarks z."""
         return self.kernel(about(X, self.origin), self.landmarks)

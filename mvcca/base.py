@@ -566,7 +566,8 @@ class StatisticEstimator(LinearEstimator):
         ----------
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
             The views, paired or partly paired; methods that learn from labels take unpaired views
-            too. A lone matrix is the first of two views, or with labels the only one.
+            too, and others learn from the objects that are seen in two views. A lone matrix is the
+            first of two views, or with labels the only one.
         y : matrix or labels, optional
             The second view, if X is a lone matrix; ignored for other X (labels in a pipeline).
             Methods that learn from labels require them here: a class vector, an indicator matrix,
@@ -583,7 +584,8 @@ class StatisticEstimator(LinearEstimator):
         ------
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from views that it is
-            paired with; if labels are required and missing, or all the same.
+            paired with; if it shares fewer than two objects with the others, for methods that learn
+            from pairs; if labels are required and missing, or all the same.
         """
         self._validate_params()
         self._fit_rows(self._open_rows(X, y, sample_weight))
@@ -630,11 +632,32 @@ class StatisticEstimator(LinearEstimator):
             views, table, codes, weights = opened
         else:
             views, weights = self._open_fit(X, y, sample_weight, reset=reset)
+            if not views.is_paired:
+                views, weights = self._pairs_of(views, weights, reset)
             table, codes = None, {}
         rows = Rows(views, weights, table, codes, self._ridges(views, weights, batch))
         if table is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(table, codes)
         return rows
+
+    def _pairs_of(
+        self, views: Views, weights: np.ndarray | None, reset: bool
+    ) -> tuple[Views, np.ndarray | None]:
+        """The objects to learn from, and their weights; each view of a first batch needs some."""
+        kept = self._holds_pair(views)
+        views, weights = views[kept], None if weights is None else weights[kept]
+        counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
+        for name, count in zip(views.names, counts, strict=True):
+            if reset and not count > 1:
+                raise ValueError(
+                    f"{type(self).__name__} learns from pairs, but view {name!r} shares {count:g} "
+                    "objects with the others. Pair at least two, or select the other views."
+                )
+        return views, weights
+
+    def _holds_pair(self, views: Views) -> np.ndarray:
+        """Whether each object is seen in two views, of which there is something to learn."""
+        return views.seen.sum(axis=1) > 1
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; reg="auto" needs all rows, which a batch does not hold."""

@@ -288,12 +288,32 @@ def test_partly_paired_views_are_aligned_over_the_rows_they_share():
     index = np.column_stack([seen, np.where(seen < 150, seen, -1)])
     model = Procrustes().fit(Views({"old": OLD, "new": NEW[:150]}, index))
     shared = slice(0, 150)
-    rotation, _ = orthogonal_procrustes(
-        OLD[shared] - OLD[shared].mean(0), NEW[shared] - NEW[shared].mean(0)
-    )
-    # Means are over all rows of a view, so that the two differ a little.
+    rotation, _ = orthogonal_procrustes(centred(OLD[shared]), centred(NEW[shared]))
     ours = model.weights_["old"] @ model.weights_["new"].T
-    np.testing.assert_allclose(ours, rotation, atol=0.05)
+    np.testing.assert_allclose(ours, rotation, atol=1e-10)
+
+
+def test_each_view_is_regressed_over_the_objects_that_it_shares_with_the_target():
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[:60, 0] = index[40:100, 1] = index[150:, 2] = -1
+    blocks = {"old": OLD, "third": THIRD, "new": NEW}
+    model = AffineMap(reg=0.1).fit(Views(blocks, index))
+    for name in ("old", "third"):
+        pairs = Views(blocks, index).select([name, "new"])
+        alone = AffineMap(reg=0.1).fit(pairs[pairs.seen.all(axis=1)])
+        rows = {name: blocks[name]}
+        moved = model.predict(rows, target="new") - alone.predict(rows, target="new")
+        # The mean of the target is that of all its rows.
+        np.testing.assert_allclose(centred(moved), 0, atol=1e-10)
+
+
+def test_scales_are_of_the_objects_of_each_pair():
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[:60, 0] = index[40:100, 1] = index[150:, 2] = -1
+    model = Procrustes(4).fit(Views({"old": OLD, "third": THIRD, "new": NEW}, index))
+    both = slice(100, N)
+    a, b = (centred(X[both]) @ model.weights_[n] for n, X in (("old", OLD), ("third", THIRD)))
+    assert model.scales_[0, 1] == pytest.approx((a * b).sum() / (a * a).sum())
 
 
 def test_the_order_of_views_does_not_change_the_map_to_a_named_target():

@@ -1876,6 +1876,45 @@ def test_partly_paired_views_keep_their_pairing(estimator):
     np.testing.assert_allclose(scores["text"], np.delete(whole["text"], np.s_[10:30], 0), atol=1e-9)
 
 
+LEARNING_FROM_PAIRS = [est for est in SHALLOW_VARIANTS if not est._supervised]
+
+
+@over(LEARNING_FROM_PAIRS)
+def test_of_two_partly_paired_views_their_pairs_are_learned(estimator):
+    blocks = dict(list(blocks_for(estimator).items())[:2])
+    index = np.tile(np.arange(N)[:, None], 2)
+    index[:10, 0] = index[60:, 1] = -1
+    views, weights = Views(blocks, index), np.linspace(1, 2, N)
+    weights[20:23] = 0
+    weighted = {"sample_weight": weights}, {"sample_weight": weights[10:60]}
+    for options, of_pairs in (({}, {}), weighted):
+        model = clone(estimator).fit(views, **options)
+        expected = clone(estimator).fit(views[10:60], **of_pairs)
+        assert_same_model(model, expected, 1e-12)
+
+
+@over([est for est in LEARNING_FROM_PAIRS if est._max_views is None])
+def test_objects_that_are_seen_in_one_view_teach_nothing(estimator):
+    blocks = blocks_for(estimator)
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[:10, 0] = index[10:30, 1] = index[20:30, 2] = index[80:, :2] = -1
+    views = Views(blocks, index)
+    assert sorted(set(views.seen.sum(axis=1))) == [1, 2, 3]
+    expected = clone(estimator).fit(views[views.seen.sum(axis=1) > 1])
+    assert_same_model(clone(estimator).fit(views), expected, 1e-12)
+
+
+@over([MVCCA(), MVCCA(power=2.0), KERNEL[1], *COVARYING, PLS(scale=True)])
+def test_integer_weights_are_repetitions_of_partly_paired_objects(estimator):
+    views = Views(blocks_for(estimator, whole=True))
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[:10, 0] = index[10:30, 1] = index[40:50, 2] = -1
+    views, weights = Views(dict(views.items()), index), np.arange(N) % 3 + 1
+    repeated = views[np.repeat(np.arange(N), weights)]
+    model = ridged(estimator, 0.1).fit(views, sample_weight=weights)
+    assert_same_model(model, ridged(estimator, 0.1).fit(repeated))
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @every_estimator
 def test_set_output_makes_a_frame_of_every_view(estimator, kind):

@@ -10,12 +10,14 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels
 from sklearn.utils._param_validation import InvalidParameterError
 
-from mvcca import CCA, KCCA, MVCCA, Views, _memory, config_context
+from mvcca import CCA, KCCA, MVCCA, Views, _memory, config_context, evaluate_retrieval
 from mvcca._features import FourierFeatures
-from mvcca.datasets import load_digits_views, make_nonlinear_views
+from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
 from mvcca.kernel import _kcca
+from mvcca.kernel._held_out import _keys, fold_of
 from mvcca.kernel._kernels import Kernel, median_gamma
 from mvcca.kernel._landmarks import features_at, greedy_landmarks
+from mvcca.measures import column_correlations
 
 GAMMA = 0.05
 
@@ -245,10 +247,10 @@ def test_the_size_of_blocks_changes_no_score(approximation, rows):
         assert_same_functions(model.fit(views), expected, views, 1e-8)
 
 
-def test_objects_that_lack_a_view_count_in_the_others():
-    views, n = random_views(), 80
-    index = np.tile(np.arange(n)[:, None], 2)
-    index[:20, 0] = -1
+def test_partly_paired_views_give_mvcca_of_their_features():
+    views, n = random_views(widths=(5, 4, 3)), 80
+    index = np.tile(np.arange(n)[:, None], 3)
+    index[:20, 0] = index[30:45, 1] = index[60:70, 2] = -1
     partly = Views(dict(views.items()), index)
     for approximation in (None, "nystroem", "fourier"):
         model = KCCA(2, approximation=approximation, n_landmarks=15, random_state=0)
@@ -405,7 +407,7 @@ def test_exact_kcca_has_no_batches_and_precomputed_kernels_none_either():
 
 def test_rows_that_do_not_fit_into_memory_are_counted_in_bytes(monkeypatch):
     monkeypatch.setattr(_kcca, "available_bytes", lambda: 1e5)
-    message = r"80 rows needs about 1,024,000 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
+    message = r"80 rows needs about 1,228,800 bytes \(0\.0 GB\).*nystroem.*fourier.*cholesky"
     with pytest.raises(MemoryError, match=message):
         KCCA().fit(random_views())
     KCCA(approximation="nystroem", n_landmarks=10).fit(random_views())
@@ -447,7 +449,7 @@ def test_memory_is_what_is_free_and_what_a_container_allows(monkeypatch, tmp_pat
     monkeypatch.setattr(_memory, "_SYSTEM", tmp_path)
     assert _memory.available_bytes() == pytest.approx(500_000, rel=0.03)
     assert _memory.available_bytes() < _memory.memory_bytes()
-    with pytest.raises(MemoryError, match=r"1,024,000 bytes .* and 0\.0 GB are available"):
+    with pytest.raises(MemoryError, match=r"1,228,800 bytes .* and 0\.0 GB are available"):
         KCCA().fit(random_views())
 
 
@@ -473,3 +475,107 @@ def test_sparse_rows_give_the_functions_of_dense_rows():
         assert_same_functions(found, expected, views, 1e-7)
         mixed, wanted = found.transform(views)["view0"], expected.transform(sparse)["view0"]
         assert_same_up_to_sign(mixed, wanted, 1e-7)
+
+
+# ---- correlations to expect on new rows ----------------------------------------------------------
+
+DIGITS = load_digits_views("halves").views[np.random.default_rng(0).permutation(1797)]
+PLANTED = make_gaussian_views(
+    3000, n_features=(30, 20), correlations=(0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5), random_state=1
+).views
+VARIANTS = [
+    KCCA(10, random_state=0),
+    KCCA(10, reg=1.0, random_state=0),
+    KCCA(10, approximation="nystroem", n_landmarks=100, random_state=0),
+    KCCA(10, approximation="fourier", n_landmarks=100, random_state=0),
+    KCCA(10, approximation="cholesky", n_landmarks=100, random_state=0),
+]
+
+
+@pytest.mark.parametrize("views", [DIGITS, PLANTED], ids=["digits", "planted"])
+@pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
+def test_expected_correlations_are_close_to_those_of_new_rows(estimator, views):
+    model = clone(estimator).fit(views[:500])
+    scores = model.transform(views[500:])
+    new = column_correlations(*(scores[name] for name in views.names))
+    error = model.expected_correlations_ - new
+    assert np.abs(error).mean() < 0.1
+    assert abs(error.mean()) < 0.08
+
+
+@pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
+def test_likelihood_ranks_about_as_well_as_the_cosine(estimator):
+    model, new = clone(estimator).set_params(n_components=20).fit(DIGITS[:500]), DIGITS[500:]
+    recall = {
+        weighting: evaluate_retrieval(
+            new, estimator=model, weighting=weighting, measures="r@1"
+        ).mean()["r@1"]
+        for weighting in (None, "auto", "likelihood")
+    }
+    error = np.sqrt(recall[None] * (1 - recall[None]) / len(new))
+    assert recall["auto"] > recall[None] - error
+    assert recall["likelihood"] > recall[None] - 2 * error
+
+
+def test_batches_expect_what_fit_expects():
+    views = random_views(700)
+    for approximation in ("fourier", "nystroem"):
+        model = KCCA(3, gamma=0.05, approximation=approximation, n_landmarks=20, random_state=0)
+        model.fit(views)
+        batches = clone(model)
+        with config_context(block_rows=50):
+            for rows in (slice(0, 150), slice(150, 160), slice(160, 700)):
+                batches.partial_fit(views[rows])
+            if approximation == "nystroem":  # whose landmarks are of the first batch
+                model.fit(views[:150])
+                model = clone(model).partial_fit(views[:150]).partial_fit(views[150:])
+        for name in ("expected_correlations_", "expected_correlations_by_pair_"):
+            np.testing.assert_allclose(getattr(batches, name), getattr(model, name), atol=1e-9)
+
+
+def test_rows_that_repeat_are_held_out_together():
+    noise = np.random.default_rng(0).standard_normal((100, 12))
+    copies = np.repeat(noise, 5, axis=0)
+    model = KCCA(3, reg=0.1, random_state=0).fit([copies[:, :6], copies[:, 6:]])
+    assert model.canonical_correlations_[0] > 0.7
+    assert model.expected_correlations_.max() < 0.35
+
+
+def test_objects_that_no_fold_holds_out_stay_so_as_objects_are_added():
+    keys = np.random.default_rng(0).random(200_000)
+    kept = np.ones(len(keys), dtype=bool)
+    for n in (10, 100, 250, 400, 900, 1300, 5000, 5001, 20_000, 200_000):
+        folds = fold_of(keys, n)
+        assert not (kept & (folds >= 0))[~kept].any()
+        assert (kept | (folds < 0)).all()
+        held_out = np.mean(folds >= 0) * n
+        assert 0.95 * min(n, 250) < held_out < 1.1 * 1000
+        kept &= folds >= 0
+
+
+def test_keys_of_objects_are_of_their_numbers_only():
+    views = random_views(50)
+    keys = _keys(views)
+    assert len(np.unique(keys)) == 50
+    sparse = views.replace({name: sp.csr_array(X) for name, X in views.items()})
+    single = views.replace({name: X.astype(np.float32) for name, X in views.items()})
+    double = views.replace({name: X.astype(np.float64) for name, X in single.items()})
+    np.testing.assert_array_equal(_keys(sparse), keys)
+    np.testing.assert_array_equal(_keys(views.select(views.names[::-1])), keys)
+    np.testing.assert_array_equal(_keys(views[::-1]), keys[::-1])
+    np.testing.assert_array_equal(_keys(single), _keys(double))
+    many = Views({"x": np.arange(20_000.0)[:, None], "y": -np.arange(20_000.0)[:, None]})
+    counts, _ = np.histogram(_keys(many), bins=20, range=(0, 1))
+    assert np.abs(counts - 1000).max() < 150  # five standard deviations
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+def test_landmarks_are_told_from_their_features(kernel):
+    (_, X), _ = random_views(60).items()
+    rows = np.arange(0, 60, 3)
+    X = pairwise_kernels(X, metric="rbf") if kernel == "precomputed" else X
+    features = features_at(Kernel(kernel, gamma=GAMMA), X, rows)
+    found = np.flatnonzero(features.are_landmarks(features(X)))
+    assert set(found) <= set(rows)
+    # Five linear features have five independent landmarks.
+    assert len(found) == (5 if kernel == "linear" else len(rows))

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.covariance import LedoitWolf, ledoit_wolf_shrinkage
 from sklearn.cross_decomposition import CCA as SklearnCCA
 from sklearn.datasets import load_linnerud
 
-from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, Views
+from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Views
 from mvcca.datasets import (
     fetch_mnist_halves,
     load_digits_views,
     make_gaussian_views,
     make_multilabel_views,
 )
-from mvcca.linear import with_labels_as_view
+from mvcca.linear import CovarianceCCA, with_labels_as_view
 from mvcca.measures import total_correlation
 from mvcca.problem import _ridge
 
@@ -314,6 +316,72 @@ def test_power_multiplies_scores_by_powers_of_the_eigenvalues():
         scaled.transform(views)["view1"],
         plain.transform(views)["view1"] * plain.eigenvalues_**2,
     )
+
+
+def patterns(seed: int, blocks: list[np.ndarray]) -> Views:
+    """Objects that lack views at random; for odd seeds none is seen in all of them."""
+    rng = np.random.default_rng(seed)
+    n, V = len(blocks[0]), len(blocks)
+    seen = rng.random((n, V)) < rng.choice([0.3, 0.6, 0.9])
+    if seed % 2 and V > 2:
+        seen[np.arange(n), rng.integers(0, V, n)] = False
+    seen[: 2 * V] = False  # each view shares two objects with the next one
+    for v in range(V):
+        seen[[2 * v, 2 * v + 1], v] = seen[[2 * v, 2 * v + 1], (v + 1) % V] = True
+    return Views(blocks, np.where(seen, np.arange(n)[:, None], -1))
+
+
+@pytest.mark.filterwarnings("ignore")  # of more features than objects
+@pytest.mark.parametrize("estimator", [MVCCA(3), CovarianceCCA(3), KCCA(3)], ids=repr)
+def test_no_correlation_is_above_its_bound_in_any_pattern_of_pairing(estimator):
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        widths = rng.integers(1, 15, rng.integers(2, 5))
+        views = patterns(seed, correlated(60, widths, seed))
+        model = clone(estimator).set_params(reg=[1e-4, 1e-2, 1.0][seed % 3]).fit(views)
+        assert 1 < model.eigenvalues_[0] <= len(widths) * (1 + 1e-9), seed
+
+
+def test_covariances_within_and_between_two_views_are_of_the_same_objects():
+    blocks = correlated(200, (4, 3, 5))
+    views = patterns(1, blocks)
+    seen, names = views.seen, views.names
+    B = {name: [] for name in names}
+    A = np.zeros((12, 12))
+    columns = dict(zip(names, (slice(0, 4), slice(4, 7), slice(7, 12)), strict=True))
+    for (i, p), (j, q) in combinations(enumerate(names), 2):
+        both = seen[:, i] & seen[:, j]
+        joint = np.cov(np.hstack([blocks[i][both], blocks[j][both]]).T)
+        d = blocks[i].shape[1]
+        A[columns[p], columns[q]], A[columns[q], columns[p]] = joint[:d, d:], joint[d:, :d]
+        B[p].append(joint[:d, :d])
+        B[q].append(joint[d:, d:])
+    within = linalg.block_diag(*(np.mean(own, axis=0) for own in B.values()))
+    expected = 1 + linalg.eigh(A, within, eigvals_only=True)[::-1][:4]
+    np.testing.assert_allclose(MVCCA(4, reg=0).fit(views).eigenvalues_, expected, rtol=1e-10)
+
+
+def test_partly_paired_views_teach_more_than_their_complete_objects():
+    new = make_gaussian_views(3000, n_features=(15, 12, 10), random_state=0)
+    blocks = [new.views[name] for name in new.views.names]
+    gains = []
+    for seed in range(8):
+        rows = np.random.default_rng(seed).permutation(3000)
+        train, test = ([X[part] for X in blocks] for part in (rows[:300], rows[300:]))
+        seen = np.random.default_rng(seed).random((300, 3)) < 0.5
+        views = Views(train, np.where(seen, np.arange(300)[:, None], -1))
+        model, complete = MVCCA(3, reg=0.1).fit(views), views[views.seen.all(axis=1)]
+        gains.append(model.score(test) - MVCCA(3, reg=0.1).fit(complete).score(test))
+    assert np.mean(gains) > 2 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
+def test_a_view_without_pairs_is_named():
+    X, Y, Z = correlated(30, (3, 3, 3))
+    index = np.tile(np.arange(30)[:, None], 3)
+    index[:10, 2], index[10:, :] = -1, -1
+    index[10:, 2] = np.arange(20)
+    with pytest.raises(ValueError, match="view 'view2' shares 0 objects with the others"):
+        MVCCA().fit(Views([X, Y, Z], index))
 
 
 def test_mvcca_of_partly_paired_views_uses_every_pair_that_there_is():

@@ -286,6 +286,18 @@ def test_partial_fit_goes_on_with_partly_paired_views(path):
     )
 
 
+@over([MVCCA(), KCCA(gamma=0.1, approximation="fourier", n_landmarks=20, random_state=0)])
+def test_partial_fit_goes_on_with_pairs_of_views(estimator, path):
+    index = np.tile(np.arange(90)[:, None], 3)
+    index[:20, 0] = index[20:50, 1] = index[50:60, 2] = -1
+    views = Views(blocks_for(estimator), index)
+    model = clone(estimator).partial_fit(views[:45])
+    back = there_and_back(model, path)
+    for each in (model, back):
+        each.partial_fit(views[45:])
+    assert_equal(back, model)
+
+
 @over(ADDING)
 def test_without_its_statistic_a_model_transforms_the_same_and_starts_over(estimator, path):
     model = clone(estimator).partial_fit(*batch(estimator, 0))

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mvcca import CCA, MLCCA, MVMLCCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import fetch_coco_captions, fetch_scene, fetch_wikipedia
+from mvcca import (
+    CCA,
+    KCCA,
+    MLCCA,
+    MVCCA,
+    MVMLCCA,
+    AffineMap,
+    PerView,
+    Procrustes,
+    Views,
+    evaluate_retrieval,
+)
+from mvcca.datasets import (
+    fetch_coco_captions,
+    fetch_mfeat,
+    fetch_multi30k_encoders,
+    fetch_scene,
+    fetch_wikipedia,
+)
 
 LABEL_METHODS = [
     MLCCA(20, reg=1e-2),
@@ -85,3 +103,53 @@ def test_shuffling_a_view_with_its_labels_moves_no_figure(load, method):
     np.testing.assert_allclose(figures[0], figures[1], atol=1e-5)
     prevalence = (y_test @ y_test.T > 0).mean()  # what ranking at random would find
     assert figures[0][0] > prevalence
+
+
+# ---- partly paired views -------------------------------------------------------------------------
+
+
+@pytest.mark.needs_data("multi30k_encoders.npz")
+@pytest.mark.parametrize("reg", [1.0, 0.03])
+def test_unpaired_rows_take_nothing_from_few_pairs(reg):
+    data, names = fetch_multi30k_encoders(), ["en_minilm", "de_e5"]
+    views, test = data.train.views.select(names), data.test.views.select(names)
+    rows = np.arange(len(views))
+    index = np.column_stack([np.where(rows < 5100, rows, -1), rows])
+    index[200:5100, 1] = -1
+    model = MVCCA(100, reg=reg).fit(Views(dict(views.items()), index))
+    assert model.eigenvalues_[0] <= 2
+    pairs = MVCCA(100, reg=reg).fit(views[:200])
+    found, expected = (evaluate_retrieval(test, estimator=m).mean()["r@1"] for m in (model, pairs))
+    assert found == expected
+    assert found > (0.85 if reg == 1 else 0.6)
+
+
+@pytest.mark.needs_data("mfeat.npz")
+@pytest.mark.parametrize("pattern", [0.3, 0.5, 0.7, "400 complete"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MVCCA(30, reg=0.1),
+        KCCA(30, reg=0.1, approximation="fourier", n_landmarks=100, random_state=0),
+        Procrustes(30),
+        AffineMap(),
+    ],
+    ids=repr,
+)
+def test_partly_paired_views_are_never_worse_than_their_complete_objects(estimator, pattern):
+    """Views of digits, each missing at random, or the third one seen with 400 of 1,500 objects."""
+    rng = np.random.default_rng(0)
+    views = fetch_mfeat().views.select(("fou", "kar", "zer"))[rng.permutation(2000)]
+    train, test = views[:1500], views[1500:]
+    if pattern == "400 complete":
+        seen = np.column_stack([np.ones((1500, 2), bool), np.arange(1500) < 400])
+    else:
+        seen = rng.random((1500, 3)) >= pattern
+    train = Views(dict(train.items()), np.where(seen, np.arange(1500)[:, None], -1))
+    complete = train[seen.all(axis=1)]
+    recalls = [
+        evaluate_retrieval(test, estimator=clone(estimator).fit(rows), measures="r@1").mean()["r@1"]
+        for rows in (train, complete)
+    ]
+    error = np.sqrt(recalls[1] * (1 - recalls[1]) / (6 * len(test)))
+    assert recalls[0] > recalls[1] - 2 * error

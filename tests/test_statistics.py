@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from mvcca import Views, config_context
 from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram, squared_exponential
-from mvcca.statistics import LabelSums, Moments
+from mvcca.statistics import LabelSums, Moments, PairMoments
 
 
 def partly_paired(n: int = 41, seed: int = 0) -> Views:
@@ -242,3 +242,49 @@ def test_a_constant_column_has_no_label_weighted_covariance():
     views = views.replace({"a": block, "b": views["b"]})
     sums = label_sums(views, np.random.default_rng(0).integers(0, 3, 3000))
     assert not sums.covariance(LabelGram(sums.table))[2].any()
+
+
+# ---- moments of pairs of views -------------------------------------------------------------------
+
+
+def assert_same_pairs(found: PairMoments, expected: PairMoments) -> None:
+    assert found.pairs.keys() == expected.pairs.keys()
+    for pair, own in expected.pairs.items():
+        np.testing.assert_allclose(found.pairs[pair].counts, own.counts)
+        np.testing.assert_allclose(found.pairs[pair].means, own.means, atol=1e-12)
+        np.testing.assert_allclose(found.pairs[pair].scatter, own.scatter, atol=1e-11)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_pairs_add_to_those_of_paired_views_in_any_order(weighted):
+    views = Views.concatenate([partly_paired(30), Views(dict(partly_paired(20, 1)[:4].items()))])
+    w = np.linspace(0.5, 2, len(views)) if weighted else None
+    parts = [views[:30], views[30:]]
+    assert parts[1].is_paired
+    partly = PairMoments.of(parts[0], None if w is None else w[:30])
+    complete = Moments.of(parts[1], None if w is None else w[30:])
+    whole = PairMoments.of(views, w)
+    assert_same_pairs(partly + complete, whole)
+    assert_same_pairs(complete + partly, whole)
+    assert_same_pairs(whole - complete, partly)
+
+
+def test_pairs_that_share_one_object_have_no_covariance():
+    index = np.array([[0, 0, -1], [1, 1, 0], [2, -1, 1], [-1, 2, -1]])
+    rows = np.random.default_rng(0).normal(size=(3, 2))
+    moments = PairMoments.of(Views({"a": rows, "b": rows, "c": rows[:2]}, index))
+    assert [pair.names for pair in moments.by_pair()] == [("a", "b"), ("a", "c")]
+    covariance = moments.covariance()
+    assert not covariance[2:4, 4:].any()
+    shared = [np.cov(rows[:2].T), np.cov(rows[1:].T)]  # of a, with b and with c
+    np.testing.assert_allclose(covariance[:2, :2], np.mean(shared, axis=0))
+    np.testing.assert_allclose(covariance[2:4, 2:4], shared[0])
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e4])
+def test_moments_of_the_rest_are_what_is_left_of_the_whole(mean):
+    views = paired(60, mean=mean)
+    rest, expected = Moments.of(views) - Moments.of(views[40:]), Moments.of(views[:40])
+    np.testing.assert_allclose(rest.counts, expected.counts)
+    np.testing.assert_allclose(rest.means, expected.means, rtol=1e-13)
+    np.testing.assert_allclose(rest.scatter, expected.scatter, atol=1e-10 * (1 + mean))

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.problem import Problem, Rows, check_variance, reg_of_names
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
 
@@ -30,7 +30,8 @@ class AffineMap(PredictingEstimator):
     reduced-rank regression [1]_, also known as redundancy analysis [2]_. With the ridge solution
     B₀ = (Σ_xx + r_x I)⁻¹ Σ_xy and the leading eigenvectors V of Σ_yx B₀, it is B = B₀ V Vᵀ.
     `transform` maps x to x̄ B₀ V and y to ȳ V, so that cosines between the two are those in the
-    target's own space, within the span of V. Several views have V in common.
+    target's own space, within the span of V. Several views have V in common. Each is regressed over
+    the objects that are seen in it and in the target.
 
     Use it to keep an index when the embedding model changes: `predict` maps the stored vectors of
     the old model to the new one.
@@ -119,34 +120,35 @@ class AffineMap(PredictingEstimator):
             lambda rows: self._learn_problem(rows, self._statistic_of(rows))
         )
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _holds_pair(self, views: Views) -> np.ndarray:
+        target = views.names.index(self._target_among(views.names))
+        return super()._holds_pair(views) & views.seen[:, target]
+
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
-        Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+        Sigma, columns, means = statistic.covariance(), statistic.widths, statistic.mean()
         target = self._target_among(columns)
-        y = columns[target]
-        within = {name: Sigma[own, own] for name, own in columns.items()}
-        variances = np.diag(within[target])
-        check_variance(target, variances if np.isfinite(within[target]).all() else within[target])
-        within[target] = np.diag((variances > 0).astype(float))
-        between = {
-            (name, target) if own.start < y.start else (target, name): (
-                Sigma[own, y] if own.start < y.start else Sigma[y, own]
-            )
-            for name, own in columns.items()
-            if name != target
-        }
+        y = column_slices(columns)[target]
+        variances = np.diag(Sigma)[y]
+        check_variance(target, variances if np.isfinite(Sigma[y, y]).all() else Sigma[y, y])
+        within, between = dict.fromkeys(columns, np.diag((variances > 0).astype(float))), {}
+        for pair, A, B, _ in statistic.by_pair(Sigma):
+            if target in pair:
+                (name,) = set(pair) - {target}
+                within[name], between[pair] = B[pair.index(name)], A
+                if isinstance(statistic, PairMoments):
+                    means[name] = statistic.pairs[pair].mean()[name]
         return Problem(
             rows,
-            statistic.mean(),
+            means,
             between=between,
             within=within,
-            is_joint=False,
             rounding={target: np.zeros_like(variances)},
         )
 
-    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         solution = self._problem(rows, statistic).solve(
             self.n_components or max(statistic.widths.values())
         )

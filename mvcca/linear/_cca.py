@@ -11,7 +11,7 @@ import numpy as np
 from mvcca.linear._mvcca import MVCCA
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.problem import Problem, Rows, Solution
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, PairMoments
 
 
 class CCA(PredictingEstimator, MVCCA):
@@ -98,7 +98,7 @@ class CCA(PredictingEstimator, MVCCA):
         self.n_components = n_components
         self.reg = reg
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         return replace(super()._problem(rows, statistic), predicts=True)
 
     def _learn(self, solution: Solution) -> None:

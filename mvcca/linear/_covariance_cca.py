@@ -10,9 +10,9 @@ import numpy as np
 from mvcca.base import StatisticEstimator
 from mvcca.linalg import rounding_of
 from mvcca.problem import Problem, Rows
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import Moments, PairMoments, column_slices
 
-Matrix = Callable[[Moments], np.ndarray]
+Matrix = Callable[[Any], np.ndarray]
 
 
 class CovarianceCCA(StatisticEstimator):
@@ -36,7 +36,9 @@ class CovarianceCCA(StatisticEstimator):
         Dimension of the shared space.
     between : callable, default=Moments.covariance
         Takes moments and returns A, symmetric of shape (n_features, n_features) over the features
-        of all views; its diagonal blocks are not used.
+        of all views; its diagonal blocks are not used. If three or more views are partly paired,
+        the moments are `mvcca.statistics.PairMoments`, which have ``covariance()``, ``mean()`` and
+        ``widths`` as well.
     within : callable, default=Moments.covariance
         Takes moments and returns B, of the same shape; only its diagonal blocks are used. They
         must be positive semi-definite.
@@ -106,17 +108,26 @@ class CovarianceCCA(StatisticEstimator):
         self.within = within
         self.reg = reg
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
-        A, B = self.between(statistic), self.within(statistic)
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+        A, B = (
+            statistic.covariance() if function is Moments.covariance else function(statistic)
+            for function in (self.between, self.within)
+        )
+        is_joint = self.between is self.within is Moments.covariance
         return Problem(
-            rows, statistic.mean(), between=A, within=B, rounding=_rounding(statistic, np.diag(B))
+            rows,
+            statistic.mean(),
+            between=A,
+            within=B,
+            is_joint=is_joint,
+            rounding=_rounding(statistic, np.diag(B)),
         )
 
 
-def _rounding(moments: Moments, diagonal: np.ndarray) -> dict[str, np.ndarray]:
+def _rounding(moments: Moments | PairMoments, diagonal: np.ndarray) -> dict[str, np.ndarray]:
     """What rounding of the rows can give to a matrix B, in which it is as large a share of B_jj."""
     variances, rounding = np.diag(moments.covariance()), {}
     for name, own in column_slices(moments.widths).items():

@@ -132,7 +132,7 @@ class LGCFL(RescaledEstimator):
         groups = self._groups_of_views({n: rows.basis(n).n_features for n in sums.widths})
         self.weights_, self.means_, self.objectives_ = {}, {}, {}
         for name, own in statistic.moments.items():
-            Sigma = own.scatter_about_means() / own.counts[0, 0]
+            Sigma = own.covariance() * (1 - 1 / own.counts[0, 0])  # 1 / n Σ_a (x - m)(x - m)ᵀ
             check_variance(name, np.diag(Sigma) if np.isfinite(Sigma).all() else Sigma)
             basis = rows.basis(name)
             unit = np.sqrt(basis.variances(Sigma).mean())

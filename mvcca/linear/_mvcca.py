@@ -13,7 +13,7 @@ from mvcca.base import StatisticEstimator
 from mvcca.labels import encode_labels
 from mvcca.linear._ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows, Solution
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views, as_views
 
 
@@ -40,6 +40,11 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     form. (Eq. (2) of [1]_ prints the full matrix on both sides, which would make every λ 1; its
     right side is block-diagonal.) On two views this *is* CCA with unit-variance scores.
 
+    Of partly paired views, the objects seen in both of two views count: Σ_pq is their covariance,
+    and Σ_pp the mean of the covariances of view p over the objects that it shares with each other
+    view. Two views thus have the CCA of their pairs. With the covariance of all rows of a view
+    instead, correlations would exceed 1. Objects that are seen in one view only do not count.
+
     Parameters
     ----------
     n_components : int, default=2
@@ -61,12 +66,12 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
-        λ = 1 + ρ in decreasing order, at most the number of views.
+        λ = 1 + ρ in decreasing order, at most the number of views, however these are paired.
     canonical_correlations_ : ndarray, shape (n_components_,)
         ρ; only for two views, where they are correlations.
     expected_correlations_ : ndarray, shape (n_components_,)
-        Correlations of the scores to expect on new rows, averaged over pairs of views. Rankings
-        weight components by them.
+        Correlations of the scores to expect on new rows, averaged over pairs of views by the
+        number of objects that they share. Rankings weight components by them.
     expected_correlations_by_pair_ : ndarray, shape (n_views, n_views, n_components_)
         The same of each pair of views; on the diagonal the mean over the pairs of a view.
     expected_deviations_ : dict of str to ndarray, shape (n_components_,)
@@ -113,12 +118,12 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         self.reg = reg
         self.power = power
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments) -> Problem:
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         Sigma = statistic.covariance()
-        return Problem(rows, statistic.mean(), between=Sigma, within=Sigma, counts=statistic.counts)
+        return Problem(rows, statistic.mean(), between=Sigma, within=Sigma, moments=statistic)
 
     def _learn(self, solution: Solution) -> None:
         super()._learn(solution)

@@ -21,7 +21,7 @@ from mvcca.linalg import Directions, Scaling, _top_singular, canonical_direction
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.problem import Basis, Identity, Rows, Solution, check_variance
 from mvcca.problem._rows import takes_float32_products
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
 
@@ -124,8 +124,9 @@ class PLS(RescaledEstimator):
         self.scale = scale
 
     def _fit_rows(self, rows: Rows) -> None:
-        # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
-        rows = rows.in_row_space(equilibrate=self.scale)
+        if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
+            # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
+            rows = rows.in_row_space(equilibrate=self.scale)
         # Deflation divides by the variances of scores, which need float64; the SVD does not.
         if self.algorithm == "svd" and takes_float32_products(rows.views):
             rows = replace(rows, products=np.dtype(np.float32))
@@ -135,19 +136,18 @@ class PLS(RescaledEstimator):
         else:
             self._learn_problem(rows, self._statistic_of(rows))
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
         for name, B in within.items():
             check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
         pairs = list(combinations(columns, 2))
         between = {(p, q): covariance[columns[p], columns[q]] for p, q in pairs}
-        variances = {
-            name: rows.basis(name).variances(B, of_rows=True) for name, B in within.items()
-        }
+        of_rows = isinstance(statistic, Moments)
+        variances = {n: rows.basis(n).variances(B, of_rows) for n, B in within.items()}
         self._solve(rows, statistic.mean(), variances, between, within)
 
     def _learn_wide(self, rows: Rows) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import permutations
 from numbers import Integral
@@ -14,7 +14,12 @@ from sklearn.utils._param_validation import Interval
 from mvcca import _lapack
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.problem import Problem, Rows, check_variance
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import (
+    Moments,
+    PairCovariance,
+    PairMoments,
+    column_slices,
+)
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-15  # relative gain of the criterion
@@ -112,10 +117,10 @@ class Procrustes(PredictingEstimator):
             decompose=False,
         )
 
-    def _statistic_of(self, rows: Rows) -> Moments:
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _learn_problem(self, rows: Rows, statistic: Moments) -> None:
+    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
         variances = {name: np.diag(Sigma)[own] for name, own in columns.items()}
         for name, own in columns.items():
@@ -132,14 +137,16 @@ class Procrustes(PredictingEstimator):
             weights, values = _aligned(between, weights)
         self.scales_ = np.ones((len(columns), len(columns)))
         if self.scale:
-            self.scales_ = _scales(Sigma, columns, weights)
+            self.scales_ = _scales(statistic.by_pair(Sigma), weights)
         solution = replace(
             solution,
             weights=weights,
             eigenvalues=values,
             bound=min(solution.bound, narrowest),
             variances={
-                name: rows.basis(name).variances(Sigma[own, own], of_rows=True)
+                name: rows.basis(name).variances(
+                    Sigma[own, own], of_rows=isinstance(statistic, Moments)
+                )
                 for name, own in columns.items()
             },
         )
@@ -184,15 +191,12 @@ def _orthonormal(W: np.ndarray) -> np.ndarray:
     return result
 
 
-def _scales(
-    Sigma: np.ndarray, columns: Mapping[str, slice], weights: Mapping[str, np.ndarray]
-) -> np.ndarray:
+def _scales(pairs: Iterable[PairCovariance], weights: Mapping[str, np.ndarray]) -> np.ndarray:
     """tr(W_pᵀ Σ_pq W_q) / tr(W_pᵀ Σ_pp W_p) of all pairs of views."""
-    traces = np.array(
-        [
-            [np.einsum("ik,ik->", W, Sigma[columns[p], columns[q]] @ V) for q, V in weights.items()]
-            for p, W in weights.items()
-        ]
-    )
-    own = np.diag(traces)[:, None]
-    return np.divide(traces, own, out=np.zeros_like(traces), where=own > 0)
+    names, scales = list(weights), np.eye(len(weights))
+    for (p, q), between, within, _ in pairs:
+        common = np.einsum("ik,ik->", weights[p], between @ weights[q])
+        for name, other, B in zip((p, q), (q, p), within, strict=True):
+            own = np.einsum("ik,ik->", weights[name], B @ weights[name])
+            scales[names.index(name), names.index(other)] = common / own if own > 0 else 0
+    return scales

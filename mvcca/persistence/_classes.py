@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
 from mvcca._features import FourierFeatures, LandmarkFeatures
-from mvcca.kernel import _kernels, _ncca
+from mvcca.kernel import _held_out, _kernels, _ncca
 from mvcca.labels import LabelTable
 from mvcca.linear import _label_weighted, _mlcca
 from mvcca.model_selection import ClassDisjointSplit
@@ -34,7 +34,7 @@ from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.scoring import RetrievalScorer, retrieval_scorer
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views
 
 
@@ -97,9 +97,9 @@ CLASSES: Mapping[str, ClassOf] = {
     **{
         cls.__name__: _stored_fields(cls)
         for cls in (
-            LabelTable, LabelSums, LabelFeatureSums, Moments, _label_weighted.DrawnLabelFeatures,
-            FourierFeatures, LandmarkFeatures, _label_weighted.LabelKernel, _kernels.Kernel,
-            _ncca.Smoother,
+            LabelTable, LabelSums, LabelFeatureSums, Moments, PairMoments,
+            _label_weighted.DrawnLabelFeatures, _label_weighted.LabelKernel, FourierFeatures,
+            LandmarkFeatures, _kernels.Kernel, _held_out.HeldOut, _held_out.Sample, _ncca.Smoother,
         )
     },
 }  # fmt: skip

@@ -7,14 +7,12 @@ on new rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from mvcca.statistics import Moments, column_slices
+from mvcca.statistics import Moments, PairCovariance
 
 LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite
 
@@ -32,7 +30,7 @@ class Expected:
     Attributes
     ----------
     mean : ndarray, shape (k,)
-        Correlations averaged over the pairs of views.
+        Correlations averaged over the pairs of views, by the number of objects that they share.
     correlations : ndarray, shape (n_views, n_views, k)
         Of each pair of views. A pair that shares no rows has the mean of the others, and on the
         diagonal is the mean over the pairs of a view.
@@ -47,10 +45,8 @@ class Expected:
 
 def expected_moments(
     weights: Mapping[str, np.ndarray],
-    between: Mapping[tuple[str, str], Any],
-    within: Mapping[str, np.ndarray],
+    pairs: Iterable[PairCovariance],
     degrees_of_freedom: Mapping[str, float],
-    counts: np.ndarray,
 ) -> Expected | None:
     """`expected_correlation` of all pairs of views that share rows; None without any.
 
@@ -58,45 +54,44 @@ def expected_moments(
     ----------
     weights : mapping of str to ndarray, shape (n_features, k)
         One map per view.
-    between, within : mapping
-        Covariances of pairs of views, and of each view.
+    pairs : iterable of PairCovariance
+        Covariances of the pairs of views that share rows.
     degrees_of_freedom : mapping of str to float
         Of each view.
-    counts : ndarray, shape (n_views, n_views)
-        Rows that each pair of views shares.
     """
-    deviations = {
-        name: np.sqrt(np.maximum(np.einsum("ik,ik->k", W, within[name] @ W), 0))
-        for name, W in weights.items()
-    }
+    views, counts = list(weights), np.zeros((len(weights), len(weights)))
+    variances: dict[str, list[np.ndarray]] = {name: [] for name in views}
     found = {}
-    for (i, p), (j, q) in combinations(enumerate(weights), 2):
-        if counts[i, j]:
-            covariances = np.einsum("ik,ik->k", weights[p], between[p, q] @ weights[q])
-            scale = deviations[p] * deviations[q]
-            correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
-            freedoms = (degrees_of_freedom[p], degrees_of_freedom[q])
-            found[i, j] = expected_correlation(correlations, freedoms, counts[i, j])
+    for names, between, within, count in pairs:
+        p, q = names
+        for name, B in zip(names, within, strict=True):
+            W = weights[name]
+            variances[name].append(np.maximum(np.einsum("ik,ik->k", W, B @ W), 0))
+        covariances = np.einsum("ik,ik->k", weights[p], between @ weights[q])
+        scale = np.sqrt(variances[p][-1]) * np.sqrt(variances[q][-1])
+        correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
+        freedoms = (degrees_of_freedom[p], degrees_of_freedom[q])
+        pair = views.index(p), views.index(q)
+        found[pair] = expected_correlation(correlations, freedoms, count)
+        counts[pair] = count
     if not found:
         return None
-    mean = np.mean(list(found.values()), axis=0)
+    mean = np.average(list(found.values()), axis=0, weights=[counts[pair] for pair in found])
     of_pairs = np.tile(mean, (len(weights), len(weights), 1))
     for (i, j), correlations in found.items():
         of_pairs[i, j] = of_pairs[j, i] = correlations
     for i in range(len(weights)):
-        own = [correlations for pair, correlations in found.items() if i in pair]
+        own = [pair for pair in found if i in pair]
         if own:
-            of_pairs[i, i] = np.mean(own, axis=0)
+            values, shares = [found[pair] for pair in own], [counts[pair] for pair in own]
+            of_pairs[i, i] = np.average(values, axis=0, weights=shares)
+    deviations = {name: np.sqrt(np.mean(own, axis=0)) for name, own in variances.items() if own}
     return Expected(mean, of_pairs, deviations)
 
 
 def held_out_moments(weights: Mapping[str, np.ndarray], moments: Moments) -> Expected | None:
     """Correlations and deviations of the scores of rows that the weights were not found from."""
-    Sigma, columns = moments.covariance(), column_slices(moments.widths)
-    between = {(p, q): Sigma[columns[p], columns[q]] for p, q in combinations(weights, 2)}
-    within = {name: Sigma[columns[name], columns[name]] for name in weights}
-    fitted = dict.fromkeys(weights, 0.0)
-    return expected_moments(weights, between, within, fitted, moments.counts)
+    return expected_moments(weights, moments.by_pair(), dict.fromkeys(weights, 0.0))
 
 
 def expected_correlation(

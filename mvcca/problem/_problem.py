@@ -6,7 +6,7 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -21,7 +21,12 @@ from mvcca.problem._bases import Basis
 from mvcca.problem._expected import Expected, expected_moments
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
-from mvcca.statistics import column_slices
+from mvcca.statistics import (
+    Moments,
+    PairCovariance,
+    PairMoments,
+    column_slices,
+)
 
 Blocks = dict[tuple[str, str], Any]
 
@@ -96,11 +101,11 @@ class Problem:
         be operators, of which only products are taken.
     within : ndarray, shape (D, D), or mapping of str to ndarray
         B: a matrix whose diagonal blocks are used, or these blocks; a vector is a diagonal block.
-    counts : ndarray, shape (n_views, n_views), optional
-        Objects that each pair of views shares, if A and B are the covariances of the rows.
-    is_joint : bool, optional
-        Whether A and B are blocks of one positive semi-definite matrix, so that no correlation is
-        above 1. With `counts`, the default is whether every object is seen in every view.
+    moments : Moments or PairMoments, optional
+        Moments of the rows, if A and B are their covariances.
+    is_joint : bool, default=False
+        Whether Σ_{p≠q} w_pᵀ A_pq w_q ≤ (n_views - 1) Σ_p w_pᵀ B_p w_p for all maps, so that no
+        correlation is above 1. It holds for covariances of `moments`.
     with_diagonal : bool, default=False
         Whether the blocks A_pp take part too; eigenvalues are then those of A itself.
     ranks_between : mapping of str to int, optional
@@ -124,8 +129,8 @@ class Problem:
     means: Mapping[str, np.ndarray]
     between: np.ndarray | Blocks
     within: np.ndarray | Mapping[str, np.ndarray]
-    counts: np.ndarray | None = None
-    is_joint: bool | None = None
+    moments: Moments | PairMoments | None = None
+    is_joint: bool = False
     with_diagonal: bool = False
     ranks_between: Mapping[str, int] | None = None
     rank_expected: Collection[str] = ()
@@ -145,11 +150,8 @@ class Problem:
             If a view never varies, or overflows.
         """
         between, within = self._blocks()
-        of_rows = self.counts is not None
+        of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
         variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}
-        is_joint = self.is_joint
-        if is_joint is None:
-            is_joint = self.counts is not None and bool(np.ptp(self.counts) == 0)
         expected = None
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners = self._whiteners(within, variances)
@@ -160,15 +162,17 @@ class Problem:
                 n_components,
                 self.rows.eps,
                 self.ranks_between,
-                is_joint=is_joint,
+                is_joint=self.is_joint or self.moments is not None,
             )
-            if self.counts is not None:
-                self._warn_of_certain_correlation(found.ranks)
+            if self.moments is not None:
+                assert isinstance(self.between, np.ndarray)
+                pairs = list(self.moments.by_pair(self.between))
+                self._warn_of_certain_correlation(pairs, found.ranks)
                 freedom = {
                     n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
                     for n, w in whiteners.items()
                 }
-                expected = expected_moments(found.weights, between, within, freedom, self.counts)
+                expected = expected_moments(found.weights, pairs, freedom)
         eigenvalues = found.values if self.with_diagonal else 1 + found.values
         means = {name: self.means[name] for name in whiteners}
         return Solution(
@@ -231,14 +235,15 @@ class Problem:
             return float(np.trace(_whitened(B, whitener)))
         return max(whitener.rank - (reg * unit * whitener.squared_norm() if reg else 0), 0.0)
 
-    def _warn_of_certain_correlation(self, ranks: Mapping[str, int]) -> None:
-        reg, counts = self.rows.reg, self.counts
-        assert counts is not None
-        for (i, p), (j, q) in combinations(enumerate(ranks), 2):
+    def _warn_of_certain_correlation(
+        self, pairs: Iterable[PairCovariance], ranks: Mapping[str, int]
+    ) -> None:
+        reg = self.rows.reg
+        for (p, q), _, _, count in pairs:
             width = ranks[p] + ranks[q]
-            if counts[i, j] and counts[i, j] <= width and not (reg[p] or reg[q]):
+            if count <= width and not (reg[p] or reg[q]):
                 warn(
-                    f"n <= p + q and reg=0: {counts[i, j]:g} objects against {width} independent "
+                    f"n <= p + q and reg=0: {count:g} objects against {width} independent "
                     f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
                     "construction and mean nothing; set reg > 0."
                 )

@@ -30,7 +30,7 @@ from mvcca.problem._bases import (
     row_space,
 )
 from mvcca.sources import RowSource
-from mvcca.statistics import Moments
+from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views
 
 T = TypeVar("T")
@@ -86,13 +86,16 @@ class Rows:
 
     # ---- the rows --------------------------------------------------------------------------------
 
-    def moments(self) -> Moments:
+    def moments(self) -> Moments | PairMoments:
         """Moments of all views, with products in the precision that they need."""
+        moments_of = partial(Moments.of, dtype=self.products)
+        if not self.views.is_paired:
+            return PairMoments.of(self.views, self.weights, moments_of)
         bases = {name: self.basis(name) for name in self.views.names}
         spans = {name: basis for name, basis in bases.items() if isinstance(basis, Span)}
-        if self.views.is_paired and len(spans) == len(bases):
+        if len(spans) == len(bases):
             return moments_of_spans(spans)
-        return Moments.of(self.views, self.weights, self.products)
+        return moments_of(self.views, self.weights)
 
     def moments_of_each(self) -> dict[str, Moments]:
         """Moments of each view by itself, over all objects seen in it."""

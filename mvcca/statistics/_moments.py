@@ -13,13 +13,13 @@ by algebra.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate as accumulated
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import ceil
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -58,6 +58,15 @@ _LEAST_SQUARES = _FLOAT32.tiny / _FLOAT32.eps**2  # terms below `tiny` do not co
 
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
 _STRIP_ROWS = 16  # at least
+
+
+class PairCovariance(NamedTuple):
+    """Covariances of two views, all three over the same objects."""
+
+    names: tuple[str, str]
+    between: np.ndarray  # (D_p, D_q)
+    within: tuple[np.ndarray, np.ndarray]  # (D_p, D_p), (D_q, D_q)
+    n_objects: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +182,8 @@ class Moments:
         )
 
     def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
         if self.widths != other.widths:
             raise ValueError(f"Expected views of widths {self.widths}, got {other.widths}.")
         if not self.counts.any():
@@ -180,7 +191,7 @@ class Moments:
         counts = self.counts + other.counts
         with np.errstate(invalid="ignore"):  # views that share no object: 0 / 0
             share = np.nan_to_num(other.counts / counts)
-        columns = self._columns
+        columns = list(column_slices(self.widths).values())
         shift = (other.means - self.means) + (other.residues - self.residues)
         moved = shift * np.repeat(share, list(self.widths.values()), axis=1)
         means, residues = _exact_sum(self.means, moved + self.residues)
@@ -192,9 +203,25 @@ class Moments:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
         return Moments(self.widths, counts, means, residues, scatter)
 
-    @property
-    def _columns(self) -> list[slice]:
-        return list(column_slices(self.widths).values())
+    def __sub__(self, other: Moments) -> Moments:
+        """The moments of the other objects, if `other` are those of some of these."""
+        rest = self + replace(other, counts=-other.counts, scatter=-other.scatter)
+        rounding = np.diag(rest.scatter) <= 1e-12 * np.diag(self.scatter)
+        rest.scatter[rounding] = rest.scatter[:, rounding] = 0
+        return rest
+
+    def select(self, names: Sequence[str]) -> Moments:
+        """The moments of some of the views."""
+        columns, order = column_slices(self.widths), list(self.widths)
+        views = np.array([order.index(name) for name in names])
+        kept = np.concatenate([np.arange(columns[n].start, columns[n].stop) for n in names])
+        return Moments(
+            {name: self.widths[name] for name in names},
+            self.counts[np.ix_(views, views)],
+            self.means[np.ix_(views, kept)],
+            self.residues[np.ix_(views, kept)],
+            self.scatter[np.ix_(kept, kept)],
+        )
 
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over all objects seen in it."""
@@ -203,22 +230,16 @@ class Moments:
             for p, (name, columns) in enumerate(column_slices(self.widths).items())
         }
 
-    def scatter_about_means(self) -> np.ndarray:
-        """Scatter about the mean of each view over *all* its objects, (D, D)."""
-        return self._scatter_over(np.ones_like(self.counts))
-
     def covariance(self) -> np.ndarray:
         """Covariances Σ_pq = scatter_pq / (n_pq - 1), (D, D); zero if no object is shared."""
-        return self._scatter_over(np.maximum(self.counts - 1, 1e-300))
-
-    def _scatter_over(self, divisors: np.ndarray) -> np.ndarray:
-        """Scatter about the means, that of each pair of views divided by a number."""
+        divisors = np.maximum(self.counts - 1, 1e-300)
+        columns = list(column_slices(self.widths).values())
         scatter = np.empty_like(self.scatter)
         own = np.concatenate(list(self.mean().values()))
-        left = np.concatenate([self.residues[p, c] for p, c in enumerate(self._columns)])
+        left = np.concatenate([self.residues[p, c] for p, c in enumerate(columns)])
         shifts = (self.means - own) + (self.residues - left)
-        for p, in_p in enumerate(self._columns):
-            for q, in_q in enumerate(self._columns):
+        for p, in_p in enumerate(columns):
+            for q, in_q in enumerate(columns):
                 block = scatter[in_p, in_q]
                 np.divide(self.scatter[in_p, in_q], divisors[p, q], out=block)
                 shift_p, shift_q = shifts[q, in_p], shifts[p, in_q]
@@ -228,6 +249,18 @@ class Moments:
         counts = np.diag(self.counts / divisors)
         _clear_rounding(scatter, own, np.repeat(counts, list(self.widths.values())))
         return scatter
+
+    def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
+        """Yield the covariances of each pair of paired views, if there is more than one object.
+
+        They are blocks of `Sigma`, the covariance of all views if it has been computed.
+        """
+        if self.counts[0, 0] <= 1:
+            return
+        Sigma = self.covariance() if Sigma is None else Sigma
+        for (p, x), (q, y) in combinations(column_slices(self.widths).items(), 2):
+            within = (Sigma[x, x], Sigma[y, y])
+            yield PairCovariance((p, q), Sigma[x, y], within, float(self.counts[0, 0]))
 
 
 def column_slices(widths: dict[str, int]) -> dict[str, slice]:
