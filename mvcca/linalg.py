@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _STEPS = 5  # of power iteration
-_ULPS = 4  # units in the last place that sums and differences of a few columns are off by
+_ULPS = 2  # units in the last place that sums and differences of a few columns are off by
 # A correlation above 1 by more than this is not rounding.
 _ABOVE_ONE = 1e-6
 

@@ -293,7 +293,7 @@ def test_blas_has_one_thread_until_the_last_who_asked_is_done():
 @pytest.mark.usefixtures("client")
 def test_moments_too_large_for_a_worker_are_refused_with_bytes():
     views = {"a": da.zeros((20_000, 5000), chunks=1000), "b": da.zeros((20_000, 4000), chunks=1000)}
-    needed = 4 * 8 * (9000**2 + 2 * 9000 + 2**2)
+    needed = 4 * 8 * (9000**2 + 2 * 2 * 9000 + 2**2)
     with pytest.raises(MemoryError, match=r"1,000,000,000 bytes .*(?s:.*)block_rows") as refused:
         Moments.of(Views(views))
     assert f"{needed:,} bytes" in str(refused.value)

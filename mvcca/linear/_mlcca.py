@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mvcca._backend import precision
 from mvcca._warnings import warn
 from mvcca.labels import LabelTable
+from mvcca.linalg import rounding_of
 from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.problem import Problem, Rows, reg_of_rows
 from mvcca.problem._in_memory import weighted_cross
@@ -219,6 +220,11 @@ class MLCCA(LabelWeightedEstimator):
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
             ranks_between=None if self.n_neighbors else self._ranks_between(sums),
             about_zero=True,
+            of_features=self.weighting == "means",
+            rounding={
+                name: np.sqrt(row_weights[name].sum()) * rounding_of(mean)
+                for name, mean in means.items()
+            },
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:

@@ -183,6 +183,7 @@ class MVMLCCA(LabelWeightedEstimator):
             ranks_between=self._ranks_between(sums),
             rank_expected=self._lacking_rank(sums, rows),
             about_zero=True,
+            of_features=self.within == "label",
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:

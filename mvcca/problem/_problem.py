@@ -118,8 +118,8 @@ class Problem:
         Whether A was computed from sums that are not centred, such as those by label, so that it
         loses digits where means are far above deviations.
     of_features : bool, default=False
-        Whether A and B are those of features computed from the rows in float64, so that the
-        rounding of the rows says nothing of theirs.
+        Whether B is that of features computed in float64, or of sums of many rows, so that the
+        rounding of single rows says nothing of it.
     rounding : mapping of str to ndarray, shape (n_features,), optional
         Standard deviations that rounding of the rows can give to B, for views whose B is no
         covariance of rows; by default what their means make of it.

@@ -42,10 +42,7 @@ _TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
 _FLOAT64 = np.dtype(np.float64)
 _EPS = np.finfo(_FLOAT64).eps
-# Shares of a direction's length above which rounding is worth a warning: of the rounding of
-# deviations, and of the most that the rounding of means can do.
-_SEEN_ROUNDING = 1e-2
-_FAR_ROUNDING = 0.25
+_SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,18 +249,15 @@ class Rows:
         """Warn of directions that are hardly larger than the rounding of the rows themselves."""
         dtype = self.dtype or least_precision(self.views)
         eps = np.finfo(dtype).eps
-        is_far = noise * eps / _EPS > _FAR_ROUNDING
+        is_far = noise * eps / _EPS > 1
         if condition * eps > _SEEN_ROUNDING or is_far:
             words = _condition_in_words(condition)
             if is_far:
                 words += " and its means are far above its deviations"
-            remedy = (
-                "Subtract means before rounding, " if dtype == _FLOAT64 else "Pass float64 rows, "
-            )
             warn(
                 f"View {name!r} is close to collinear for {dtype} rows: {words}, so its smallest "
-                f"directions may be the rounding of its numbers to {dtype}. {remedy}, or set "
-                "reg > 0."
+                f"directions may be the rounding of its numbers to {dtype}. Pass float64 rows, or "
+                "set reg > 0."
             )
 
 
