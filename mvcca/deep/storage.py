@@ -25,8 +25,14 @@ from mvcca._archive import ModelFileError
 from mvcca.deep import callbacks, objectives
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep._training.trees import put_together, taken_apart
-from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN, takes_integers
-from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates
+from mvcca.deep.encoders import (
+    WCNN,
+    DynamicEncoder,
+    WordCNN,
+    WordCNNRNN,
+    takes_integers,
+)
+from mvcca.deep.layers import DynamicallyScaledLinear, Standardize, StochasticGates
 from mvcca.deep.trainer import encoded
 
 __all__ = ["register_layer"]
@@ -381,20 +387,24 @@ class CustomNetwork:
     position : int
         Position of the view.
     network : Module
+    standardized : int or None
+        Number of features, if the network is a `Standardize` followed by another one.
     """
 
     view: str | None
     position: int
     network: nn.Module
+    standardized: int | None = None
 
     def parts(self) -> dict[str, Any]:
         """What a file holds of it."""
-        cls = type(self.network)
+        cls = type(self.network if self.standardized is None else self.network[1])
         name = f"{cls.__module__}.{cls.__qualname__}"
         return {
             "view": self.view,
             "position": self.position,
             "class": name,
+            "standardized": self.standardized,
             **_tensors_of(self.network),
         }
 
@@ -415,7 +425,11 @@ def make_custom(encoders: Any, parts: dict[str, Any]) -> nn.Module:
         )
     if not isinstance(given, nn.Module):
         raise TypeError(f"the encoder of {what} must be a torch.nn.Module, got {given!r}")
-    return _with_tensors(deepcopy(given), parts, f"the network given for {what}")
+    network, n_features = deepcopy(given), parts.get("standardized")
+    if n_features is not None and not _standardizes(network):  # but `fit` put a layer before it
+        with torch.device("meta"):
+            network = nn.Sequential(Standardize(n_features), network)
+    return _with_tensors(network, parts, f"the network given for {what}")
 
 
 def with_custom_networks(parts: dict[str, Any]) -> dict[str, Any]:
@@ -435,9 +449,14 @@ def with_custom_networks(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_custom(network: Any, view: str | None, position: int) -> Any:
-    if isinstance(network, nn.Module) and _holds_other_classes(network):
-        return CustomNetwork(view, position, network)
-    return network
+    if not (isinstance(network, nn.Module) and _holds_other_classes(network)):
+        return network
+    n_features = network[0].n_features if _standardizes(network) and len(network) == 2 else None
+    return CustomNetwork(view, position, network, n_features)
+
+
+def _standardizes(network: nn.Module) -> bool:
+    return isinstance(network, nn.Sequential) and isinstance(next(iter(network), None), Standardize)
 
 
 def _holds_other_classes(network: nn.Module) -> bool:
@@ -507,5 +526,5 @@ STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and ma
     "TrainingState": (TrainingState, _parts_of_state, _make_state),
 }
 
-for _network in (WCNN, WordCNN, WordCNNRNN):
+for _network in (WCNN, WordCNN, WordCNNRNN, Standardize):
     register_layer(_network)

@@ -122,7 +122,7 @@ class NetworkEstimator(DeepEstimator):
 def _largest(name: str, block: Any) -> int:
     """Largest position in rows of words, read in blocks."""
     slices = block_slices(block.shape[0], block.shape[1] * 8)
-    return max(int(as_array(name, take_rows(block, rows), integers=True).max()) for rows in slices)
+    return max(int(as_array(name, take_rows(block, rows), np.int64).max()) for rows in slices)
 
 
 def _sizes(name: str, sizes: Any) -> tuple[int, ...]:
