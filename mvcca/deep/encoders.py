@@ -1,8 +1,8 @@
 """Encoders, the networks that map the features of a view to scores.
 
 Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) is an encoder. The rows are
-float32, or int64 if the network says so; see `takes_integers`. They are standardized in front of the
-network if the estimator says so.
+float32, or int64 if the network says so; see `takes_integers`. A `Standardize` layer in front of it
+takes float64.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Encoders(nn.Module):
     def whole(self, name: str) -> nn.Module:
         """The network of a view, with what comes before it: it takes rows as they are."""
         layer = self.inputs.get(name)
-        return self[name] if layer is None else nn.Sequential(layer, self[name])
+        return self[name] if layer is None else preceded(self[name], layer)
 
     def trained(self, name: str) -> nn.Module:
         """What gives the scores of a view that the objective sees: its network."""
@@ -161,6 +161,12 @@ def takes_integers(encoder: nn.Module) -> bool:
     return isinstance(encoder, nn.Embedding | nn.EmbeddingBag) or bool(
         getattr(encoder, "takes_integers", False)
     )
+
+
+def preceded(network: nn.Module, layer: Standardize) -> nn.Sequential:
+    """A network with another first layer; it shares the layers of the given one."""
+    layers = network if type(network) is nn.Sequential else [network]
+    return nn.Sequential(layer, *layers)
 
 
 def row_dtype(encoder: nn.Module) -> type[np.generic]:

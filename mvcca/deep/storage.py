@@ -30,6 +30,7 @@ from mvcca.deep.encoders import (
     DynamicEncoder,
     WordCNN,
     WordCNNRNN,
+    preceded,
     takes_integers,
 )
 from mvcca.deep.layers import DynamicallyScaledLinear, Standardize, StochasticGates
@@ -388,7 +389,7 @@ class CustomNetwork:
         Position of the view.
     network : Module
     standardized : int or None
-        Number of features, if the network is a `Standardize` followed by another one.
+        Number of features, if the first layer of the network is a `Standardize`.
     """
 
     view: str | None
@@ -398,7 +399,7 @@ class CustomNetwork:
 
     def parts(self) -> dict[str, Any]:
         """What a file holds of it."""
-        cls = type(self.network if self.standardized is None else self.network[1])
+        cls = type(self.network)
         name = f"{cls.__module__}.{cls.__qualname__}"
         return {
             "view": self.view,
@@ -428,7 +429,7 @@ def make_custom(encoders: Any, parts: dict[str, Any]) -> nn.Module:
     network, n_features = deepcopy(given), parts.get("standardized")
     if n_features is not None and not _standardizes(network):  # but `fit` put a layer before it
         with torch.device("meta"):
-            network = nn.Sequential(Standardize(n_features), network)
+            network = preceded(network, Standardize(n_features))
     return _with_tensors(network, parts, f"the network given for {what}")
 
 
@@ -451,7 +452,7 @@ def with_custom_networks(parts: dict[str, Any]) -> dict[str, Any]:
 def _or_custom(network: Any, view: str | None, position: int) -> Any:
     if not (isinstance(network, nn.Module) and _holds_other_classes(network)):
         return network
-    n_features = network[0].n_features if _standardizes(network) and len(network) == 2 else None
+    n_features = network[0].n_features if _standardizes(network) else None
     return CustomNetwork(view, position, network, n_features)
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar
 
+import torch
 from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
@@ -17,6 +18,8 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
+
+_GAIN = 4.0  # of the initial weights of the first layer
 
 
 @estimator
@@ -93,6 +96,15 @@ class ACMR(LabelledEstimator):
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}
         return {"batch_norm": False, "normalize_output": False, **activations}
+
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        network = super()._new_network(n_in, hidden, n_out, generator)
+        assert isinstance(network, nn.Sequential)
+        with torch.no_grad():  # torch's initial weights leave tanh almost linear
+            network[0].weight.mul_(_GAIN)
+        return network
 
     def _decisive_params(self) -> dict[str, Any]:
         # The reversed gradient of an epoch depends on how many there are to be.

@@ -79,7 +79,7 @@ class DeepSM(LabelledEstimator):
 
     def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
         networks = super()._new_encoders(views, generator)
-        return _PosteriorEncoders({n: networks[n] for n in networks.names}, self._are_classes())
+        return PosteriorEncoders({n: networks[n] for n in networks.names}, self._are_classes())
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()
@@ -91,7 +91,7 @@ class DeepSM(LabelledEstimator):
         return PosteriorLoss(targets)
 
 
-class _PosteriorEncoders(Encoders):
+class PosteriorEncoders(Encoders):
     """Networks whose outputs are posteriors, and whose objective sees their logits."""
 
     def __init__(self, encoders: Mapping[str, nn.Module], are_classes: bool) -> None:

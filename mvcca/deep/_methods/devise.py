@@ -29,8 +29,9 @@ class DeViSE(DeepEstimator):
         t = y / \lVert y \rVert.
 
     Rows y of the target view have no network, and there are as many components as features. Both
-    views are standardized by default. Rows are ranked by their cosine. In [1]_ the targets are vectors of labels, which several rows share, and the
-    network below M is fine-tuned; here the features x are given.
+    views are standardized by default. Rows are ranked by their cosine. In [1]_ the targets are
+    vectors of labels, which several rows share, and the network below M is fine-tuned; here the
+    features x are given.
 
     Parameters
     ----------
