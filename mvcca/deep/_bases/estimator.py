@@ -502,10 +502,10 @@ class DeepEstimator(MultiViewEstimator):
     ) -> Trainer:
         generator = Generator().manual_seed(seeds[0])
         encoders = self._new_encoders(views, generator)
-        for name, block in views.items():
-            if self._standardizes(name) and not takes_integers(encoders[name]):
+        for view, block in views.items():
+            if self._standardizes(view) and not takes_integers(encoders[view]):
                 layer = Standardize(block.shape[1])
-                encoders.standardize(name, _learned(layer, name, block) if learn_scales else layer)
+                encoders.standardize(view, _learned(layer, view, block) if learn_scales else layer)
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name

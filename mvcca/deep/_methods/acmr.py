@@ -7,7 +7,6 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar
 
-import torch
 from sklearn.utils._param_validation import Interval
 from torch import Generator, nn
 
@@ -18,8 +17,6 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import ACMRLoss
 from mvcca.deep.trainer import Objective
-
-_GAIN = 4.0  # of the initial weights of the first layer
 
 
 @estimator
@@ -85,6 +82,7 @@ class ACMR(LabelledEstimator):
     batch_size: int = 64
 
     retrieval_ranking = ("transform", "euclidean")
+    _gain = 4.0
     _needs_pairs = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
@@ -96,15 +94,6 @@ class ACMR(LabelledEstimator):
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}
         return {"batch_norm": False, "normalize_output": False, **activations}
-
-    def _new_network(
-        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
-    ) -> nn.Module:
-        network = super()._new_network(n_in, hidden, n_out, generator)
-        assert isinstance(network, nn.Sequential)
-        with torch.no_grad():  # torch's initial weights leave tanh almost linear
-            network[0].weight.mul_(_GAIN)
-        return network
 
     def _decisive_params(self) -> dict[str, Any]:
         # The reversed gradient of an epoch depends on how many there are to be.

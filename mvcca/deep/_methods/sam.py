@@ -131,6 +131,7 @@ class SAM(NetworkEstimator):
 
     _supervised = True
     _needs_pairs = False
+    _gain = 4.0
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],
