@@ -6,7 +6,6 @@ The estimators are read from the modules, so that a new one cannot be forgotten.
 from __future__ import annotations
 
 import inspect
-import time
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,6 @@ def test_defaults_fit_transform_rank_save_and_load(name, tmp_path):
 OF_LABELS = {name for name in DEEP if getattr(mvcca.deep, name)._supervised}
 OF_PAIRS = [name for name in DEEP if name not in OF_LABELS]
 MAP_OF_MLCCA = 0.87
-SECONDS = 60.0  # of the processor: five times what the slowest takes
 
 
 def _observed(Z: np.ndarray, rng: np.random.Generator, standard: bool) -> Views:
@@ -123,9 +121,7 @@ def first_hits(model: Any, views: Views) -> list[float]:
 def test_defaults_learn_from_pairs(name, standard):
     views = pairs(standard)
     model = with_defaults(ESTIMATORS[name], n_components=8, random_state=0)
-    start = time.process_time()
     model.fit(views[:800])
-    assert time.process_time() - start < SECONDS
     assert min(first_hits(model, views[800:])) >= 0.9
 
 
