@@ -59,9 +59,10 @@ class Method:
             return model.fit(*split.train, X_val=split.valid[0], y_val=split.valid[1])
 
 
-_TRAINED = {"monitor": "valid_map"}
+_TRAINED = {"monitor": "valid_map", "standardize": False}
 _NETWORK = {"hidden_layer_sizes": (256,), "max_epochs": 40, "patience": 10}
 _SCORES = {**_NETWORK, "n_components": 64}
+_AUTOENCODER = {"optimizer": "rmsprop", "learning_rate": 1e-3}
 
 
 def labelled_methods(sam: dict[str, Any], n_correlated: int = 9) -> dict[str, Method]:
@@ -69,7 +70,9 @@ def labelled_methods(sam: dict[str, Any], n_correlated: int = 9) -> dict[str, Me
 
     Canonical variates have `n_correlated` components.
     """
-    variates = {**_SCORES, "n_components": n_correlated}
+    variates = {**_SCORES, "n_components": n_correlated, "batch_size": 1000}
+    sam = {"optimizer": "sgd", "learning_rate": 5e-3, **sam}  # as published
+    ranked = {**_SCORES, "batch_size": 1000}
     return {
         "MLCCA": Method(
             MLCCA,
@@ -89,16 +92,18 @@ def labelled_methods(sam: dict[str, Any], n_correlated: int = 9) -> dict[str, Me
             TwoBranch, {**_SCORES, "batch_size": 100}, ({"margin": 0.1}, {"margin": 0.5})
         ),
         "MSDS": Method(MSDS, {**_SCORES, "optimizer": "adam"}, ({"gamma": 1.0}, {"gamma": 10.0})),
-        "LearnedRanking": Method(LearnedRanking, _SCORES, ({"margin": 0.2}, {"margin": 0.5})),
+        "LearnedRanking": Method(LearnedRanking, ranked, ({"margin": 0.2}, {"margin": 0.5})),
         "CCAL": Method(CCAL, variates, ({"margin": 0.2}, {"margin": 0.5})),
-        "DCCA": Method(DCCA, variates, ({"reg": 1e-4}, {"reg": 1e-2})),
+        "DCCA": Method(DCCA, {**variates, "batch_size": "auto"}, ({"reg": 1e-4}, {"reg": 1e-2})),
         "Corr-AE": Method(
             CorrAE,
-            {"n_components": 64, "max_epochs": 40, "patience": 10},
+            {**_SCORES, **_AUTOENCODER, "hidden_layer_sizes": (1024,)},
             ({"correspondence": 0.8}, {"correspondence": 0.95}),
         ),
         "DeViSE": Method(
-            DeViSE, {"max_epochs": 40, "patience": 10}, ({"margin": 0.1}, {"margin": 0.5})
+            DeViSE,
+            {"max_epochs": 40, "patience": 10, "batch_size": 200, "learning_rate": 1e-3},
+            ({"margin": 0.1}, {"margin": 0.5}),
         ),
     }
 

@@ -71,7 +71,8 @@ def variants(sizes, scaling_sizes, epochs, start):
     last, all_layers = (-1,), range(len(sizes))
 
     def wide(layers):
-        return DCCA(hidden_layer_sizes=widened(N_PIXELS, sizes, K, total, layers))
+        sizes_of_both = widened(N_PIXELS, sizes, K, total, layers)
+        return DCCA(hidden_layer_sizes=sizes_of_both, standardize=False)
 
     def scaled(scaling="parameters", scaling_sizes=scaling_sizes, warm_up=epochs // 2):
         return DSDCCA(
@@ -80,10 +81,11 @@ def variants(sizes, scaling_sizes, epochs, start):
             scaling=scaling,
             scaling_start=start,
             warm_up=warm_up,
+            standardize=False,
         )
 
     return {
-        "DCCA": DCCA(hidden_layer_sizes=sizes),
+        "DCCA": DCCA(hidden_layer_sizes=sizes, standardize=False),
         "Wide 2": wide(last),
         "Wide 1&2": wide(all_layers),
         "Global Scale": scaled("global"),

@@ -70,7 +70,8 @@ class Method:
         """A model of the training rows; the validation rows choose its epoch."""
         if self.is_linear:
             return self.estimator(**self.settings).fit(train)
-        settings = {"n_components": 300, "device": "cpu", **training, **self.settings}
+        settings = {"n_components": 300, "device": "cpu", "standardize": False}
+        settings |= {**training, **self.settings}
         if len(self.words) > 1:  # MSDS has a network for one view of words
             torch.manual_seed(seed)
             settings["encoders"] = {
@@ -82,7 +83,7 @@ class Method:
 
 _MSDS = {"query": "de", "optimizer": "adam", "weight_decay": 0.0}
 _MORE = {"gamma": 10.0, "n_negatives": 50, **_MSDS}
-_AUTOENCODER = {"hidden_layer_sizes": (512,)}
+_AUTOENCODER = {"hidden_layer_sizes": (512,), "optimizer": "rmsprop", "learning_rate": 1e-3}
 TWO_WAY = {
     "CCA": Method(CCA, {"n_components": 200, "reg": 1e-2}),
     "MSDS-v1, published loss": Method(MSDS, _MSDS),

@@ -50,6 +50,7 @@ SHARED = {
     "hidden_layer_sizes": (256,),
     "monitor": "valid_mrr",
     "batch_size": 750,
+    "standardize": False,
 }
 MEMORY = {**SHARED, "batch_size": 1024, "memory": 0.9}
 DYNAMIC = {**MEMORY, "scaling_layer_sizes": (64,)}

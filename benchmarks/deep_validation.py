@@ -46,14 +46,15 @@ from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, CorrNet, SoftCCA, SoftHGR
 
 Split = tuple[Views, Views, np.ndarray]  # training rows, test rows, labels of these
 
-_NETWORKS = {"hidden_layer_sizes": (128, 128), "batch_size": 128}
+_NETWORKS = {"hidden_layer_sizes": (128, 128), "batch_size": 128, "standardize": False}
+_CORRNET = {"correlation": 2.0, "optimizer": "rmsprop", "learning_rate": 1e-2}
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "Soft-CCA": (SoftCCA, {"decorrelation": 1.0, **_NETWORKS}),
     "DCCA": (DCCA, _NETWORKS),
     "DCCAE": (DCCAE, _NETWORKS),
     "Soft-HGR": (SoftHGR, _NETWORKS),
     "ℓ0-CCA": (L0CCA, {"gate_penalty": 0.01, "gate_sigma": 0.1, **_NETWORKS}),
-    "CorrNet": (CorrNet, {}),
+    "CorrNet": (CorrNet, {"standardize": False, **_CORRNET}),
     "DS-DCCA": (DSDCCA, {"scaling_layer_sizes": (32,), "scaling_start": "one", **_NETWORKS}),
 }
 WAYS: dict[str, dict[str, Any]] = {

@@ -41,7 +41,7 @@ from mvcca import PerView
 from mvcca.datasets import fetch_wikipedia
 from mvcca.deep import SAM
 
-_SAM = {"n_components": 200}  # and the defaults of SAM
+_SAM = {"n_components": 200, "optimizer": "sgd", "learning_rate": 5e-3}  # as published
 _SHARES = (0.0, 0.1, 0.25, 0.75, 1.0)  # λ
 _MIDPOINTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # f_a
 

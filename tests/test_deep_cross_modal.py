@@ -6,10 +6,12 @@ That they are as all estimators are is asked in tests/test_contract.py and test_
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 torch = pytest.importorskip("torch")
 
@@ -23,6 +25,7 @@ from mvcca.deep import (  # noqa: E402  # noqa: E402
     CMDN,
     DCCA,
     DSDCCA,
+    CrossCorrAE,
     DeepSM,
     DeViSE,
     DSRankingCCA,
@@ -31,6 +34,7 @@ from mvcca.deep import (  # noqa: E402  # noqa: E402
     functional,
     objectives,
 )
+from mvcca.deep._methods.deep_sm import PosteriorEncoders  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.encoders import WCNN, Encoders, WordCNN, WordCNNRNN  # noqa: E402
 from mvcca.deep.layers import CCALayer, linear  # noqa: E402
@@ -159,6 +163,35 @@ def test_the_warm_up_of_dynamic_ranking_has_the_losses_of_ccal_bit_for_bit():
         assert found[3] != plain[3]
 
 
+def test_dynamic_ranking_scales_half_of_the_epochs_by_default():
+    views = planted()[0]
+    model = DSRankingCCA(3, scaling_layer_sizes=(4,), **{**NETS, "max_epochs": 4}).fit(views)
+    plain = CCAL(3, margin=0.7, memory=0.9, optimizer="rmsprop", **{**NETS, "max_epochs": 4})
+    losses = [m.history_["loss"] for m in (model, plain.fit(views))]
+    np.testing.assert_array_equal(losses[0][:2], losses[1][:2])
+    assert losses[0][2] != losses[1][2]
+
+
+@pytest.mark.parametrize(("cls", "plain"), [(DSDCCA, "DCCA"), (DSRankingCCA, "CCAL")])
+def test_training_that_ends_before_the_scaling_starts_warns(cls, plain):
+    views = planted()[0]
+    model = cls(3, warm_up=50, scaling_layer_sizes=(4,), **NETS)
+    with pytest.warns(UserWarning, match=rf"No epoch was scaled.*warm-up of 50.*{plain}.*warm_up"):
+        model.fit(views)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(warm_up=2).fit(views)
+        model.set_params(warm_up=50).partial_fit(views)  # one of many epochs
+
+
+def test_the_full_correspondence_autoencoder_has_its_usual_weight():
+    views = planted()[0]
+    options = {**NETS, "full": True}
+    model, usual = CrossCorrAE(3, **options), CrossCorrAE(3, correspondence=0.8, **options)
+    for name, scores in model.fit(views).transform(views).items():
+        np.testing.assert_array_equal(scores, usual.fit(views).transform(views)[name])
+
+
 @every_estimator
 def test_the_scores_of_a_view_do_not_depend_on_the_other_view(estimator):
     (views, y), (new, _) = planted(), planted(seed=3)
@@ -213,14 +246,38 @@ def test_labels_are_classes_or_sets():
     torch.testing.assert_close(objectives.LabelLoss(sets)(logits, CODES), expected)
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["activation last", "activation inside"])
 @pytest.mark.parametrize("sets", [False, True])
-def test_the_loss_of_posteriors_is_that_of_their_logits(sets):
-    targets = torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]]).double() if sets else TARGETS
-    logits = {n: normal(6, 3, seed=s) for s, n in enumerate("pq")}
-    posteriors = {n: L.sigmoid() if sets else L.softmax(1) for n, L in logits.items()}
-    found = objectives.PosteriorLoss(targets)(posteriors, batch())
+def test_the_loss_of_posteriors_is_that_of_their_logits(sets, whole):
+    targets = torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]]).float() if sets else TARGETS.float()
+    activation = nn.Sigmoid() if sets else nn.Softmax(dim=1)
+    networks = {
+        n: nn.Sequential(linear(3, 3, torch.Generator().manual_seed(s)), activation)
+        for s, n in enumerate("pq")
+    }
+    X = normal(6, 3).float()
+    logits = {n: network[0](X) for n, network in networks.items()}
     expected = sum(objectives.LabelLoss(targets)(L, CODES) for L in logits.values())
+    given = {n: nn.Sequential(network) for n, network in networks.items()} if whole else networks
+    scores = PosteriorEncoders(given, not sets)(dict.fromkeys(networks, X))
+    found = objectives.PosteriorLoss(targets)(scores, batch())
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("sets", "logit", "rate"), [(True, 17.0, 0.1), (True, 30.0, 0.1), (False, 95.0, 200.0)]
+)
+def test_deep_semantic_matching_learns_from_posteriors_that_round_to_0_and_1(sets, logit, rate):
+    labels = [["a"], ["b"], ["a", "b"], ["b"]] * 20 if sets else ["a", "b"] * 40
+    views = {n: np.random.default_rng(0).normal(size=(80, 3)) for n in "pq"}
+    network = nn.Sequential(nn.Linear(3, 2), nn.Sigmoid() if sets else nn.Softmax(dim=1))
+    with torch.no_grad():
+        network[0].weight.mul_(1e-3)
+        network[0].bias.copy_(torch.tensor([logit, 0.0]))
+    model = DeepSM(encoders={"p": network, "q": network}, optimizer="sgd", learning_rate=rate)
+    model.set_params(max_epochs=1, batch_size=80, device="cpu", weight_decay=0.0).fit(views, labels)
+    moved = (model.encoders_["p"][0].bias - network[0].bias).abs().max()
+    assert moved > 0.01
 
 
 def acmr_loss(weights=(1.0, 1.0, 1.0)):
@@ -320,8 +377,11 @@ def test_two_branch_uses_labels_as_neighbours_if_there_are_any():
 
 def test_devise_maps_to_the_target_and_leaves_it_as_it_is():
     views, y = planted()
-    model = DeViSE(target="image", **SMALL).fit(views, y)
+    model = DeViSE(target="image", standardize=False, **SMALL).fit(views, y)
     np.testing.assert_allclose(model.encode(views)["image"], views["image"], rtol=1e-6)
+    scores = DeViSE(target="image", **SMALL).fit(views, y).encode(views)["image"]
+    standardized = StandardScaler().fit_transform(views["image"])
+    np.testing.assert_allclose(scores, standardized, rtol=1e-5, atol=1e-6)
     assert model.n_components_ == 8
     with pytest.raises(ValueError, match=r"target must be one of the views \['image', 'text'\]"):
         DeViSE(target="sound", **SMALL).fit(views)

@@ -255,7 +255,7 @@ def test_rows_of_a_batch_are_positions_in_the_users_rows(given):
             return distance(scores)
 
     model = EncoderCCA(2, objective=Noted(), hidden_layer_sizes=(4,)).set_params(**SMALL)
-    model.set_params(batch_size=10, max_epochs=2)
+    model.set_params(batch_size=10, max_epochs=2, standardize=False)
     if given:
         model.fit(data, X_val=valid)
         assert sorted(seen[False]) == list(range(30))
@@ -355,7 +355,7 @@ def test_what_needs_validation_rows_is_refused_without(callback):
     name = type(callback).__name__
     with pytest.raises(ValueError, match=f"{name} needs validation rows, and there are none"):
         new_trainer(callbacks=[callback]).train(views(), 1)
-    model = small(RESUMABLE[0], callbacks=[callback])
+    model = small(RESUMABLE[0], callbacks=[callback], standardize=False)
     with pytest.raises(ValueError, match=f"{name} needs validation rows, and there are none"):
         model.fit(views())
     # One epoch more has no validation rows, whatever the epochs before had.

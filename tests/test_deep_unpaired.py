@@ -128,7 +128,7 @@ LONGER = {"batch_size": 50, "device": "cpu", "random_state": 0, "hidden_layer_si
     [
         (SAM(8, max_epochs=40, optimizer="adam", learning_rate=0.02, dropout=0.0, **LONGER), 0.6),
         (ACMR(8, max_epochs=40, learning_rate=0.02, **LONGER), 0.9),
-        (CCL(8, max_epochs=60, learning_rate=0.05, **LONGER), 0.9),
+        (CCL(8, max_epochs=150, learning_rate=0.02, **LONGER), 0.9),
         (DeepSM(max_epochs=20, learning_rate=0.01, **LONGER), 0.9),
         (TwoBranch(8, max_epochs=20, learning_rate=0.005, dropout=0.0, **LONGER), 0.9),
     ],

@@ -57,7 +57,11 @@ from mvcca.deep.callbacks import (  # noqa: E402
     TotalCorrelation,
 )
 from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN  # noqa: E402
-from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates  # noqa: E402
+from mvcca.deep.layers import (  # noqa: E402
+    DynamicallyScaledLinear,
+    Standardize,
+    StochasticGates,
+)
 from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss  # noqa: E402
 from mvcca.deep.storage import LAYERS as STORED_LAYERS  # noqa: E402
 from mvcca.deep.storage import STORED, argument_names  # noqa: E402
@@ -208,7 +212,7 @@ def test_best_weights_of_a_validation_come_back_and_train_on(path):
 
 def test_what_is_one_thing_stays_one(path):
     back = there_and_back(fitted(CorrNet(**SMALL)), path)
-    image, text = (encoder[0] for encoder in back.encoders_.values())
+    image, text = (encoder[1] for encoder in back.encoders_.values())
     assert image.bias is text.bias
     back = there_and_back(fitted(DCCA(encoders=own_encoders(), **SMALL)), path)
     for encoders in (back.encoders, back.encoders_):
@@ -304,6 +308,7 @@ LAYERS: list[tuple[nn.Module, tuple[int, ...]]] = [  # with the shape of a batch
     *((layer(), (4, 3)) for layer in (nn.Softsign, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU)),
     *((layer(), (4, 3)) for layer in (nn.Mish, nn.Hardsigmoid, nn.Hardswish)),
     (StochasticGates(3, 0.2, 7), (4, 3)),
+    (Standardize(3).learn([np.random.default_rng(0).normal(5, 2, (9, 3))]), (4, 3)),
     (DynamicallyScaledLinear(3, 2, (4, 5), "generated"), (4, 3)),
 ]
 
@@ -456,8 +461,8 @@ def test_a_learning_rate_that_was_changed_in_between_takes_effect():
     assert slow.history_["learning_rate"].tolist() == [1e-3, 1e-3, 1e-30]
     stays.partial_fit(blocks(), LABELS)
     for name, before in fitted(ESTIMATORS[4]).encoders_.items():
-        assert torch.equal(slow.encoders_[name][1][0].weight, before[1][0].weight)
-        assert not torch.equal(stays.encoders_[name][1][0].weight, before[1][0].weight)
+        assert torch.equal(slow.encoders_[name][2][0].weight, before[2][0].weight)
+        assert not torch.equal(stays.encoders_[name][2][0].weight, before[2][0].weight)
 
 
 def test_callbacks_may_come_and_go_in_between(path):
@@ -680,5 +685,5 @@ def test_without_torch_the_error_says_what_the_file_holds_and_what_to_install(pa
 
 def test_weights_can_be_read_by_name_elsewhere(path):
     save(fitted(ESTIMATORS[0]), path, statistic=False)
-    weight = load_file(path)["DCCA.encoders_['image'].layers['0'].state['weight'].array"]
+    weight = load_file(path)["DCCA.encoders_['image'].layers['1'].state['weight'].array"]
     assert weight.shape == (5, 6)

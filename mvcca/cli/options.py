@@ -115,9 +115,9 @@ _NETWORKS_NOTE = """\
 The defaults depend on the number of training rows. Up to 10,000 rows: hidden layers of 256,256,
 batches of 128 and 60 epochs; the scaling of ds-dcca starts at one, and the decorrelation of
 soft-cca is 1. More rows, as published: hidden layers of 800,800, batches of 750 and 100 epochs.
-Batches have at least 8 rows per component, and ds-dcca warms up for half of the epochs. corrnet
-uses batches of 100 and 50 epochs. The ridge of networks is 1e-4. Rows are not scaled: corrnet and
-dccae expect features between about 0 and 1."""
+Batches have at least 8 rows per component, and the ds- methods warm up for half of the epochs.
+corrnet, devise and msds use 100 epochs, the autoencoders and ccl 200. The ridge of networks is
+1e-4. Features are standardized."""
 
 
 def add_to_demo(command: ArgumentParser) -> None:

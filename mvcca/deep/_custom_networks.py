@@ -12,20 +12,22 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 
 from mvcca._archive import ModelFileError
 from mvcca._containers import few
 from mvcca._warnings import warn
 from mvcca.deep._networks.probe import MOST_ROWS, Probe, check_network, probe_rows
-from mvcca.deep.encoders import Encoders
+from mvcca.deep.encoders import preceded
+from mvcca.deep.layers import Standardize
 from mvcca.deep.storage import holds_other_classes, runs_user_code, tensors_of, with_tensors
 from mvcca.views import Views
 
 _ROWS = "_probe_rows"  # attribute of estimators
 
 
-def rows_to_probe(encoders: Encoders, views: Views) -> dict[str, Any] | None:
+def rows_to_probe(encoders: Mapping[str, nn.Module], views: Views) -> dict[str, Any] | None:
     """A few rows of every view whose network has layers of the user's classes."""
     rows = {n: probe_rows(X) for n, X in views.items() if runs_user_code(encoders[n])}
     return rows or None
@@ -45,11 +47,14 @@ class CustomNetwork:
     position : int
         Position of the view.
     network : Module
+    standardized : int or None
+        Number of features, if the first layer of the network is a `Standardize`.
     """
 
     view: str | None
     position: int
     network: nn.Module
+    standardized: int | None = None
 
     def parts(self) -> dict[str, Any]:
         """What a file holds of it."""
@@ -59,6 +64,7 @@ class CustomNetwork:
             "view": self.view,
             "position": self.position,
             "class": name,
+            "standardized": self.standardized,
             **tensors_of(self.network),
         }
 
@@ -82,9 +88,14 @@ def parts_of_deep(estimator: Any, parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _or_custom(network: Any, view: str | None, position: int) -> Any:
-    if isinstance(network, nn.Module) and holds_other_classes(network):
-        return CustomNetwork(view, position, network)
-    return network
+    if not (isinstance(network, nn.Module) and holds_other_classes(network)):
+        return network
+    n_features = network[0].n_features if _standardizes(network) else None
+    return CustomNetwork(view, position, network, n_features)
+
+
+def _standardizes(network: nn.Module) -> bool:
+    return isinstance(network, nn.Sequential) and isinstance(next(iter(network), None), Standardize)
 
 
 def _probe(estimator: Any, name: str) -> Probe | None:
@@ -152,7 +163,11 @@ class GivenNetworks:
             )
         if not isinstance(given, nn.Module):
             raise TypeError(f"the encoder of {what} must be a torch.nn.Module, got {given!r}")
-        return with_tensors(deepcopy(given), parts, f"the network given for {what}")
+        network, n_features = deepcopy(given), parts["standardized"]
+        if n_features is not None and not _standardizes(network):  # but `fit` put a layer before it
+            with torch.device("meta"):
+                network = preceded(network, Standardize(n_features))
+        return with_tensors(network, parts, f"the network given for {what}")
 
     def make_estimator(self, make: Callable[[dict[str, Any]], Any], parts: dict[str, Any]) -> Any:
         """An estimator, whose networks compute what the file says, or ModelFileError."""

@@ -1,19 +1,22 @@
 """Encoders, the networks that map the features of a view to scores.
 
 Any `torch.nn.Module` that takes rows of shape (n_rows, n_features) is an encoder. The rows are
-float32, or int64 if the network says so; see `takes_integers`.
+float32, or int64 if the network says so; see `takes_integers`. A `Standardize` layer in front of it
+takes float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mvcca.deep._networks.capacity import n_parameters, widened
 from mvcca.deep._networks.dynamically_scaled import DynamicEncoder
 from mvcca.deep._networks.image_encoders import cnn, vgg
+from mvcca.deep._networks.standardize import Standardize
 from mvcca.deep._networks.text_encoders import WCNN, WordCNN, WordCNNRNN
 from mvcca.deep._networks.weights import linear
 
@@ -115,13 +118,33 @@ class Encoders(nn.Module):
         super().__init__()
         self.names = tuple(encoders)
         self.modules_of_views = nn.ModuleList(encoders.values())
+        self.inputs_of_views = nn.ModuleList(nn.Identity() for _ in encoders)
 
     def __getitem__(self, name: str) -> nn.Module:
         return self.modules_of_views[self.names.index(name)]
 
+    def standardize(self, name: str, layer: Standardize) -> None:
+        """Put a layer in front of the network of a view."""
+        self.inputs_of_views[self.names.index(name)] = layer
+
+    @property
+    def inputs(self) -> dict[str, Standardize]:
+        """The layers in front of networks, by view."""
+        layers = zip(self.names, self.inputs_of_views, strict=True)
+        return {name: layer for name, layer in layers if isinstance(layer, Standardize)}
+
+    def whole(self, name: str) -> nn.Module:
+        """The network of a view, with what comes before it: it takes rows as they are."""
+        layer = self.inputs.get(name)
+        return self[name] if layer is None else preceded(self[name], layer)
+
+    def trained(self, name: str) -> nn.Module:
+        """What gives the scores of a view that the objective sees: its network."""
+        return self[name]
+
     def forward(self, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Scores of the given views."""
-        return {name: scores_of(self[name], name, X) for name, X in views.items()}
+        """Scores for the objective, of rows that are already standardized."""
+        return {name: scores_of(self.trained(name), name, X) for name, X in views.items()}
 
 
 def scores_of(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
@@ -172,3 +195,16 @@ def takes_integers(encoder: nn.Module) -> bool:
     return isinstance(encoder, nn.Embedding | nn.EmbeddingBag) or bool(
         getattr(encoder, "takes_integers", False)
     )
+
+
+def preceded(network: nn.Module, layer: Standardize) -> nn.Sequential:
+    """A network with another first layer; it shares the layers of the given one."""
+    layers = network if type(network) is nn.Sequential else [network]
+    return nn.Sequential(layer, *layers)
+
+
+def row_dtype(encoder: nn.Module) -> type[np.generic]:
+    """Type of the rows that an encoder takes: int64, float64 to be standardized, or float32."""
+    if isinstance(encoder, nn.Sequential) and isinstance(next(iter(encoder), None), Standardize):
+        return np.float64
+    return np.int64 if takes_integers(encoder) else np.float32

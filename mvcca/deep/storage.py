@@ -24,8 +24,14 @@ from mvcca.deep import callbacks, objectives
 from mvcca.deep._networks.probe import Probe
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep._training.trees import put_together, taken_apart
-from mvcca.deep.encoders import WCNN, DynamicEncoder, WordCNN, WordCNNRNN, takes_integers
-from mvcca.deep.layers import DynamicallyScaledLinear, StochasticGates
+from mvcca.deep.encoders import (
+    WCNN,
+    DynamicEncoder,
+    WordCNN,
+    WordCNNRNN,
+    takes_integers,
+)
+from mvcca.deep.layers import DynamicallyScaledLinear, Standardize, StochasticGates
 from mvcca.deep.trainer import encoded
 
 __all__ = ["register_layer"]
@@ -461,7 +467,7 @@ STORED: dict[str, Row] = {  # names in files: type, how it is taken apart and ma
     "Probe": (Probe, lambda probe: dict(vars(probe)), _make_probe),
 }
 
-for _network in (WCNN, WordCNN, WordCNNRNN):
+for _network in (WCNN, WordCNN, WordCNNRNN, Standardize):
     register_layer(_network)
 
 _OURS = frozenset(row[0] for row in STORED.values())

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_den
 from mvcca.deep._training.rows import Rows, Sample, as_array
 from mvcca.deep._training.trees import copied
 from mvcca.deep.callbacks import Callback
-from mvcca.deep.encoders import Encoders, scores_of, takes_integers
+from mvcca.deep.encoders import Encoders, row_dtype, scores_of
 from mvcca.deep.objectives import Batch, total
 from mvcca.deep.samplers import Sampler
 from mvcca.deep.steps import Loss, Optimizer, Step
@@ -145,7 +146,7 @@ class Trainer:
 
     def scores(self, views: Views) -> Views:
         """Outputs of the networks in evaluation mode, as NumPy arrays."""
-        return views.replace({n: encoded(self.encoders[n], n, X) for n, X in views.items()})
+        return views.replace({n: encoded(self.encoders.whole(n), n, X) for n, X in views.items()})
 
     # ---- the loop --------------------------------------------------------------------------------
 
@@ -182,11 +183,10 @@ class Trainer:
                     "X_val to fit, or set validation_fraction."
                 )
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
-        integers = [name for name in self.encoders.names if takes_integers(self.encoders[name])]
-        self.rows = Rows(sample, self.device, integers)
+        self.rows = Rows(sample, self.device, self.encoders)
         self.validation = None
         if validation is not None:
-            self.validation = Rows(validation, self.device, integers)
+            self.validation = Rows(validation, self.device, self.encoders)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
         self._call("on_train_begin")
@@ -271,7 +271,10 @@ class Trainer:
         """The loss of all rows as one batch, in evaluation mode."""
         with torch.no_grad(), evaluating(*self.modules):
             batch = rows.batch(rows.all(), self.epoch, self.planned_epochs())
-            scores = {n: _in_blocks(self.encoders[n], n, X).float() for n, X in batch.views.items()}
+            scores = {
+                name: _in_blocks(self.encoders.trained(name), name, X).float()
+                for name, X in batch.views.items()
+            }
             figures = _figures(self.objective(scores, batch))
         return {f"valid_{name}": float(value) for name, value in figures.items()}
 
@@ -379,13 +382,14 @@ class Trainer:
 
 def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     """Output of a network for the rows of a view, in evaluation mode: (n_rows, n_scores)."""
-    like = next(encoder.parameters(), torch.empty(0))
+    like = next(chain(encoder.parameters(), encoder.buffers()), torch.empty(0))
+    dtype = row_dtype(encoder)
+    if like.device.type == "mps" and dtype is np.float64:
+        dtype = np.float32  # Apple's devices have no float64
     parts = []
-    integers = takes_integers(encoder)
     with torch.no_grad(), evaluating(encoder), without_denormals():
         for rows in list(_blocks(*block.shape)) or [slice(0, 0)]:
-            array = as_array(name, block[rows], integers=integers)
-            X = torch.from_numpy(array).to(like.device)
+            X = torch.from_numpy(as_array(name, block[rows], dtype)).to(like.device)
             parts.append(scores_of(encoder, name, X).float().cpu().numpy())
     return np.concatenate(parts)
 

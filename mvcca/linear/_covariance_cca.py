@@ -69,8 +69,8 @@ class CovarianceCCA(StatisticEstimator):
 
     Notes
     -----
-    A model file holds no code, so that these models cannot be saved with `mvcca.save`. Write an
-    estimator instead, as the contributor's guide shows.
+    A model file holds no code, so that models with functions other than the defaults cannot be
+    saved with `mvcca.save`. Write an estimator instead, as the contributor's guide shows.
 
     Examples
     --------

@@ -28,7 +28,8 @@ _FOR_MANY_ROWS = {
 }
 
 
-def auto_setting(name: str, n_rows: int, n_components: int) -> Any:
+def auto_setting(name: str, n_rows: int, n_components: int | None) -> Any:
     """Value of a parameter for a number of training rows."""
     value: Any = (_FOR_FEW_ROWS if n_rows < MANY_ROWS else _FOR_MANY_ROWS)[name]
-    return max(value, ROWS_PER_COMPONENT * n_components) if name == "batch_size" else value
+    least = ROWS_PER_COMPONENT * (n_components or 0)
+    return max(value, least) if name == "batch_size" else value

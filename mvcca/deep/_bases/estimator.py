@@ -26,14 +26,14 @@ from mvcca._containers import few
 from mvcca._memory import available_bytes
 from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
-from mvcca.config import get_config
+from mvcca.config import block_slices, get_config
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._custom_networks import rows_to_probe
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample
+from mvcca.deep._training.rows import Sample, as_array
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep.callbacks import (
     Callback,
@@ -42,8 +42,9 @@ from mvcca.deep.callbacks import (
     TotalCorrelation,
     ValidationScore,
 )
-from mvcca.deep.encoders import Encoders
+from mvcca.deep.encoders import Encoders, takes_integers
 from mvcca.deep.endings import AsTrained, Ending
+from mvcca.deep.layers import Standardize
 from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches
 from mvcca.deep.steps import Optimizer, Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
@@ -94,6 +95,13 @@ class DeepEstimator(MultiViewEstimator):
         loss have the lowest rate.
     weight_decay : float, default=1e-5
         Weight decay of the optimizer.
+    standardize : bool or "auto", default="auto"
+        Subtract the mean of each feature and divide by its standard deviation, so that networks
+        learn from features of any scale; for features with rare large values, by a tenth of the
+        largest deviation if that is more. Means and scales are those of the training rows, are part
+        of the model, and apply to the rows in the loss, too. Sparse rows are standardized batch by
+        batch. "auto" standardizes the rows of default networks and leaves those of custom
+        `encoders` as they are. Words are never standardized.
     validation_fraction : float, optional
         Share of the rows held out for validation, unless `fit` is given `X_val`. With validation
         rows, the model keeps the weights of the best epoch according to `monitor`.
@@ -120,7 +128,8 @@ class DeepEstimator(MultiViewEstimator):
     Attributes
     ----------
     encoders_ : dict of str to Module
-        The trained networks by view, on the CPU.
+        The trained networks by view, on the CPU. They begin with a
+        `mvcca.deep.layers.Standardize` if the rows are standardized.
     history_ : dict of str to ndarray, shape (n_epochs,)
         Training history as columns, ready for ``pandas.DataFrame(model.history_)``: epoch, loss,
         learning_rate, skipped (steps whose loss or gradient was not finite), seconds, and what
@@ -143,6 +152,7 @@ class DeepEstimator(MultiViewEstimator):
     optimizer: str | Callable[..., torch.optim.Optimizer] = "rmsprop"
     learning_rate: float | Mapping[str, float] = 1e-3
     weight_decay: float = 1e-5
+    standardize: bool | str = "auto"
     validation_fraction: float | None = None
     patience: int | None = None
     monitor: str | Callable[..., float] = "valid_loss"
@@ -165,6 +175,7 @@ class DeepEstimator(MultiViewEstimator):
         "optimizer": [StrOptions(set(_OPTIMIZERS)), callable],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), Mapping],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "standardize": ["boolean", StrOptions({"auto"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "monitor": [StrOptions(set(_MONITORED)), callable],
@@ -227,6 +238,7 @@ class DeepEstimator(MultiViewEstimator):
         callbacks = self._callbacks(validation is not None)
         trainer = self._new_trainer(sample.views, seeds, callbacks)
         trainer.train(sample, self._setting("max_epochs"), validation, checkpoint)
+        self._check_training(trainer)
         self._finish(trainer, sample.views)
         if validation is not None:
             self._calibrate(validation.views)
@@ -262,8 +274,8 @@ class DeepEstimator(MultiViewEstimator):
         sample = self._open_sample(X, y, reset=first)
         seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
         callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
-        trainer = self._new_trainer(sample.views, seeds, callbacks)
-        if not first:
+        trainer = self._new_trainer(sample.views, seeds, callbacks, learn_scales=first)
+        if not first:  # which restores means and scales, too
             self._statistic.resume(trainer, self._decisive_params())
         trainer.train(sample, 1)
         return self._finish(trainer, sample.views)
@@ -298,6 +310,9 @@ class DeepEstimator(MultiViewEstimator):
 
     # ---- for subclasses --------------------------------------------------------------------------
 
+    def _check_training(self, trainer: Trainer) -> None:
+        """Warn if `fit` did not train what the method trains."""
+
     def _calibrate(self, validation: Views) -> None:
         """Learn from validation rows, after training."""
 
@@ -308,6 +323,12 @@ class DeepEstimator(MultiViewEstimator):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         """The loss to minimize."""
         raise NotImplementedError
+
+    def _standardizes(self, name: str) -> bool:
+        """Whether the rows of a view are standardized."""
+        if self.standardize == "auto":
+            return getattr(self, "encoders", None) is None
+        return bool(self.standardize)
 
     def _ending(self) -> Ending:
         """How the networks' outputs become scores; by default they are the scores."""
@@ -484,9 +505,15 @@ class DeepEstimator(MultiViewEstimator):
         """Seeds of initial weights, batches, torch's global generator and validation split."""
         return check_random_state(self.random_state).randint(_SEED_BOUND, size=4).tolist()
 
-    def _new_trainer(self, views: Views, seeds: list[int], callbacks: list[Callback]) -> Trainer:
+    def _new_trainer(
+        self, views: Views, seeds: list[int], callbacks: list[Callback], learn_scales: bool = True
+    ) -> Trainer:
         generator = Generator().manual_seed(seeds[0])
         encoders = self._new_encoders(views, generator)
+        for view, block in views.items():
+            if self._standardizes(view) and not takes_integers(encoders[view]):
+                layer = Standardize(block.shape[1])
+                encoders.standardize(view, _learned(layer, view, block) if learn_scales else layer)
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
@@ -531,8 +558,8 @@ class DeepEstimator(MultiViewEstimator):
             moments = Moments.of_features(partial(_representations, encoders), views, widths)
         self._check_spread(moments)
         trainer.move_to(torch.device("cpu"))
-        self.encoders_ = {name: encoders[name].eval() for name in views.names}
-        self._probe_rows = rows_to_probe(encoders, views)
+        self.encoders_ = {name: encoders.whole(name).eval() for name in views.names}
+        self._probe_rows = rows_to_probe(self.encoders_, views)
         for name, value in self._ending().attributes(trainer, views, moments).items():
             setattr(self, name, value)
         self._statistic = TrainingState.of(trainer, self._decisive_params())
@@ -606,12 +633,18 @@ def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.n
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
+def _learned(layer: Standardize, name: str, block: Any) -> Standardize:
+    """The layer with means and scales of the rows of a view, read in blocks."""
+    slices = block_slices(block.shape[0], 8 * block.shape[1])
+    return layer.learn(as_array(name, take_rows(block, rows), np.float64) for rows in slices)
+
+
 def _digest(sample: Sample) -> str:
     return fingerprint_of(sample.views, "deep", *sample.labels.values())
 
 
 def _representations(encoders: Encoders, views: Views) -> Views:
-    blocks = {n: encoded(encoders[n], n, X).astype(np.float64) for n, X in views.items()}
+    blocks = {n: encoded(encoders.whole(n), n, X).astype(np.float64) for n, X in views.items()}
     return views.replace(blocks)
 
 
@@ -619,7 +652,7 @@ def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:
     """Widths of the networks' outputs, found by encoding two rows in evaluation mode."""
     widths = {}
     for name, block in views.items():
-        out = encoded(encoders[name], name, take_rows(block, slice(0, 2)))
+        out = encoded(encoders.whole(name), name, take_rows(block, slice(0, 2)))
         if out.ndim != 2:
             raise ValueError(
                 f"The encoder of view {name!r} must give scores of shape (n_rows, n_scores), got "

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
@@ -43,6 +44,8 @@ class NetworkEstimator(DeepEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] | str = "auto"
     encoders: Mapping[str, nn.Module] | Sequence[nn.Module] | None = None
 
+    # Of the first layer's initial weights; torch's leave tanh almost linear on standardized rows.
+    _gain: ClassVar[float] = 1.0
     _network_parameters: ClassVar[tuple[str, ...]] = ("hidden_layer_sizes",)  # not for encoders
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden_layer_sizes": ["array-like", Mapping, StrOptions({"auto"})],
@@ -76,12 +79,15 @@ class NetworkEstimator(DeepEstimator):
         if self.encoders is not None:
             return self._copied_encoders(self.encoders, views, generator)
         hidden, n_scores = self._hidden_sizes(views.names), self._n_scores(views)
-        return Encoders(
-            {
-                n: self._new_network(width, hidden[n], n_scores, generator)
-                for n, width in views.widths.items()
-            }
-        )
+        networks = {
+            n: self._new_network(width, hidden[n], n_scores, generator)
+            for n, width in views.widths.items()
+        }
+        for name, network in networks.items():
+            if self._gain != 1 and self._standardizes(name):
+                with torch.no_grad():
+                    next(network.parameters()).mul_(self._gain)  # weights of the first layer
+        return Encoders(networks)
 
     def _copied_encoders(self, encoders: Any, views: Views, generator: Generator) -> Encoders:
         """Copies of the user's networks, so that another fit starts from the same weights."""
@@ -122,7 +128,7 @@ class NetworkEstimator(DeepEstimator):
 def _largest(name: str, block: Any) -> int:
     """Largest position in rows of words, read in blocks."""
     slices = block_slices(block.shape[0], block.shape[1] * 8)
-    return max(int(as_array(name, take_rows(block, rows), integers=True).max()) for rows in slices)
+    return max(int(as_array(name, take_rows(block, rows), np.int64).max()) for rows in slices)
 
 
 def _sizes(name: str, sizes: Any) -> tuple[int, ...]:

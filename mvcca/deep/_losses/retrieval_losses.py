@@ -131,7 +131,7 @@ class LabelLoss(nn.Module):
 
 
 class PosteriorLoss(nn.Module):
-    """Cross entropy of labels for networks whose outputs are posteriors.
+    """Cross entropy of labels, from the logits of each view.
 
     Parameters
     ----------
@@ -145,11 +145,7 @@ class PosteriorLoss(nn.Module):
 
     def forward(self, scores: Mapping[str, Tensor], batch: Batch) -> Tensor:
         """The loss of a batch, summed over the views."""
-        losses = []
-        for name, posterior in scores.items():
-            p = posterior.clamp(min=torch.finfo(posterior.dtype).tiny)
-            logits = p.log() if self.labels.are_classes else p.log() - torch.log1p(-p + 1e-7)
-            losses.append(self.labels(logits, batch.labels[name]))
+        losses = [self.labels(logits, batch.labels[name]) for name, logits in scores.items()]
         return torch.stack(losses).sum()
 
 

@@ -82,6 +82,7 @@ class ACMR(LabelledEstimator):
     batch_size: int = 64
 
     _similarity = "euclidean"
+    _gain = 4.0
     _needs_pairs = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],

@@ -49,6 +49,22 @@ class CCL(LabelledEstimator):
         Widths of the hidden layers, for all views or by view: linear → sigmoid, as is the output.
     batch_size : int, default=80
         Rows per batch; all rows if there are fewer.
+    max_epochs : int or "auto", default=200
+        Maximum number of passes over the rows.
+    learning_rate : float or mapping of str to float, default=3e-3
+        Learning rate of the optimizer, for all views or by view.
+
+    Notes
+    -----
+    Settings of the released implementation of [1]_ that differ from the defaults:
+
+    ====================  ==================================
+    ``n_components``      1024
+    ``optimizer``         "sgd", without Nesterov momentum
+    ``learning_rate``     1e-4
+    ``weight_decay``      4e-3
+    ``max_epochs``        20,000 steps
+    ====================  ==================================
 
     References
     ----------
@@ -71,6 +87,8 @@ class CCL(LabelledEstimator):
     margin: float = 1.0
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int = 80
+    max_epochs: int | str = 200
+    learning_rate: float | Mapping[str, float] = 3e-3
 
     _needs_pairs = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

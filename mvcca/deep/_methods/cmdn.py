@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import Generator
 
-from mvcca._by_view import by_view
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.labelled import LabelledEstimator
@@ -84,11 +83,11 @@ class CMDN(LabelledEstimator):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets, k = self._targets(), self._common_width(widths)
-        hidden = by_view(self, "hidden_layer_sizes", encoders.names)
+        hidden = self._hidden_sizes(encoders.names)
         decoders = {
             (source, target): mlp(
                 k,
-                tuple(hidden[target])[::-1],
+                hidden[target][::-1],
                 self._widths[target],
                 normalize_output=False,
                 generator=generator,

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
-from mvcca._by_view import by_view
+from mvcca._by_view import by_view, value_by_view
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
@@ -34,8 +34,7 @@ class CorrAE(NetworkEstimator):
             + \lVert x_{qi} - h_q(f_{qi}) \rVert^2 \Big)
             + α \, \frac{1}{n} \sum_i \lVert f_{pi} - f_{qi} \rVert^2.
 
-    The scores are the codes, ranked by Euclidean distance. The published networks are pre-trained
-    as restricted Boltzmann machines, which is left out here.
+    The scores are the codes, ranked by Euclidean distance.
 
     Parameters
     ----------
@@ -44,15 +43,17 @@ class CorrAE(NetworkEstimator):
     likelihood : {"gaussian", "replicated_softmax"}, or mapping of str to these, default="gaussian"
         Reconstruction loss, for all views or by view: the squared error, or for word counts the
         negative log likelihood -Σ_w x_w log softmax_w(h), a multinomial with the length of the
-        document.
-    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(1024,)
+        document. Word counts are not standardized.
+    hidden_layer_sizes : sequence of int, or mapping of str to sequence, default=(256,)
         Widths of the hidden layers, for all views or by view. Hidden layers and codes are linear →
         sigmoid. The decoders have the hidden layers in reverse order, also if `encoders` are given,
         and end in a linear layer.
     batch_size : int, default=100
         Rows per batch; all rows if there are fewer.
-    max_epochs : int or "auto", default=100
+    max_epochs : int or "auto", default=200
         Maximum number of passes over the rows.
+    learning_rate : float or mapping of str to float, default=3e-3
+        Learning rate of the optimizer, for all views or by view.
     weight_decay : float, default=1e-4
         Weight decay of the optimizer.
     monitor : str or callable, default="valid_mrr"
@@ -62,6 +63,19 @@ class CorrAE(NetworkEstimator):
     --------
     CrossCorrAE : Codes reconstruct the other view, or both.
     CorrNet : An autoencoder with one hidden layer for both views.
+
+    Notes
+    -----
+    Published settings, where they differ from the defaults:
+
+    ========================  =======================================================
+    ``hidden_layer_sizes``    (1024,)
+    ``correspondence``        0.8; for `CrossCorrAE` 0.2, or 0.8 with ``full=True``
+    pre-training              restricted Boltzmann machines, which are left out here
+    ========================  =======================================================
+
+    The weight α depends on the scale of the rows and on their number of features: of standardized
+    rows, the codes of `CrossCorrAE` with α = 0.2 reconstruct the other view but are not alike.
 
     References
     ----------
@@ -79,9 +93,11 @@ class CorrAE(NetworkEstimator):
 
     correspondence: float = 0.8
     likelihood: str | Mapping[str, str] = "gaussian"
-    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
+    hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (256,)
     batch_size: int | str = 100
-    max_epochs: int | str = 100
+    max_epochs: int | str = 200
+    optimizer: Any = "adam"
+    learning_rate: float | Mapping[str, float] = 3e-3
     weight_decay: float = 1e-4
     monitor: Any = "valid_mrr"
 
@@ -96,17 +112,28 @@ class CorrAE(NetworkEstimator):
         activations = {"activation": nn.Sigmoid, "output_activation": nn.Sigmoid}
         return {"batch_norm": False, "normalize_output": False, **activations}
 
+    def _standardizes(self, name: str) -> bool:
+        standardizes = super()._standardizes(name)
+        if value_by_view("likelihood", self.likelihood, self.view_names_)[name] == "gaussian":
+            return standardizes
+        if self.standardize is True:
+            raise ValueError(
+                f"likelihood='replicated_softmax' of view {name!r} is for word counts, which "
+                "standardize=True would replace. Use standardize='auto'."
+            )
+        return False
+
     def _reconstructed(self, names: tuple[str, ...]) -> list[tuple[str, str]]:
         """Pairs of the view of a code and the view that it reconstructs."""
         return [(name, name) for name in names]
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        hidden = by_view(self, "hidden_layer_sizes", encoders.names)
+        hidden = self._hidden_sizes(encoders.names)
         options = self._mlp_options() | {"output_activation": None}
         decoders = {
             (source, target): mlp(
                 widths[source],
-                tuple(hidden[target])[::-1],
+                hidden[target][::-1],
                 self._widths[target],
                 generator=generator,
                 **options,
@@ -133,8 +160,10 @@ class CrossCorrAE(CorrAE):
     ----------
     full : bool, default=False
         Whether each code reconstructs its own view, too: the full correspondence autoencoder.
-    correspondence : float, default=0.2
-        Weight α of the distance of codes; 0.8 is usual with ``full=True``.
+
+    Notes
+    -----
+    For published settings see `CorrAE`.
 
     References
     ----------
@@ -151,7 +180,6 @@ class CrossCorrAE(CorrAE):
     """
 
     full: bool = False
-    correspondence: float = 0.2
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"full": ["boolean"]}
 

@@ -64,7 +64,7 @@ class DCCAE(DCCA):
         decoders = {
             name: mlp(
                 width,
-                tuple(hidden[name])[::-1],
+                hidden[name][::-1],
                 self._widths[name],
                 normalize_output=False,
                 generator=generator,

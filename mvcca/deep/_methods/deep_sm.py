@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from torch import Generator, nn
+import torch
+from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
@@ -38,8 +40,11 @@ class DeepSM(LabelledEstimator):
         layer is linear → batch norm → ReLU; the output is a softmax or sigmoids.
     encoders : mapping of str to Module, or sequence of Module, optional
         Custom networks, by view or in the order of the views: any `torch.nn.Module` that maps rows
-        to posteriors of shape (n_rows, n_labels). `fit` trains copies. They replace the networks of
-        `hidden_layer_sizes`, which must then be left at its default.
+        to posteriors of shape (n_rows, n_labels). The loss is that of the logits, the inputs of the
+        last layer, if the network is a `torch.nn.Sequential` that ends in `torch.nn.Softmax` for
+        classes or `torch.nn.Sigmoid` for label sets: it keeps its gradient where a posterior rounds
+        to 0 or 1. `fit` trains copies. They replace the networks of `hidden_layer_sizes`, which
+        must then be left at its default.
 
     References
     ----------
@@ -65,10 +70,16 @@ class DeepSM(LabelledEstimator):
     def _n_scores(self, views: Views) -> int:
         return self._targets().shape[1]
 
+    def _are_classes(self) -> bool:
+        return LabelLoss(self._targets()).are_classes
+
     def _mlp_options(self) -> dict[str, Any]:
-        are_classes = LabelLoss(self._targets()).are_classes
-        posterior = partial(nn.Softmax, dim=1) if are_classes else nn.Sigmoid
+        posterior = partial(nn.Softmax, dim=1) if self._are_classes() else nn.Sigmoid
         return {"normalize_output": False, "output_activation": posterior}
+
+    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
+        networks = super()._new_encoders(views, generator)
+        return PosteriorEncoders({n: networks[n] for n in networks.names}, self._are_classes())
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets = self._targets()
@@ -78,3 +89,31 @@ class DeepSM(LabelledEstimator):
                 f"{dict(widths)}."
             )
         return PosteriorLoss(targets)
+
+
+class PosteriorEncoders(Encoders):
+    """Networks whose outputs are posteriors, and whose objective sees their logits."""
+
+    def __init__(self, encoders: Mapping[str, nn.Module], are_classes: bool) -> None:
+        super().__init__(encoders)
+        self.are_classes = are_classes
+
+    def trained(self, name: str) -> nn.Module:
+        """The network without its last activation, or else followed by the inverse of it."""
+        network, activation = self[name], nn.Softmax if self.are_classes else nn.Sigmoid
+        if isinstance(network, nn.Sequential) and isinstance(network[-1], activation):
+            return network[:-1]
+        return nn.Sequential(network, _Logits(self.are_classes))
+
+
+class _Logits(nn.Module):
+    """Logits of posteriors; those of classes up to a constant."""
+
+    def __init__(self, are_classes: bool) -> None:
+        super().__init__()
+        self.are_classes = are_classes
+
+    def forward(self, posteriors: Tensor) -> Tensor:
+        """The logits, whose gradient vanishes where a posterior rounds to 0 or 1."""
+        p = posteriors.clamp(min=torch.finfo(posteriors.dtype).tiny)
+        return p.log() if self.are_classes else p.log() - torch.log1p(-p + 1e-7)

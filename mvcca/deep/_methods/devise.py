@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -27,9 +28,10 @@ class DeViSE(DeepEstimator):
             \max\big(0, \; m - t_i^⊤ (M x_i + b) + t_j^⊤ (M x_i + b)\big), \qquad
         t = y / \lVert y \rVert.
 
-    Rows y of the target view keep their features, and there are as many components. Rows are ranked
-    by their cosine. In [1]_ the targets are vectors of labels, which several rows share, and the
-    network below M is fine-tuned; here the features x are given.
+    Rows y of the target view have no network, and there are as many components as features. Both
+    views are standardized by default. Rows are ranked by their cosine. In [1]_ the targets are
+    vectors of labels, which several rows share, and the network below M is fine-tuned; here the
+    features x are given.
 
     Parameters
     ----------
@@ -37,8 +39,10 @@ class DeViSE(DeepEstimator):
         Name of the target view; by default the last one.
     margin : float, default=0.1
         Margin m.
-    batch_size : int, default=200
-        Rows per batch, each of which is compared with all others; all rows if there are fewer.
+    max_epochs : int or "auto", default=100
+        Maximum number of passes over the rows.
+    learning_rate : float or mapping of str to float, default=3e-2
+        Learning rate of the optimizer, for all views or by view.
 
     References
     ----------
@@ -57,8 +61,9 @@ class DeViSE(DeepEstimator):
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # those of the target
     target: str | None = None
     margin: float = 0.1
-    batch_size: int = 200
+    max_epochs: int | str = 100
     optimizer: Any = "adam"
+    learning_rate: float | Mapping[str, float] = 3e-2
     monitor: Any = "valid_mrr"
 
     _max_views = 2

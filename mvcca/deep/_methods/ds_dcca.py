@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor, nn
 
 from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled, scaled_layers
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
-from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import DynamicallyScaledLinear
-from mvcca.deep.trainer import Objective, Trainer, encoded
+from mvcca.deep.trainer import Objective, encoded
 
 
 @estimator
-class DSDCCA(DCCA):
+class DSDCCA(DCCA, DynamicallyScaled):
     r"""Dynamically scaled deep CCA: `DCCA` whose last layer is rescaled for each row [1]_.
 
     With z the input of the last linear layer of a view, and W, b the parameters of that layer,
@@ -78,10 +77,10 @@ class DSDCCA(DCCA):
     scaling: str = "parameters"
     scaling_start: str = "auto"
 
+    _unscaled = "DCCA"
     _network_parameters = ("hidden_layer_sizes", "scaling_layer_sizes", "scaling", "scaling_start")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scaling_layer_sizes": ["array-like"],
-        "warm_up": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "scaling": [StrOptions({"parameters", "outputs", "global", "generated"})],
         "scaling_start": [StrOptions({"auto", "default", "one"})],
     }
@@ -111,40 +110,18 @@ class DSDCCA(DCCA):
         )
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
-        if not any(_scaled_layers(encoders)):
+        if not any(scaled_layers(encoders)):
             raise ValueError(
                 "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "
                 "there is nothing to scale. Add one, or use DCCA."
             )
         return super()._objective(encoders, widths, generator)
 
-    def _warm_up_epochs(self) -> int:
-        return self._setting("max_epochs") // 2 if self.warm_up == "auto" else int(self.warm_up)
-
-    def _callbacks(self, validated: bool) -> list[Callback]:
-        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(validated)]
-
-
-class WarmUp(Callback):
-    """Start scaling after some epochs.
-
-    The optimizer holds the parameters of the scaling networks from the start. Until scaling starts
-    they have no gradients, so that it leaves them unchanged and keeps no state for them.
-    """
-
-    def __init__(self, n_epochs: int) -> None:
-        self.n_epochs = n_epochs
-
-    def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Switch scaling on or off."""
-        for layer in _scaled_layers(trainer.encoders):
-            layer.scaled = layer.scaling == "generated" or trainer.epoch > self.n_epochs
-
 
 def _scales(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     """Scales of the last dynamically scaled layer of an encoder, for the rows of a block."""
     found: list[Tensor] = []
-    layer = _scaled_layers(encoder)[-1]
+    layer = scaled_layers(encoder)[-1]
 
     def note(layer: DynamicallyScaledLinear, inputs: tuple[Tensor, ...]) -> None:
         found.append(layer.scales_of(inputs[-1]).detach())
@@ -155,7 +132,3 @@ def _scales(encoder: nn.Module, name: str, block: Any) -> np.ndarray:
     finally:
         hook.remove()
     return torch.cat(found).numpy()
-
-
-def _scaled_layers(encoders: nn.Module) -> list[DynamicallyScaledLinear]:
-    return [layer for layer in encoders.modules() if isinstance(layer, DynamicallyScaledLinear)]

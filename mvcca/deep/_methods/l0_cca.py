@@ -102,7 +102,7 @@ class L0CCA(DCCA):
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)
         self.gates_ = {
-            name: encoder[0].means.detach().clamp(0, 1).numpy().copy()
-            for name, encoder in self.encoders_.items()
+            name: trainer.encoders[name][0].means.detach().clamp(0, 1).numpy().copy()
+            for name in trainer.encoders.names
         }
         return self

@@ -49,8 +49,7 @@ class SAM(NetworkEstimator):
 
     In unpaired views the counterpart of a row is one with equal labels, another one in every epoch.
 
-    The scores are the networks' outputs, ranked by cosine. With 200 components, the defaults are
-    the settings of [1]_ for up to ten thousand rows.
+    The scores are the networks' outputs, ranked by cosine.
 
     Parameters
     ----------
@@ -74,8 +73,6 @@ class SAM(NetworkEstimator):
         Rows per batch; all rows if there are fewer.
     max_epochs : int or "auto", default=100
         Maximum number of passes over the rows.
-    learning_rate : float or mapping of str to float, default=5e-3
-        Learning rate of the optimizer, for all views or by view.
     weight_decay : float, default=0.0
         Weight decay of the optimizer.
     monitor : str or callable, default="valid_map"
@@ -92,6 +89,16 @@ class SAM(NetworkEstimator):
         of ``categories_``, averaged over the views; 0 with ``margins="fixed"``.
     categories_ : ndarray, shape (n_labels,)
         The categories: sorted classes or labels, or column numbers of an indicator matrix.
+
+    Notes
+    -----
+    Settings of [1]_ for up to ten thousand rows, where they differ from the defaults:
+
+    =================  ======
+    ``n_components``   200
+    ``optimizer``      "sgd"
+    ``learning_rate``  5e-3
+    =================  ======
 
     References
     ----------
@@ -118,13 +125,13 @@ class SAM(NetworkEstimator):
     hidden_layer_sizes: Sequence[int] | Mapping[str, Sequence[int]] = (1024,)
     batch_size: int | str = 200
     max_epochs: int | str = 100
-    optimizer: Any = "sgd"
-    learning_rate: float | Mapping[str, float] = 5e-3
+    optimizer: Any = "adam"
     weight_decay: float = 0.0
     monitor: Any = "valid_map"
 
     _supervised = True
     _needs_pairs = False
+    _gain = 4.0
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],

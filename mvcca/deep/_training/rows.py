@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,8 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
+from mvcca.config import block_slices
+from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Objects, pairs_by_label
 from mvcca.sources import RowSource
@@ -63,24 +66,24 @@ class Rows:
         The rows.
     device : torch.device
         Device of the tensors.
-    integers : collection of str, default=()
-        Views whose network takes integers, such as the words of a text, rather than float32.
+    encoders : Encoders
+        The networks, which decide whether rows are standardized and of which type they are.
     """
 
-    def __init__(
-        self, sample: Sample | Views, device: torch.device, integers: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, sample: Sample | Views, device: torch.device, encoders: Encoders) -> None:
         sample = sample if isinstance(sample, Sample) else Sample(sample)
         self.views, self.labels, self.device = sample.views, dict(sample.labels), device
         sizes = {name: block.shape[0] for name, block in self.views.items()}
         self.positions = {n: np.arange(size) for n, size in sizes.items()} | dict(sample.positions)
         self.objects = Objects(sizes, self.labels, self.views.is_paired)
-        self._integers = frozenset(integers)
+        self._dtypes = {n: row_dtype(encoders.whole(n)) for n in encoders.names}
+        # On the CPU, where all devices have float64.
+        self._inputs = {n: deepcopy(layer).cpu() for n, layer in encoders.inputs.items()}
         self._held: dict[str, Tensor] | None = None
         if device.type == "cuda" and not self.views.is_lazy:
             needed = 4 * sum(sizes[name] * width for name, width in self.views.widths.items())
             if needed < _SHARE * torch.cuda.mem_get_info(device)[0]:
-                self._held = {n: self._tensor(n, X) for n, X in self.views.items()}
+                self._held = {n: self._whole(n, X) for n, X in self.views.items()}
 
     def __len__(self) -> int:
         """Number of objects."""
@@ -132,32 +135,41 @@ class Rows:
         positions = {name: self.positions[name][rows] for name, rows in chosen.items()}
         return Batch(tensors, positions, epoch, n, labels)
 
+    def _whole(self, name: str, block: Any) -> Tensor:
+        """All rows of a view, moved in blocks: float64 ones take twice the memory."""
+        slices = list(block_slices(block.shape[0], 8 * block.shape[1]))
+        first, *others = (self._tensor(name, take_rows(block, rows)) for rows in slices)
+        return torch.cat([first, *others]) if others else first
+
     def _tensor(self, name: str, block: Any) -> Tensor:
-        return self._moved(as_array(name, block, integers=name in self._integers))
+        tensor = torch.from_numpy(as_array(name, block, self._dtypes[name]))
+        layer = self._inputs.get(name)
+        return self._on_device(tensor if layer is None else layer(tensor))
 
     def _moved(self, array: np.ndarray) -> Tensor:
-        tensor = torch.from_numpy(array)
+        return self._on_device(torch.from_numpy(array))
+
+    def _on_device(self, tensor: Tensor) -> Tensor:
         if self.device.type == "cuda":  # an asynchronous copy
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
 
 
-def as_array(name: str, block: Any, *, integers: bool = False) -> np.ndarray:
-    """Rows in the form that torch needs: dense, float32 or int64, and writable."""
+def as_array(name: str, block: Any, dtype: type[np.generic] = np.float32) -> np.ndarray:
+    """Rows in the form that torch needs: dense, writable, and of the type of `row_dtype`."""
     if isinstance(block, RowSource):
         block = block.read(0, block.shape[0])
     if issparse(block):
         block = block.toarray()
-    if integers:
+    if dtype is np.int64:
         return _as_integers(name, block)
-    try:
-        with np.errstate(over="raise"):
-            return np.require(block, dtype=np.float32, requirements=["C", "W"])
-    except FloatingPointError as error:
+    largest = np.finfo(np.float32).max
+    if block.dtype != np.float32 and max(block.max(initial=0), -block.min(initial=0)) > largest:
         raise ValueError(
             f"View {name!r} has values beyond the largest float32, which networks compute in. "
             "Rescale it."
-        ) from error
+        )
+    return np.require(block, dtype=dtype, requirements=["C", "W"])
 
 
 def _as_integers(name: str, block: Any) -> np.ndarray:

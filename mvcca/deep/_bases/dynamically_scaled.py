@@ -1,0 +1,74 @@
+"""The part of deep estimators whose networks are rescaled for each row after a warm-up."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
+
+from mvcca._warnings import warn
+from mvcca.deep._bases.constructor import estimator
+from mvcca.deep._bases.estimator import DeepEstimator
+from mvcca.deep.callbacks import Callback
+from mvcca.deep.layers import DynamicallyScaledLinear
+from mvcca.deep.trainer import Trainer
+
+
+@estimator
+class DynamicallyScaled(DeepEstimator):
+    """Deep estimator whose networks are rescaled for each row after a warm-up.
+
+    Parameters
+    ----------
+    warm_up : int or "auto", default="auto"
+        Number of epochs without scaling; "auto" is half of `max_epochs`.
+    """
+
+    warm_up: int | str = "auto"
+
+    _unscaled = ""  # the method without scaling
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "warm_up": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    def _warm_up_epochs(self) -> int:
+        return self._setting("max_epochs") // 2 if self.warm_up == "auto" else int(self.warm_up)
+
+    def _decisive_params(self) -> dict[str, Any]:
+        # "auto" depends on the number of epochs.
+        return super()._decisive_params() | {"warm_up": self._warm_up_epochs()}
+
+    def _callbacks(self, validated: bool) -> list[Callback]:
+        return [WarmUp(self._warm_up_epochs()), *super()._callbacks(validated)]
+
+    def _check_training(self, trainer: Trainer) -> None:
+        n_epochs, layers = self._warm_up_epochs(), scaled_layers(trainer.encoders)
+        if trainer.epoch <= n_epochs and any(layer.scaling != "generated" for layer in layers):
+            warn(
+                f"No epoch was scaled: training ended after {trainer.epoch} epochs, within the "
+                f"warm-up of {n_epochs}, so that the model is that of {self._unscaled}. Lower "
+                "warm_up, or raise max_epochs."
+            )
+
+
+class WarmUp(Callback):
+    """Start scaling after some epochs.
+
+    The optimizer holds the parameters of the scaling networks from the start. Until scaling starts
+    they have no gradients, so that it leaves them unchanged and keeps no state for them.
+    """
+
+    def __init__(self, n_epochs: int) -> None:
+        self.n_epochs = n_epochs
+
+    def on_epoch_begin(self, trainer: Trainer) -> None:
+        """Switch scaling on or off."""
+        for layer in scaled_layers(trainer.encoders):
+            layer.scaled = layer.scaling == "generated" or trainer.epoch > self.n_epochs
+
+
+def scaled_layers(encoders: nn.Module) -> list[DynamicallyScaledLinear]:
+    """The dynamically scaled layers of networks."""
+    return [layer for layer in encoders.modules() if isinstance(layer, DynamicallyScaledLinear)]
