@@ -44,7 +44,8 @@ class Standardize(nn.Module):
             scaler.partial_fit(block)
             least = np.minimum(least, block.min(axis=0))
             largest = np.maximum(largest, block.max(axis=0))
-        mean, scale = scaler.mean_, scaler.scale_
+        varies = largest > least  # else deviations from the mean are its rounding
+        mean, scale = np.where(varies, scaler.mean_, least), np.where(varies, scaler.scale_, 1)
         scale = np.maximum(scale, np.maximum(largest - mean, mean - least) / _LARGEST)
         limits = np.finfo(np.float32)
         scale = np.where(scale < limits.tiny, 1, scale).clip(max=limits.max)
