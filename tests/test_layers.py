@@ -30,7 +30,7 @@ LAYERS = (
         "_views_table",
         "_warnings",
     ),
-    ("_devices",),
+    ("_devices", "_row_hashes"),
     ("_archive", "_jit", "_threads", "config", "labels", "linalg", "measures", "sources"),
     ("_compiled_loops", "views"),
     ("similarity", "typing"),

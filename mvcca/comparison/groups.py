@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from mvcca._backend import is_device_array, to_host
 from mvcca._containers import check_same_rows, few, row_labels
+from mvcca._row_hashes import row_hashes
 from mvcca.comparison.folds import Fold
 from mvcca.views import Views
-
-_BLOCK = 2**20  # entries that are hashed at a time
-_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # those of SplitMix64
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +170,7 @@ def _row_codes(block: Any) -> np.ndarray:
         block = np.asarray(block)
         if block.dtype.kind not in "biuf":
             return _codes_of_objects(block)
-    hashes = _hashes_of_sparse(block) if issparse(block) else _hashes_of_dense(block)
+    hashes = row_hashes(block)
     _, codes = np.unique(hashes, axis=0, return_inverse=True)
     codes = codes.reshape(-1)
     codes[~hashes.any(axis=1)] = -1
@@ -188,40 +186,3 @@ def _codes_of_objects(block: np.ndarray) -> np.ndarray:
     except (TypeError, ValueError):  # lists or arrays in cells
         codes = [-1] * len(rows)
     return np.array(codes, dtype=int)
-
-
-def _hashes_of_dense(block: np.ndarray) -> np.ndarray:
-    keys, step = _keys(block.shape[1]), max(1, _BLOCK // max(1, block.shape[1]))
-    parts = [_mixed(block[i : i + step]) @ keys for i in range(0, len(block), step)]
-    return np.concatenate([np.empty((0, 2), dtype=np.uint64), *parts])
-
-
-def _hashes_of_sparse(block: Any) -> np.ndarray:
-    """The hashes of the same rows if they were dense, since entries of zero contribute nothing."""
-    rows = csr_array(block)
-    if not rows.has_canonical_format:
-        rows = csr_array(rows, copy=True)
-        rows.sum_duplicates()
-    products = _mixed(rows.data)[:, None] * _keys(rows.shape[1])[rows.indices]
-    hashes = np.zeros((rows.shape[0], 2), dtype=np.uint64)
-    filled = np.flatnonzero(np.diff(rows.indptr))
-    if len(filled):
-        hashes[filled] = np.add.reduceat(products, rows.indptr[filled], axis=0)
-    return hashes
-
-
-def _keys(n_columns: int) -> np.ndarray:
-    """Two random odd factors for each column; a hash is a sum of products modulo 2^64."""
-    rng = np.random.default_rng(0)
-    return rng.integers(2**63, size=(n_columns, 2), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-
-
-def _mixed(values: np.ndarray) -> np.ndarray:
-    """Bits of numbers, scrambled so that similar numbers differ in all bits; 0 stays 0."""
-    if values.dtype.kind == "f":
-        bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    else:
-        bits = values.astype(np.int64).view(np.uint64)
-    for shift, factor in _MULTIPLIERS:
-        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-    return bits ^ (bits >> np.uint64(31))

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import ceil
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from mvcca._backend import to_host
 from mvcca._features import FeatureMap, LandmarkFeatures
+from mvcca._row_hashes import row_hashes, scrambled
 from mvcca.linalg import DigitsLost
 from mvcca.passes import accumulate, in_precision
 from mvcca.problem import Expected, Solution
@@ -201,29 +200,11 @@ def _sample_of_block(
 
 
 def _keys(views: Views) -> np.ndarray:
-    """A pseudo-random number in [0, 1) of each object, from all bits of its rows."""
+    """A pseudo-random number in [0, 1) of each object, from the numbers of its rows."""
     bits = np.zeros(len(views), dtype=np.uint64)
     for name, X in views.items():
-        factors = np.random.RandomState(0).randint(0, 2**63, X.shape[1], dtype=np.uint64)
-        bits[views.objects(name)] += _mixed(_sums_of_bits(X, 2 * factors + np.uint64(1)))
-    return (_mixed(bits) >> np.uint64(11)) / 2.0**53
-
-
-def _sums_of_bits(X: Any, factors: np.ndarray) -> np.ndarray:
-    """Σ_j factor_j bits(x_j) mod 2^64 of each row; bits of zero are zero."""
-    data = (X.data if issparse(X) else X) + 0.0  # -0.0 is 0.0
-    bits = np.ascontiguousarray(data, dtype=np.float64).view(np.uint64)
-    if not issparse(X):
-        return (bits * factors).sum(axis=1, dtype=np.uint64)
-    sums = np.concatenate([[np.uint64(0)], np.cumsum(bits * factors[X.indices], dtype=np.uint64)])
-    return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-
-
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64, by which each bit depends on all others."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-    return bits ^ (bits >> np.uint64(31))
+        bits[views.objects(name)] += scrambled(row_hashes(X)[:, 0])
+    return (scrambled(bits) >> np.uint64(11)) / 2.0**53
 
 
 def _scores(solution: Solution, features: Views, n_components: int) -> Views:
