@@ -727,3 +727,20 @@ def test_repeated_rows_of_a_wide_view_have_the_rank_of_distinct_ones():
     X = np.repeat(distinct, 2, axis=0) + 10
     Y = np.random.default_rng(1).normal(size=(60, 3))
     assert CCA(2).fit(X, Y).ranks_ == {"X": 29, "y": 3}
+
+
+@pytest.mark.filterwarnings("ignore")  # rows in files and batches cannot be decomposed
+@pytest.mark.parametrize(
+    "storage", [name for name in STORAGES if name not in ("integers", "float32")]
+)
+@pytest.mark.parametrize("mean", [1e3, 1e6])
+def test_a_rounded_sum_of_columns_is_no_further_direction(mean, storage, tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 3)) + mean, rng.normal(size=(60, 2))
+    Y += X[:, :2] - mean
+    with_total = np.column_stack([X, X.sum(axis=1)])
+    expected = CCA(2).fit(X, Y).canonical_correlations_
+    rows = [STORAGES[storage](block, tmp_path) for block in (with_total, Y)]
+    model = batches(CCA(2), rows, Y) if storage == "batches" else CCA(2).fit(rows)
+    assert list(model.ranks_.values()) == [3, 2]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=0, atol=1e-8)
