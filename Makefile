@@ -14,7 +14,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-core test-interop test-oldest test-newest lint format docs bench bench-peers bench-all clean
+.PHONY: help demo test test-long test-all test-core test-interop test-oldest test-newest lint format docs bench bench-peers bench-all clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -23,10 +23,13 @@ demo: $(VENV)/.installed-plot ## retrieve across views on real data, and write m
 	$(VENV)/bin/mvcca demo
 
 # One BLAS thread per test process: two that spin against each other are slower than one.
-test test-all: export OMP_NUM_THREADS = 1
-test test-all: export OPENBLAS_NUM_THREADS = 1
+test test-long test-all: export OMP_NUM_THREADS = 1
+test test-long test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/.installed-test ## run the tests but the slow ones (some of them: make test ARGS="-k ranks")
 	$(PY) -m pytest -n auto --maxprocesses 4 -m "not slow" $(ARGS)
+
+test-long: $(VENV)/.installed-test ## run what CI leaves out: all random problems, and every benchmark once
+	$(PY) -m pytest -n auto --maxprocesses 4 -m long $(ARGS)
 
 test-all: $(VENV)/.installed-test ## run all tests, also the slow ones (only these: make test ARGS="-m slow")
 	$(PY) -m pytest -n auto --maxprocesses 4 $(ARGS)

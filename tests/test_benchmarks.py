@@ -101,6 +101,7 @@ def test_every_script_has_a_smallest_setting():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "arguments", "libraries"),
     [

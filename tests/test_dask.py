@@ -617,6 +617,7 @@ def test_label_sums_that_died_with_their_workers_are_made_again(cluster, tmp_pat
     expected = sums.covariance(gram)
     for which in range(2):
         kill(cluster, which)
+    wait_for_workers(cluster)  # fails, rather than waiting for ever, if a nanny gives up
     assert_array_equal(sums.covariance(gram), expected)
     dense = LabelGram(table).times(np.eye(len(table)))
     assert_allclose(expected, sums.deviations().T @ dense @ sums.deviations(), atol=1e-12)

@@ -116,7 +116,7 @@ def first_hits(model: Any, views: Views) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("standard", [False, True])
+@pytest.mark.parametrize("standard", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", OF_PAIRS)
 def test_defaults_learn_from_pairs(name, standard):
     views = pairs(standard)
@@ -126,7 +126,7 @@ def test_defaults_learn_from_pairs(name, standard):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("standard", [False, True])
+@pytest.mark.parametrize("standard", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", sorted({*OF_LABELS, "TwoBranch"} & {*DEEP}))
 def test_defaults_learn_from_labels_at_least_what_mlcca_does(name, standard):
     views, y = classes(standard)

@@ -398,7 +398,9 @@ CHECKS = {
     "PLS": check_pls,
     "KCCA": check_fourier,
 }
-SLOW = [pytest.param(range(a, a + 320), marks=pytest.mark.slow) for a in range(80, 2000, 320)]
+LONG = (pytest.mark.slow, pytest.mark.long)
+SLOW = [pytest.param(range(80, 400), marks=pytest.mark.slow)]
+SLOW += [pytest.param(range(a, a + 400), marks=LONG) for a in range(400, 2000, 400)]
 
 
 @pytest.mark.parametrize("seeds", [range(80), *SLOW], ids=str)
@@ -691,7 +693,13 @@ def check_integers(method, storage, seed, folder):
 
 @pytest.mark.filterwarnings("ignore")  # nothing may be wrong, said or not
 @pytest.mark.parametrize(
-    "seeds", [range(3), pytest.param(range(3, 25), marks=pytest.mark.slow)], ids=str
+    "seeds",
+    [
+        range(3),
+        pytest.param(range(3, 8), marks=pytest.mark.slow),
+        pytest.param(range(8, 25), marks=LONG),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("method", INTEGER_METHODS)

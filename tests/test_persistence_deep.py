@@ -127,7 +127,7 @@ every_estimator = pytest.mark.parametrize(
         for i, estimator in enumerate(ESTIMATORS)
     ],
 )
-pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
+pytestmark = pytest.mark.filterwarnings("ignore:Batches of", "ignore:No epoch was scaled")
 LABELS = np.arange(80) % 3  # which methods without labels ignore
 
 
