@@ -525,23 +525,22 @@ def _scatter_of_pieces(
     w = np.ones(height, dtype=dtype) if weights is None else weights.astype(dtype)
     buffers = local()  # one per thread, reused for all of its pieces
 
-    def multiplied(
-        rows: slice, shifts: np.ndarray, dtype: np.dtype = dtype
-    ) -> tuple[np.ndarray, ...]:
-        if not hasattr(buffers, "piece") or buffers.piece.dtype != dtype:
-            buffers.piece = np.empty((-(-height // n_pieces), width + 1), dtype)
-        centred = buffers.piece[: rows.stop - rows.start]
-        end = 0
-        for block in blocks:
-            start, end = end, end + block.shape[1]
-            np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
-        centred[:, -1] = 1
-        if weights is not None:
-            centred *= np.sqrt(w[rows])[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):  # float64 follows
-            product = centred.T @ centred
-        if dtype == np.float32 and _leaves_range(centred, np.diag(product)[:-1]):
-            return multiplied(rows, shifts.astype(np.float64), np.dtype(np.float64))
+    def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
+        for kind in (dtype, np.dtype(np.float64)):
+            if not hasattr(buffers, "piece") or buffers.piece.dtype != kind:
+                buffers.piece = np.empty((-(-height // n_pieces), width + 1), kind)
+            centred = buffers.piece[: rows.stop - rows.start]
+            end = 0
+            for block in blocks:
+                start, end = end, end + block.shape[1]
+                np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
+            centred[:, -1] = 1
+            if weights is not None:
+                centred *= np.sqrt(w[rows])[:, None]
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = centred.T @ centred
+            if kind == np.float64 or not _leaves_range(centred, np.diag(product)[:-1]):
+                break  # else float64 holds the squares
         residue = product[-1, :-1] / (product[-1, -1] or 1)  # mean of the shifted rows
         return shifts, residue, product[:-1, :-1]
 
