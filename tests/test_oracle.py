@@ -398,9 +398,9 @@ CHECKS = {
     "PLS": check_pls,
     "KCCA": check_fourier,
 }
-LONG = (pytest.mark.slow, pytest.mark.long)
+LEFT_TO_TEST_LONG = (pytest.mark.slow, pytest.mark.long)
 SLOW = [pytest.param(range(80, 400), marks=pytest.mark.slow)]
-SLOW += [pytest.param(range(a, a + 400), marks=LONG) for a in range(400, 2000, 400)]
+SLOW += [pytest.param(range(a, a + 400), marks=LEFT_TO_TEST_LONG) for a in range(400, 2000, 400)]
 
 
 @pytest.mark.parametrize("seeds", [range(80), *SLOW], ids=str)
@@ -697,7 +697,7 @@ def check_integers(method, storage, seed, folder):
     [
         range(3),
         pytest.param(range(3, 8), marks=pytest.mark.slow),
-        pytest.param(range(8, 25), marks=LONG),
+        pytest.param(range(8, 25), marks=LEFT_TO_TEST_LONG),
     ],
     ids=str,
 )
