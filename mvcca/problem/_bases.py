@@ -343,8 +343,8 @@ def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray
     share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
     centred = X - mean
-    # X - mean is exact where the mean is large, but the mean is rounded. What it left in all rows
-    # alike would pass for a direction of its own where columns depend on each other.
+    # X - mean is exact for a large mean, but the mean itself is rounded. The error is the same in
+    # every row, and would look like one more direction if columns depend on each other.
     centred -= np.einsum("i,ij->j", share, centred)
     if weights is not None:
         centred *= np.sqrt(weights)[:, None]

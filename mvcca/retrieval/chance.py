@@ -35,8 +35,8 @@ def expected_at_random(
     views : Views
         Their values are not used, only which objects are seen in which views.
     labels, measures, relevance, directions, label_vectors
-        As in `mvcca.retrieval.evaluate_retrieval`. A query without relevant items counts 0, and
-        within a view it is left out of its own list.
+        As in `mvcca.retrieval.evaluate_retrieval`. A query without relevant items counts 0. If the
+        query view is also the target, each query is excluded from its own list.
 
     Returns
     -------
