@@ -39,9 +39,9 @@ from _measure import machine
 from label_covariance import planted_views
 
 from mvcca import CCA, MVMLCCA, Views, config_context
-from mvcca._backend import to_host
-from mvcca._devices import check_device, mover
+from mvcca.blocks.array_api import to_host
 from mvcca.datasets import fetch_coco_labels
+from mvcca.machine.devices import check_device, mover
 from mvcca.retrieval import top_k
 
 COCO_SECONDS, RANKING_SECONDS, COPY_SHARE = 1.0, 0.5, 0.7

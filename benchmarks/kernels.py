@@ -23,7 +23,7 @@ from _measure import in_turns, machine, ratio
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from mvcca._compiled_loops import (
+from mvcca.machine.compiled_loops import (
     add_rows_by_code,
     fill_by_difference,
     inner_products_to_exponents,

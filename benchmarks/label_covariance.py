@@ -37,9 +37,9 @@ from threadpoolctl import threadpool_limits
 
 from mvcca import MLCCA, MVMLCCA, Views
 from mvcca.datasets import fetch_coco_labels
-from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums
+from mvcca.views.labels import encode_labels
 
 WIDTHS = {"image": 2048, "text": 300}
 TILE = 1024

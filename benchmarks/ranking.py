@@ -36,7 +36,7 @@ import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mvcca._threads import each
+from mvcca.machine.threads import each
 from mvcca.measures import unit_rows
 from mvcca.retrieval import CSLS, top_k
 from mvcca.retrieval.hubs import Bank, corrected

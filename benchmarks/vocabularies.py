@@ -46,8 +46,8 @@ from sklearn.pipeline import make_pipeline
 
 from mvcca import MLCCA, MVMLCCA, PerView, Views, evaluate_retrieval
 from mvcca.datasets import fetch_coco_captions, fetch_coco_label_vectors
-from mvcca.labels import label_vectors
 from mvcca.measures import label_set_similarity, weighted_average_precision
+from mvcca.views.labels import label_vectors
 
 MEASURES = ("wmap@50", "wmap@50:weighted")
 GRID = {"sigma": (0.03, 0.1, 0.3, 1.0, 3.0), "reg": (1e-1, 1.0, 10.0)}

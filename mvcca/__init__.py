@@ -10,30 +10,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from mvcca import blocks as blocks
     from mvcca import comparison as comparison
     from mvcca import compose as compose
-    from mvcca import config as config
     from mvcca import datasets as datasets
     from mvcca import deep as deep
-    from mvcca import files as files
     from mvcca import inspection as inspection
     from mvcca import interop as interop
     from mvcca import kernel as kernel
-    from mvcca import labels as labels
-    from mvcca import linalg as linalg
     from mvcca import linear as linear
+    from mvcca import machine as machine
     from mvcca import measures as measures
-    from mvcca import migration as migration
     from mvcca import model_selection as model_selection
     from mvcca import persistence as persistence
     from mvcca import plotting as plotting
+    from mvcca import problem as problem
     from mvcca import retrieval as retrieval
-    from mvcca import scoring as scoring
     from mvcca import similarity as similarity
-    from mvcca import sources as sources
     from mvcca import statistics as statistics
-    from mvcca import typing as typing
     from mvcca import views as views
+    from mvcca.blocks import RowSource as RowSource
+    from mvcca.blocks import open_matrix as open_matrix
     from mvcca.comparison import ComparisonResult as ComparisonResult
     from mvcca.comparison import compare as compare
     from mvcca.comparison import methods as methods
@@ -42,9 +39,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.compose import PerView as PerView
     from mvcca.compose import SplitViews as SplitViews
     from mvcca.compose import Tokens as Tokens
-    from mvcca.config import config_context as config_context
-    from mvcca.config import get_config as get_config
-    from mvcca.config import set_config as set_config
     from mvcca.kernel import KCCA as KCCA
     from mvcca.kernel import NCCA as NCCA
     from mvcca.linear import CCA as CCA
@@ -58,32 +52,29 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.linear import PLS as PLS
     from mvcca.linear import AffineMap as AffineMap
     from mvcca.linear import Procrustes as Procrustes
+    from mvcca.machine import config_context as config_context
+    from mvcca.machine import get_config as get_config
+    from mvcca.machine import set_config as set_config
+    from mvcca.model_selection import retrieval_scorer as retrieval_scorer
     from mvcca.persistence import ModelFileError as ModelFileError
     from mvcca.persistence import load as load
     from mvcca.persistence import save as save
     from mvcca.retrieval import RetrievalIndex as RetrievalIndex
     from mvcca.retrieval import evaluate_retrieval as evaluate_retrieval
-    from mvcca.scoring import retrieval_scorer as retrieval_scorer
-    from mvcca.sources import RowSource as RowSource
-    from mvcca.sources import open_matrix as open_matrix
     from mvcca.views import Views as Views
 
     __version__: str
 
 # Submodules, and the names that each offers here.
 _MODULES = {
+    "blocks": ("RowSource", "open_matrix"),
     "comparison": ("ComparisonResult", "compare", "methods"),
     "compose": ("Encode", "JoinViews", "PerView", "SplitViews", "Tokens"),
-    "config": ("config_context", "get_config", "set_config"),
     "datasets": (),
     "deep": (),
-    "files": (),
     "inspection": (),
     "interop": (),
-    "model_selection": (),
     "kernel": ("KCCA", "NCCA"),
-    "labels": (),
-    "linalg": (),
     "linear": (
         "AffineMap",
         "CCA",
@@ -97,16 +88,15 @@ _MODULES = {
         "PLS",
         "Procrustes",
     ),
+    "machine": ("config_context", "get_config", "set_config"),
     "measures": (),
-    "migration": (),
+    "model_selection": ("retrieval_scorer",),
     "persistence": ("ModelFileError", "load", "save"),
     "plotting": (),
+    "problem": (),
     "retrieval": ("RetrievalIndex", "evaluate_retrieval"),
-    "scoring": ("retrieval_scorer",),
     "similarity": (),
-    "sources": ("RowSource", "open_matrix"),
     "statistics": (),
-    "typing": (),
     "views": ("Views",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

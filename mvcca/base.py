@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import partial, wraps
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,17 +22,14 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._agreement import mean_correlation
-from mvcca._backend import is_device_array, placed, precision, to_host
-from mvcca._checked_rows import CheckedRows
-from mvcca._containers import column_labels, common_row_labels, reject_masks
-from mvcca._devices import working_on
-from mvcca._output import OutputContainerMixin
-from mvcca._warnings import warn
-from mvcca.config import block_slices, get_config
-from mvcca.labels import LabelTable
-from mvcca.linalg import with_fixed_signs
-from mvcca.passes import checkpoint_of_fit
+from mvcca.blocks import RowSource, as_source
+from mvcca.blocks.array_api import is_device_array, placed, precision, to_host
+from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
+from mvcca.machine.config import block_slices, get_config
+from mvcca.machine.devices import working_on
+from mvcca.machine.warnings import warn
+from mvcca.measures import column_correlations
+from mvcca.model_selection import retrieval_scorer
 from mvcca.problem import (
     Expected,
     Problem,
@@ -42,9 +40,13 @@ from mvcca.problem import (
     reg_of_names,
     reg_of_rows,
 )
-from mvcca.scoring import retrieval_scorer
-from mvcca.sources import RowSource, as_source
-from mvcca.validation import (
+from mvcca.problem.linalg import with_fixed_signs
+from mvcca.statistics.passes import checkpoint_of_fit
+from mvcca.views import Views, as_views, holds_views, in_same_container
+from mvcca.views.checked_rows import CheckedRows
+from mvcca.views.labels import LabelTable
+from mvcca.views.output import OutputContainerMixin
+from mvcca.views.validation import (
     FLOATS,
     check_column_names,
     check_device_matrix,
@@ -60,7 +62,6 @@ from mvcca.validation import (
     used_lines,
     weights_of_objects,
 )
-from mvcca.views import Views, as_views, holds_views, in_same_container
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if (views.seen.sum(axis=1) > 1).any():
             blocks = {name: to_host(X) for name, X in self._scores_of_views(views).items()}
             scores = views.select(list(blocks)).replace(blocks).in_memory()
-            correlation = mean_correlation(scores)
+            correlation = _mean_correlation(scores)
             if correlation is not None:
                 return correlation
         if y is None or (self._needs_pairs and not self._supervised):
@@ -467,6 +468,17 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             preserves_dtype=["float64", "float32"]
         )
         return tags
+
+
+def _mean_correlation(scores: Views) -> float | None:
+    """Mean over components and pairs of views that share objects; None if no two views do."""
+    correlations = []
+    for pair in combinations(scores.names, 2):
+        both = scores.select(pair)
+        both = both[both.seen.all(axis=1)]
+        if len(both) > 1:
+            correlations.append(column_correlations(*(block for _, block in both.items())))
+    return float(np.mean(correlations)) if correlations else None
 
 
 def _is_plain(X: Any) -> bool:

@@ -14,11 +14,11 @@ from scipy import linalg
 from scipy.sparse import issparse
 from sklearn.utils import Bunch, check_array, check_random_state
 
-from mvcca.config import block_slices
+from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
 from mvcca.problem import principal_components
-from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 __all__ = [
     "component_correlations",

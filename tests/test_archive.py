@@ -25,9 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from mvcca import _archive
-from mvcca._archive import ModelFileError, read_archive, write_archive
-from mvcca._replacing import replacing
+from mvcca.machine import archive as _archive
+from mvcca.machine.archive import ModelFileError, read_archive, write_archive
+from mvcca.machine.replacing import replacing
 from mvcca.persistence._values import sparse_of
 
 ARRAYS = {

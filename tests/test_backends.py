@@ -28,11 +28,11 @@ from mvcca import (
     _devices,
     config_context,
 )
-from mvcca._backend import is_device_array, namespace, to_host
-from mvcca.labels import encode_labels
+from mvcca.blocks.array_api import is_device_array, namespace, to_host
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments, _moments
+from mvcca.views.labels import encode_labels
 
 # ---- places where rows may be: those on a GPU are skipped, with a reason, where there is none ----
 

@@ -16,9 +16,9 @@ from test_large_data import interrupt
 
 import mvcca
 from mvcca import CCA, MVMLCCA, Views, config_context, open_matrix
-from mvcca._archive import write_archive
-from mvcca.passes import _checkpoint
-from mvcca.passes._checkpoint import fingerprint_of
+from mvcca.machine.archive import write_archive
+from mvcca.statistics.passes import _checkpoint
+from mvcca.statistics.passes._checkpoint import fingerprint_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of fits to tiny data
 
@@ -133,7 +133,7 @@ def stop_after_first_writing(fit: Any) -> None:
         raise Stop
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("mvcca._archive", "mvcca.deep._training.checkpoint"):
+        for module in ("mvcca.machine.archive", "mvcca.deep._training.checkpoint"):
             if module in sys.modules:  # torch may not be there
                 patch.setattr(f"{module}.write_archive", write_and_stop)
         with pytest.raises(Stop):

@@ -30,12 +30,13 @@ from sklearn.preprocessing import StandardScaler
 
 import mvcca
 from mvcca import CCA, MVMLCCA, PerView, Views
+from mvcca.blocks import read_array
 from mvcca.cli import main
 from mvcca.comparison.registry import GROUPS, METHODS
-from mvcca.files import ProjectedRows, read_ids, read_labels
-from mvcca.passes import _checkpoint
+from mvcca.persistence import ProjectedRows
 from mvcca.retrieval import top_k
-from mvcca.sources import read_array
+from mvcca.statistics.passes import _checkpoint
+from mvcca.views.files import read_ids, read_labels
 
 N = 60
 CLASSES = np.arange(N) % 4
@@ -309,7 +310,7 @@ def test_a_parameter_out_of_range_is_one_line(capsys):
 CHILD = """
 import signal, sys, time
 from mvcca.cli import main
-from mvcca.passes import _checkpoint
+from mvcca.statistics.passes import _checkpoint
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 _checkpoint._SECONDS = 0
@@ -631,7 +632,7 @@ def test_without_distributed_the_extra_is_named(capsys, monkeypatch):
 
 def test_a_scheduler_that_does_not_answer_is_named(capsys, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("mvcca.passes._workers._SECONDS", 0.3)
+    monkeypatch.setattr("mvcca.statistics.passes._workers._SECONDS", 0.3)
     err = fail(capsys, *FIT, *CCA_2, "--scheduler", "tcp://127.0.0.1:1")
     assert "tcp://127.0.0.1:1" in err
 

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import mvcca
 from mvcca import CCA, MLCCA, Views, evaluate_retrieval
+from mvcca.blocks import SourceError
 from mvcca.cli import main
-from mvcca.files import read_label_vectors
-from mvcca.labels import label_vectors
-from mvcca.sources import SourceError
+from mvcca.views.files import read_label_vectors
+from mvcca.views.labels import label_vectors
 
 RNG = np.random.default_rng(0)
 ENGLISH, GERMAN = ["cat", "dog", "wild boar"], ["Katze", "Hund", "wildes Schwein"]

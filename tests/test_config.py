@@ -8,7 +8,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from mvcca.config import block_slices, config_context, get_config, set_config
+from mvcca.machine.config import block_slices, config_context, get_config, set_config
 
 
 @pytest.fixture(autouse=True)

@@ -32,12 +32,12 @@ from mvcca import (
     config_context,
     open_matrix,
 )
-from mvcca._threads import _n_blas_threads, one_blas_thread
-from mvcca.labels import LabelTable
-from mvcca.passes import _checkpoint
-from mvcca.passes._cluster import Cluster
+from mvcca.machine.threads import _n_blas_threads, one_blas_thread
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
+from mvcca.statistics.passes import _checkpoint
+from mvcca.statistics.passes._cluster import Cluster
+from mvcca.views.labels import LabelTable
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

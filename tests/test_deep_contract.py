@@ -32,9 +32,9 @@ from mvcca import (  # noqa: E402
     retrieval_scorer,
     save,
 )
-from mvcca._archive import read_archive, write_archive  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss  # noqa: E402
+from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
 every_estimator = pytest.mark.parametrize("estimator", DEEP, ids=lambda e: type(e).__name__)

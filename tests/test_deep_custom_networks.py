@@ -17,10 +17,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from mvcca import ModelFileError, RetrievalIndex, Views, load, open_matrix, save  # noqa: E402
-from mvcca._archive import read_archive, write_archive  # noqa: E402
 from mvcca.deep import CCAL, DCCA, SAM  # noqa: E402
 from mvcca.deep.layers import StochasticGates  # noqa: E402
 from mvcca.deep.storage import register_layer  # noqa: E402
+from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
 TRAINED = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}
 

@@ -16,7 +16,7 @@ from mvcca import PerView, RetrievalIndex, Tokens, Views  # noqa: E402
 from mvcca.deep import CCAL, MSDS, SAM, EncoderCCA  # noqa: E402
 from mvcca.deep.encoders import WCNN, WordCNN, WordCNNRNN  # noqa: E402
 from mvcca.deep.functional import trace_norm  # noqa: E402
-from mvcca.scoring import retrieval_scorer  # noqa: E402
+from mvcca.model_selection import retrieval_scorer  # noqa: E402
 
 RNG = np.random.default_rng(0)
 TOPICS = RNG.integers(0, 6, 240)

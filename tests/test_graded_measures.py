@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from mvcca import CCA, Views, measures, retrieval_scorer
-from mvcca.config import config_context
+from mvcca.machine.config import config_context
 from mvcca.retrieval import evaluate_retrieval
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from mvcca.config import config_context
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_multilabel_views
 from mvcca.inspection import (
     component_correlations,
@@ -23,6 +22,7 @@ from mvcca.inspection import (
     variable_correlations,
 )
 from mvcca.linear import CCA, MLCCA, MVCCA
+from mvcca.machine.config import config_context
 from mvcca.views import Views
 
 

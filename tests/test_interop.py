@@ -46,6 +46,7 @@ from mvcca import (
     open_matrix,
 )
 from mvcca.base import LinearEstimator
+from mvcca.blocks import SourceError
 from mvcca.interop import (
     affine_map,
     save_dense,
@@ -56,7 +57,6 @@ from mvcca.interop import (
     write_scores,
 )
 from mvcca.linear import CovarianceCCA
-from mvcca.sources import SourceError
 
 WIDTHS = {"image": 7, "text": 6}
 

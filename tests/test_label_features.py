@@ -17,10 +17,10 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from mvcca import MLCCA, MVMLCCA, Views, config_context
-from mvcca.labels import LabelTable, encode_labels
 from mvcca.linear._label_weighted import LabelKernel, fourier_features, landmark_features
 from mvcca.similarity import squared_exponential
 from mvcca.statistics import LabelFeatureSums
+from mvcca.views.labels import LabelTable, encode_labels
 
 ORACLES = {
     "sqexp": lambda A, B, sigma: np.exp(-cdist(A, B, "sqeuclidean") / (2 * sigma)),

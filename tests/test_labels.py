@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from mvcca import MLCCA, Views
-from mvcca.labels import LabelTable, encode_labels, indicator_matrices, label_vectors
-from mvcca.validation import encode_views, is_per_view
+from mvcca.views.labels import LabelTable, encode_labels, indicator_matrices, label_vectors
+from mvcca.views.validation import encode_views, is_per_view
 
 SETS = [{"cat", "dog"}, {"dog"}, set(), {"dog", "cat"}, {"cow"}, {"dog"}]
 MATRIX = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 1]])

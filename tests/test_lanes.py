@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mvcca import MVCCA, Views, config_context, open_matrix
-from mvcca.passes import _accumulate
-from mvcca.passes._blocks import lanes_of
-from mvcca.passes._cluster import Cluster
-from mvcca.passes._tasks import sent_as_arrays
 from mvcca.statistics import Moments
+from mvcca.statistics.passes import _accumulate
+from mvcca.statistics.passes._blocks import lanes_of
+from mvcca.statistics.passes._cluster import Cluster
+from mvcca.statistics.passes._tasks import sent_as_arrays
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

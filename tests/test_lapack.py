@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from mvcca import _lapack
+from mvcca.machine import lapack
 
-N = _lapack._LONG + 20
+N = lapack._LONG + 20
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def symmetric():
 
 @pytest.mark.parametrize("k", [1, 7, N, N + 5])
 def test_top_eigenpairs_are_those_of_scipy(symmetric, k):
-    values, vectors = _lapack.top_eigenpairs(symmetric, k)
+    values, vectors = lapack.top_eigenpairs(symmetric, k)
     expected, directions = linalg.eigh(symmetric, subset_by_index=[max(0, N - k), N - 1])
     np.testing.assert_allclose(values, expected, atol=1e-12 * np.abs(expected).max())
     np.testing.assert_allclose(np.abs((vectors * directions).sum(axis=0)), 1, atol=1e-10)
@@ -34,10 +34,10 @@ def test_top_eigenpairs_are_those_of_scipy(symmetric, k):
 @pytest.mark.parametrize("shape", [(N, N), (N + 30, N), (N, N + 30)])
 def test_decompositions_of_large_matrices_multiply_to_the_matrix(shape):
     A = np.random.default_rng(1).standard_normal(shape)
-    U, s, Vt = _lapack.svd(A)
+    U, s, Vt = lapack.svd(A)
     assert U.shape[1] == len(s) == len(Vt) == min(shape)
     np.testing.assert_allclose(U * s @ Vt, A, atol=1e-11)
-    Q, R = _lapack.qr(A)
+    Q, R = lapack.qr(A)
     assert Q.shape[1] == len(R) == min(shape)
     np.testing.assert_allclose(Q @ R, A, atol=1e-11)
 
@@ -46,18 +46,18 @@ def test_a_matrix_with_nan_is_refused(symmetric):
     A = symmetric.copy()
     A[3, 4] = np.nan
     with pytest.raises(ValueError, match="infs or NaNs"):
-        _lapack.top_eigenpairs(A, 2)
+        lapack.top_eigenpairs(A, 2)
 
 
 def test_errors_of_a_call_are_raised_where_it_was_asked_for():
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        _lapack.interruptible(np.linalg.cholesky, -np.eye(3))
+        lapack.interruptible(np.linalg.cholesky, -np.eye(3))
 
 
 def test_other_threads_call_directly():
     found = []
     thread = threading.Thread(
-        target=lambda: found.append(_lapack.interruptible(threading.current_thread))
+        target=lambda: found.append(lapack.interruptible(threading.current_thread))
     )
     thread.start()
     thread.join()
@@ -75,7 +75,7 @@ def test_the_gil_is_free_during_a_call(symmetric, monkeypatch):
             n_turns += 1
             time.sleep(0.001)
 
-    call = _lapack._routine("dsyevr")
+    call = lapack._routine("dsyevr")
     inside = []
 
     def counted(*arguments):
@@ -83,11 +83,11 @@ def test_the_gil_is_free_during_a_call(symmetric, monkeypatch):
         call(*arguments)
         inside.append(n_turns - before)
 
-    monkeypatch.setattr(_lapack, "_routine", lambda _: counted)
+    monkeypatch.setattr(lapack, "_routine", lambda _: counted)
     thread = threading.Thread(target=turn)
     thread.start()
     try:
-        _lapack.top_eigenpairs(A, 3)
+        lapack.top_eigenpairs(A, 3)
     finally:
         ended.set()
         thread.join()
@@ -97,9 +97,10 @@ def test_the_gil_is_free_during_a_call(symmetric, monkeypatch):
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
-from mvcca import MVCCA, _lapack
+from mvcca import MVCCA
+from mvcca.machine import lapack
 
-solve = _lapack._syevr
+solve = lapack._syevr
 
 def slowly(A, first):  # the signal comes in the middle of the call
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -109,7 +110,7 @@ def slowly(A, first):  # the signal comes in the middle of the call
     return found
 
 started = []
-_lapack._syevr = slowly
+lapack._syevr = slowly
 rng = np.random.default_rng(0)
 shared = rng.standard_normal((900, 5))
 X = [shared @ rng.standard_normal((5, 400)) + rng.standard_normal((900, 400)) for _ in range(3)]

@@ -8,9 +8,9 @@ import pytest
 
 from mvcca import AffineMap, Procrustes
 from mvcca.datasets import fetch_multi30k_encoders
-from mvcca.migration import _gallery, fit_migration
-from mvcca.migration._maps import Ridges
-from mvcca.migration._measured import LeftOut
+from mvcca.interop.migration import _gallery, fit_migration
+from mvcca.interop.migration._maps import Ridges
+from mvcca.interop.migration._measured import LeftOut
 from mvcca.statistics import Moments
 from mvcca.views import Views
 

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from mvcca.sources import SourceError, _binary, as_source, open_matrix
+from mvcca.blocks import SourceError, _binary, as_source, open_matrix
 
 RNG = np.random.default_rng(0)
 

@@ -65,7 +65,7 @@ from mvcca import (
     Views,
     retrieval_scorer,
 )
-from mvcca._archive import ModelFileError, read_archive, write_archive
+from mvcca.machine.archive import ModelFileError, read_archive, write_archive
 from mvcca.persistence import load, save
 from mvcca.persistence._classes import CLASSES, models_in
 from mvcca.persistence._sklearn import Classes

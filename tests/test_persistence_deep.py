@@ -25,7 +25,6 @@ from torch import nn  # noqa: E402
 
 import mvcca.deep  # noqa: E402
 from mvcca import CCA, PerView, RetrievalIndex, config_context  # noqa: E402
-from mvcca._archive import ModelFileError, write_archive  # noqa: E402
 from mvcca.deep import (  # noqa: E402
     ACMR,
     CCAL,
@@ -65,6 +64,7 @@ from mvcca.deep.layers import (  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss  # noqa: E402
 from mvcca.deep.storage import LAYERS as STORED_LAYERS  # noqa: E402
 from mvcca.deep.storage import STORED, argument_names  # noqa: E402
+from mvcca.machine.archive import ModelFileError, write_archive  # noqa: E402
 from mvcca.persistence import load, save  # noqa: E402
 
 SMALL = {"max_epochs": 2, "batch_size": 40, "device": "cpu", "random_state": 0}

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import mvcca
 from mvcca import config_context, measures
-from mvcca._threads import each
+from mvcca.machine.threads import each
 from mvcca.retrieval import (
     average_precision,
     by_labels,

@@ -14,7 +14,7 @@ PACKAGE = Path(mvcca.__file__).parent
 # The files to read, to understand how CCA of two arrays is fitted.
 READ = {
     "base.py",
-    "linalg.py",
+    "problem/linalg.py",
     "linear/_mvcca.py",
     "problem/_problem.py",
     "problem/_rows.py",

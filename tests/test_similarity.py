@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mvcca._compiled_loops import (
+from mvcca.machine.compiled_loops import (
     add_rows_by_code,
     fill_by_difference,
     inner_products_to_exponents,
     pack_label_sets,
 )
-from mvcca.labels import LabelTable, encode_labels
 from mvcca.similarity import LabelGram, cosine, equal, exponential, squared_exponential
+from mvcca.views.labels import LabelTable, encode_labels
 
 ORACLES = {
     "sqexp": lambda A, B, sigma: np.exp(-cdist(A, B, "sqeuclidean") / (2 * sigma)),

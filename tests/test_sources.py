@@ -21,9 +21,9 @@ from scipy.io import savemat
 from scipy.sparse import csc_array, csr_array, issparse, save_npz
 
 from mvcca import RowSource, open_matrix
-from mvcca.files import open_view, read_ids, read_label_vectors, read_labels
-from mvcca.sources import SourceError, as_source, read_array
-from mvcca.sources._sparse_npz import read_sparse
+from mvcca.blocks import SourceError, as_source, read_array
+from mvcca.blocks.sources._sparse_npz import read_sparse
+from mvcca.views.files import open_view, read_ids, read_label_vectors, read_labels
 
 N_ROWS, N_COLUMNS = 53, 7
 DTYPES = ["float64", "float32", "float16", "int64", "int16", "uint8", "bool"]
@@ -462,7 +462,7 @@ def test_threads_that_read_at_once_all_read_right(tmp_path, container):
 
 
 def test_importing_sources_imports_no_library_that_reads_files():
-    program = "import sys, mvcca.sources; print(*sys.modules)"
+    program = "import sys, mvcca.blocks.sources; print(*sys.modules)"
     answer = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
@@ -580,7 +580,7 @@ def test_sparse_blocks_take_the_memory_of_a_block(tmp_path):
 
 def test_parquet_reads_only_the_row_groups_it_needs_and_each_once_in_order(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
-    from mvcca.sources._parquet import ParquetTable
+    from mvcca.blocks.sources._parquet import ParquetTable
 
     X = matrix()
     source = parquet(tmp_path, X)
@@ -610,7 +610,7 @@ def test_a_row_group_is_decoded_batch_by_batch(tmp_path):
     source = open_matrix(tmp_path / "x.parquet")
     program = (
         "import pickle, sys, pyarrow; source = pickle.load(sys.stdin.buffer);"
-        "sys.modules['mvcca.sources._parquet']._BATCH_BYTES = 2**18;"
+        "sys.modules['mvcca.blocks.sources._parquet']._BATCH_BYTES = 2**18;"
         "[source.read(start, start + 1000) for start in range(0, 200_000, 1000)];"
         "print(pyarrow.default_memory_pool().max_memory())"
     )

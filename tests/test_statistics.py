@@ -10,9 +10,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from mvcca import Views, config_context
-from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram, squared_exponential
 from mvcca.statistics import LabelSums, Moments, PairMoments
+from mvcca.views.labels import encode_labels
 
 
 def partly_paired(n: int = 41, seed: int = 0) -> Views:

@@ -15,9 +15,9 @@ from sklearn.linear_model import MultiTaskLasso
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
 from mvcca import CMOLRS, JRL, LGCFL, Views, evaluate_retrieval
-from mvcca.labels import encode_labels
 from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank
 from mvcca.linear._jrl import laplacian
+from mvcca.views.labels import encode_labels
 
 EXACT = {"tol": 1e-14, "max_iter": 1000}
 

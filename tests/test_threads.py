@@ -11,11 +11,11 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mvcca import CCA, LGCFL, PLS, Views
-from mvcca._threads import _blas, each, one_blas_thread_per_block
 from mvcca.datasets import make_multilabel_views
-from mvcca.labels import encode_labels
+from mvcca.machine.threads import _blas, each, one_blas_thread_per_block
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
+from mvcca.views.labels import encode_labels
 
 BLOCKS = [slice(i, i + 1) for i in range(40)]
 

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import mvcca
 from mvcca import ModelFileError, PerView, Tokens, Views
-from mvcca._archive import read_archive, write_archive
+from mvcca.machine.archive import read_archive, write_archive
 
 RNG = np.random.default_rng(0)
 WORDS = [f"{a}{b}" for a in "bdfgklmnp" for b in ("a", "ei", "o")]

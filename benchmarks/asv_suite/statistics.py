@@ -6,9 +6,9 @@ import numpy as np
 
 from mvcca import Views
 from mvcca.datasets import make_multilabel_views
-from mvcca.labels import encode_labels
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
+from mvcca.views.labels import encode_labels
 
 
 class PlainMoments:

@@ -10,10 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mvcca._printable import printable
 from mvcca.cli.console import set_quiet, warnings_as_notes
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.parser import build_parser
+from mvcca.machine.printable import printable
 
 __all__ = ["main"]
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mvcca._printable import printable, printable_json
 from mvcca.cli.console import Progress, is_colored, note
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import (
@@ -29,10 +28,12 @@ from mvcca.comparison.next_step import in_words, next_steps
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.comparison.report import NO_PICTURES, has_pictures
 from mvcca.comparison.summary import Summary
-from mvcca.files import check_writable, read_ids, read_label_vectors
-from mvcca.passes import row_bytes_of
+from mvcca.machine.printable import printable, printable_json
+from mvcca.persistence import check_writable
 from mvcca.retrieval import Measure
+from mvcca.statistics.passes import row_bytes_of
 from mvcca.views import Views
+from mvcca.views.files import read_ids, read_label_vectors
 
 _LARGE_BYTES = 10**9
 

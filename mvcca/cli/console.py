@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from mvcca._printable import in_one_line, printable, printable_json
+from mvcca.machine.printable import in_one_line, printable, printable_json
 
 
 def is_colored() -> bool:

@@ -23,10 +23,10 @@ from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
 from mvcca.comparison.texts import text_step, text_views
 from mvcca.compose import PerView
-from mvcca.files import file_stamp
-from mvcca.passes import workers
 from mvcca.persistence import describe, resumable, save
+from mvcca.statistics.passes import workers
 from mvcca.views import Views
+from mvcca.views.files import file_stamp
 
 
 def run(options: Namespace) -> None:

@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from mvcca.blocks import path_and_key
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.comparison.labels import Labels
-from mvcca.config import config_context
-from mvcca.files import check_writable, read_ids, read_views
-from mvcca.sources import path_and_key
+from mvcca.machine.config import config_context
+from mvcca.persistence import check_writable
 from mvcca.views import Views
+from mvcca.views.files import read_ids, read_views
 
 
 def by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:

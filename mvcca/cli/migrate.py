@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of
-from mvcca.files import ProjectedRows, check_format, open_view, read_row_numbers, write_npy
-from mvcca.migration import Migration, fit_migration
+from mvcca.interop.migration import Migration, fit_migration
+from mvcca.machine.replacing import replacing
+from mvcca.persistence import ProjectedRows, check_format, write_npy
 from mvcca.views import in_memory
+from mvcca.views.files import open_view, read_row_numbers
 
 
 def run(options: Namespace) -> None:

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
-from mvcca._printable import printable
 from mvcca.cli import options
+from mvcca.machine.printable import printable
 
 # name: summary, function that adds the options
 _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {

@@ -6,15 +6,16 @@ import io
 import sys
 from argparse import Namespace
 
-from mvcca._printable import printable
-from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import UsageError
 from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model
-from mvcca.files import check_format, open_view
 from mvcca.interop import Hits
+from mvcca.machine.printable import printable
+from mvcca.machine.replacing import replacing
+from mvcca.persistence import check_format
 from mvcca.retrieval import RetrievalIndex
 from mvcca.views import Views
+from mvcca.views.files import open_view
 
 
 def run(options: Namespace) -> None:

@@ -7,12 +7,13 @@ from argparse import Namespace
 from contextlib import ExitStack
 from functools import partial
 
-from mvcca._replacing import replacing
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError, UsageError
 from mvcca.cli.inputs import by_name, checked_output, configured, header_of, load_model
-from mvcca.files import ProjectedRows, check_format, open_view, read_ids
+from mvcca.machine.replacing import replacing
+from mvcca.persistence import ProjectedRows, check_format
 from mvcca.retrieval import retrieval_vectors
+from mvcca.views.files import open_view, read_ids
 
 _VIEW = "{view}"
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._containers import are_positions, few
+from mvcca.blocks.containers import are_positions, few
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.groups import Groups
 from mvcca.comparison.labels import Labels
-from mvcca.labels import LabelTable, label_names
 from mvcca.retrieval import Measure
 from mvcca.retrieval.view_labels import word_vectors
-from mvcca.validation import encode_views, is_per_view, read_labels
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.labels import LabelTable, label_names
+from mvcca.views.validation import encode_views, is_per_view, read_labels
 
 
 @dataclass(frozen=True, eq=False)

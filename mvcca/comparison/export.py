@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mvcca._printable import printable_json
-from mvcca._replacing import replacing
 from mvcca.comparison.markdown import code, escaped
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
-from mvcca.files import check_format
+from mvcca.machine.printable import printable_json
+from mvcca.machine.replacing import replacing
+from mvcca.persistence import check_format
 
 Results = Sequence[Measurements]
 

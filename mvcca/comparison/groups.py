@@ -14,9 +14,9 @@ import numpy as np
 from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from mvcca._backend import is_device_array, to_host
-from mvcca._containers import check_same_rows, few, row_labels
-from mvcca._row_hashes import row_hashes
+from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.blocks.containers import check_same_rows, few, row_labels
+from mvcca.blocks.row_hashes import row_hashes
 from mvcca.comparison.folds import Fold
 from mvcca.views import Views
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._containers import few
-from mvcca.labels import encode_labels, in_one_table
+from mvcca.blocks.containers import few
+from mvcca.views.labels import encode_labels, in_one_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca._containers import few
+from mvcca.blocks.containers import few
 from mvcca.comparison import significance
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.folds import Fold

@@ -19,7 +19,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from mvcca._memory import PeakMemory
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold
 from mvcca.comparison.progress import epochs_reported
@@ -27,6 +26,7 @@ from mvcca.comparison.registry import Method
 from mvcca.comparison.texts import text_step, text_views
 from mvcca.compose import PerView
 from mvcca.inspection import pairwise_correlations
+from mvcca.machine.memory import PeakMemory
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.evaluate import Directions

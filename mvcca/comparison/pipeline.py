@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from mvcca._warnings import warn
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold
 from mvcca.comparison.labels import Labels
@@ -22,10 +21,11 @@ from mvcca.comparison.one_fold import Candidate, Outcome, Settings, by_chance, r
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
 from mvcca.comparison.result import ComparisonResult
 from mvcca.comparison.texts import text_views
+from mvcca.machine.warnings import warn
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 REG = 0.1
 N_COMPONENTS = 10
@@ -91,7 +91,7 @@ def compare(
         Between different views, within each view, or both; or the directions themselves.
     label_vectors : mapping of str to array-like, or array-like, optional
         Word vectors of the labels, by name or one row per column, for ``wmap@50``. Methods that are
-        to learn from them take their sums as `fit_labels`, see `mvcca.labels.label_vectors`.
+        to learn from them take their sums as `fit_labels`, see `mvcca.views.labels.label_vectors`.
     params : mapping of str to object, optional
         Parameters of methods selected by name, where they have them. By default 10 components, and
         ``reg=0.1`` for methods without networks.

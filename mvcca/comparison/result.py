@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._containers import few
+from mvcca.blocks.containers import few
 from mvcca.comparison.export import write
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.one_fold import searching

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mvcca._printable import in_one_line, printable
 from mvcca.comparison.markdown import escaped
 from mvcca.comparison.measurements import Measurements, mean_correlation
 from mvcca.comparison.verdict import verdict
 from mvcca.comparison.wording import pretty, with_error, written
+from mvcca.machine.printable import in_one_line, printable
 from mvcca.retrieval import Measure
 
 if TYPE_CHECKING:

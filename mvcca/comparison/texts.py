@@ -11,9 +11,9 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from mvcca._backend import is_device_array
+from mvcca.blocks import RowSource
+from mvcca.blocks.array_api import is_device_array
 from mvcca.compose import PerView, Tokens
-from mvcca.sources import RowSource
 from mvcca.views import Views, take_rows
 
 MIN_COUNT = 2

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from mvcca.linear import MVCCA, with_labels_as_view
 from mvcca.problem._label_checks import check_labels
-from mvcca.validation import encode_views
 from mvcca.views import as_views
+from mvcca.views.validation import encode_views
 
 
 class ThreeViewCCA(MVCCA):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mvcca._printable import in_one_line
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import listed, pretty, with_error, written
+from mvcca.machine.printable import in_one_line
 
 
 def verdict(result: Measurements) -> str:

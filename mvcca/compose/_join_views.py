@@ -14,12 +14,12 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._containers import column_labels, reject_masks
-from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
-from mvcca.typing import MatrixLike, ViewsLike
-from mvcca.validation import FLOATS, check_column_names, of_view
+from mvcca.blocks.containers import column_labels, reject_masks
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.output import OutputContainerMixin
+from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.validation import FLOATS, check_column_names, of_view
 
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
 

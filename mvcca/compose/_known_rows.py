@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
-from mvcca._backend import is_device_array
-from mvcca._sparse import rows_without_entries
+from mvcca.blocks.array_api import is_device_array
+from mvcca.blocks.sparse import rows_without_entries
 from mvcca.compose._tokens import Tokens
 
 

@@ -14,15 +14,15 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._by_view import value_by_view
-from mvcca._containers import reject_masks
-from mvcca._output import OutputContainerMixin
 from mvcca.base import forget
+from mvcca.blocks import RowSource
+from mvcca.blocks.containers import reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
-from mvcca.sources import RowSource
-from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
-from mvcca.validation import is_per_view, labels_by_view, of_view
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
+from mvcca.views.by_view import value_by_view
+from mvcca.views.output import OutputContainerMixin
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
+from mvcca.views.validation import is_per_view, labels_by_view, of_view
 
 
 class PerView(OutputContainerMixin, BaseEstimator):

@@ -10,11 +10,11 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca._containers import reject_masks
-from mvcca._output import OutputContainerMixin
-from mvcca.typing import MatrixLike
-from mvcca.validation import column_names
+from mvcca.blocks.containers import reject_masks
 from mvcca.views import Views, holds_views
+from mvcca.views.output import OutputContainerMixin
+from mvcca.views.typing import MatrixLike
+from mvcca.views.validation import column_names
 
 
 class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.sources._sparse_npz import check_offsets
+from mvcca.blocks.sources._sparse_npz import check_offsets
 
 __all__ = ["DataHome", "Dense", "Packed", "Source", "Sparse", "get_data_home", "per_split", "read"]
 

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from mvcca._archive import ModelFileError
-from mvcca._containers import few
-from mvcca._warnings import warn
+from mvcca.blocks.containers import few
 from mvcca.deep._networks.probe import MOST_ROWS, Probe, check_network, probe_rows
 from mvcca.deep.encoders import preceded
 from mvcca.deep.layers import Standardize
 from mvcca.deep.storage import holds_other_classes, runs_user_code, tensors_of, with_tensors
+from mvcca.machine.archive import ModelFileError
+from mvcca.machine.warnings import warn
 from mvcca.views import Views
 
 _ROWS = "_probe_rows"  # attribute of estimators

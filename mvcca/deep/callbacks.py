@@ -20,8 +20,8 @@ from mvcca.retrieval import evaluate_retrieval
 
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
-    from mvcca.labels import LabelTable
     from mvcca.views import Views
+    from mvcca.views.labels import LabelTable
 
 __all__ = [
     "Callback",

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.passes import not_kept
 from mvcca.problem import Rows, held_out_moments, reg_of_names
 from mvcca.statistics import Moments
+from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mvcca._warnings import warn
 from mvcca.deep import functional
 from mvcca.deep._losses.retrieval_losses import (
     ACMRLoss,
@@ -30,6 +29,7 @@ from mvcca.deep._losses.retrieval_losses import (
 )
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import RunningCovariance, StochasticGates
+from mvcca.machine.warnings import warn
 
 __all__ = [
     "ACMRLoss",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mvcca.labels import rows_by_code
+from mvcca.views.labels import rows_by_code
 
 __all__ = ["LabelPairs", "Objects", "Sampler", "ShuffledBatches"]
 

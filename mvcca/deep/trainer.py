@@ -17,8 +17,6 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
-from mvcca._warnings import warn
-from mvcca.config import block_slices
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
 from mvcca.deep._training.rows import Rows, Sample, as_array
@@ -28,6 +26,8 @@ from mvcca.deep.encoders import Encoders, row_dtype, scores_of
 from mvcca.deep.objectives import Batch, total
 from mvcca.deep.samplers import Sampler
 from mvcca.deep.steps import Loss, Optimizer, Step
+from mvcca.machine.config import block_slices
+from mvcca.machine.warnings import warn
 from mvcca.views import Views
 
 __all__ = ["Trainer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvcca.sources import as_source
+from mvcca.blocks import as_source
 from mvcca.views import Views
 
 

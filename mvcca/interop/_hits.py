@@ -9,12 +9,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mvcca._warnings import warn
-from mvcca.files import write_npy, write_table
-from mvcca.passes import row_blocks, watched
+from mvcca.machine.warnings import warn
+from mvcca.persistence import write_npy, write_table
 from mvcca.retrieval import RetrievalIndex
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.runs import strictly_descending
+from mvcca.statistics.passes import row_blocks, watched
 from mvcca.views import Views
 
 Block = tuple[int, np.ndarray, np.ndarray]  # first query, scores and items (n, k)

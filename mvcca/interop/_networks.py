@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from mvcca._replacing import replacing
 from mvcca.interop._affine import affine_map, centred_map
+from mvcca.machine.replacing import replacing
 
 _OPSET, _IR_VERSION = 13, 8  # of ONNX: old enough for the runtimes of some years ago
 

@@ -16,15 +16,14 @@ from math import ceil
 
 import numpy as np
 
-from mvcca._backend import to_host
-from mvcca._features import FeatureMap, LandmarkFeatures
-from mvcca._row_hashes import row_hashes, scrambled
-from mvcca.linalg import DigitsLost
-from mvcca.passes import accumulate, in_precision
+from mvcca.blocks.array_api import to_host
+from mvcca.blocks.row_hashes import row_hashes, scrambled
+from mvcca.linear.features import FeatureMap, LandmarkFeatures
 from mvcca.problem import Expected, Solution
 from mvcca.problem._expected import expected_moments
-from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
+from mvcca.statistics import DigitsLost, Moments, PairCovariance, PairMoments, column_slices
 from mvcca.statistics._moments import _moments_of_block
+from mvcca.statistics.passes import accumulate, in_precision
 from mvcca.views import Views
 
 _FOLDS = 5  # at most; each holds out a fifth of the objects at most

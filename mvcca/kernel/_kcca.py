@@ -14,20 +14,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from mvcca._backend import is_device_array, namespace
-from mvcca._by_view import by_view
-from mvcca._features import FeatureMap, FourierFeatures
-from mvcca._memory import available_bytes
-from mvcca._warnings import warn
-from mvcca.config import block_slices
+from mvcca.blocks.array_api import is_device_array, namespace
 from mvcca.kernel._held_out import HeldOut, Sample, features_of
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear import MVCCA
+from mvcca.linear.features import FeatureMap, FourierFeatures
+from mvcca.machine.config import block_slices
+from mvcca.machine.memory import available_bytes
+from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments, PairMoments
-from mvcca.validation import of_view
 from mvcca.views import Views, take_rows
+from mvcca.views.by_view import by_view
+from mvcca.views.validation import of_view
 
 _SEED_BOUND = 2**31 - 1
 

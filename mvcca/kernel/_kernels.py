@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca._backend import to_host
+from mvcca.blocks.array_api import to_host
 from mvcca.statistics import shifted
 from mvcca.views import in_memory, take_rows
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import is_device_array, to_host
-from mvcca._features import ROUNDING, LandmarkFeatures, about
-from mvcca.config import block_size
+from mvcca.blocks import RowSource
+from mvcca.blocks.array_api import is_device_array, to_host
 from mvcca.kernel._kernels import Kernel
-from mvcca.sources import RowSource
+from mvcca.linear.features import ROUNDING, LandmarkFeatures, about
+from mvcca.machine.config import block_size
 from mvcca.statistics import shift_of
 from mvcca.views import in_memory, take_rows
 

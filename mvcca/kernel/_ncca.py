@@ -17,15 +17,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._by_view import by_view
-from mvcca._powers_of_two import exponents_of, means_back, scaled
-from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
-from mvcca.linalg import with_fixed_signs
+from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.problem._in_memory import mean_and_variance
-from mvcca.validation import of_view
+from mvcca.problem.linalg import with_fixed_signs
 from mvcca.views import Views, holds_views
+from mvcca.views.by_view import by_view
+from mvcca.views.powers_of_two import exponents_of, means_back, scaled
+from mvcca.views.validation import of_view
 
 # Sinkhorn iterations before Newton's, which have to start close to the solution.
 _PLAIN_ITERATIONS = 15

@@ -14,15 +14,15 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from mvcca._powers_of_two import exponents_of, means_back, scaled, weights_back
-from mvcca._threads import threads_to_factorise
-from mvcca._warnings import warn
 from mvcca.base import LinearEstimator, all_or_nothing
-from mvcca.labels import LabelTable
-from mvcca.linalg import with_fixed_signs
+from mvcca.machine.threads import threads_to_factorise
+from mvcca.machine.warnings import warn
 from mvcca.problem._in_memory import mean_and_variance
 from mvcca.problem._label_checks import check_labels
+from mvcca.problem.linalg import with_fixed_signs
 from mvcca.statistics import column_slices
+from mvcca.views.labels import LabelTable
+from mvcca.views.powers_of_two import exponents_of, means_back, scaled, weights_back
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
 _DENSE_BYTES = 64 * 2**20  # of label vectors

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca.base import StatisticEstimator
-from mvcca.linalg import rounding_of
 from mvcca.problem import Problem, Rows
+from mvcca.problem.linalg import rounding_of
 from mvcca.statistics import Moments, PairMoments, column_slices
 
 Matrix = Callable[[Any], np.ndarray]

@@ -16,15 +16,15 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
-from mvcca._warnings import warn
 from mvcca.base import LinearEstimator, all_or_nothing
+from mvcca.machine.warnings import warn
 from mvcca.problem import Basis, positive_reg, reg_of_rows
 from mvcca.problem._bases import row_space
 from mvcca.problem._group_sparse import GroupSparse, Quadratic, centred_targets
 from mvcca.problem._in_memory import mean_and_variance, weighted_cross
 from mvcca.problem._label_checks import check_labels
 from mvcca.views import Views
+from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca._backend import precision
-from mvcca._features import FourierFeatures, LandmarkFeatures
-from mvcca.labels import LabelTable, _common_columns
+from mvcca.blocks.array_api import precision
 from mvcca.linear._rescaled import RescaledEstimator
+from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.problem import Rows
 from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
-from mvcca.validation import used_lines
 from mvcca.views import Views, take_rows
+from mvcca.views.labels import LabelTable, _common_columns
+from mvcca.views.validation import used_lines
 
 _SAMPLED_ROWS = 2000  # of each view, to compare label features with the exact covariance
 _SEED_BOUND = 2**31 - 1

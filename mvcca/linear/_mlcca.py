@@ -13,18 +13,18 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca._backend import precision
-from mvcca._warnings import warn
-from mvcca.labels import LabelTable
-from mvcca.linalg import rounding_of
+from mvcca.blocks.array_api import precision
 from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows, reg_of_rows
 from mvcca.problem._in_memory import weighted_cross
 from mvcca.problem._neighbors import nearest_label_pairs
+from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, column_slices
 from mvcca.statistics._moments import ROUNDING
 from mvcca.views import Views
+from mvcca.views.labels import LabelTable
 
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca._containers import check_same_rows, row_labels
 from mvcca.base import StatisticEstimator
-from mvcca.labels import encode_labels
+from mvcca.blocks.containers import check_same_rows, row_labels
 from mvcca.linear._ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows, Solution
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views, as_views
+from mvcca.views.labels import encode_labels
 
 
 class MVCCA(RankedByCorrelation, StatisticEstimator):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca._warnings import warn
 from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows
 from mvcca.problem._label_statistic import LabelStatistic
 from mvcca.similarity import Similarity

@@ -15,14 +15,14 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca._powers_of_two import Exponents, exponents_of, means_back
-from mvcca._threads import threads_to_factorise
-from mvcca.linalg import Directions, Scaling, _top_singular, canonical_directions
 from mvcca.linear._rescaled import RescaledEstimator
+from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem import Basis, Identity, Rows, Solution, check_variance
 from mvcca.problem._rows import takes_float32_products
+from mvcca.problem.linalg import Directions, Scaling, _top_singular, canonical_directions
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
+from mvcca.views.powers_of_two import Exponents, exponents_of, means_back
 
 
 class PLS(RescaledEstimator):

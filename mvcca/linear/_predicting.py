@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._backend import placed
 from mvcca.base import StatisticEstimator
-from mvcca.typing import MatrixLike, ViewsLike
+from mvcca.blocks.array_api import placed
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 
 class PredictingEstimator(StatisticEstimator):

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mvcca import _lapack
 from mvcca.linear._predicting import PredictingEstimator
+from mvcca.machine import lapack
 from mvcca.problem import Problem, Rows, check_variance
 from mvcca.statistics import (
     Moments,
@@ -186,7 +186,7 @@ def _covariances(between: Blocks, weights: Mapping[str, np.ndarray], name: str) 
 def _orthonormal(W: np.ndarray) -> np.ndarray:
     """The matrix with orthonormal columns that is closest to W."""
     result, varies = np.zeros_like(W), W.any(axis=1)  # features that never vary keep weight 0
-    left, _, right = _lapack.svd(W[varies])
+    left, _, right = lapack.svd(W[varies])
     result[varies] = left @ right
     return result
 

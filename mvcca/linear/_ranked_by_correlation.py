@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._backend import namespace, placed
+from mvcca.blocks.array_api import namespace, placed
 from mvcca.problem._expected import LARGEST_CORRELATION, component_weights
-from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 
 class RankedByCorrelation:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
 from mvcca.base import StatisticEstimator
-from mvcca.labels import LabelTable
 from mvcca.problem import Solution
 from mvcca.views import Views
+from mvcca.views.labels import LabelTable
+from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
 
 
 class RescaledEstimator(StatisticEstimator):

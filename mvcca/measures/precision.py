@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca._warnings import warn
+from mvcca.machine.warnings import warn
 from mvcca.measures._checks import (
     RelevanceLike,
     checked_matrix,

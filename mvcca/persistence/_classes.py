@@ -19,11 +19,10 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
-from mvcca._features import FourierFeatures, LandmarkFeatures
 from mvcca.kernel import _held_out, _kernels, _ncca
-from mvcca.labels import LabelTable
 from mvcca.linear import _label_weighted, _mlcca
-from mvcca.model_selection import ClassDisjointSplit
+from mvcca.linear.features import FourierFeatures, LandmarkFeatures
+from mvcca.model_selection import ClassDisjointSplit, RetrievalScorer, retrieval_scorer
 from mvcca.persistence._estimators import (
     ClassOf,
     make_estimator,
@@ -33,9 +32,9 @@ from mvcca.persistence._estimators import (
 from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
-from mvcca.scoring import RetrievalScorer, retrieval_scorer
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views
+from mvcca.views.labels import LabelTable
 
 
 def _stored_fields(cls: Any) -> ClassOf:

@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca._archive import read_archive
-from mvcca._printable import in_one_line
+from mvcca.machine.archive import read_archive
+from mvcca.machine.printable import in_one_line
 from mvcca.persistence._models import load
 from mvcca.retrieval import RetrievalIndex
 

@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-from mvcca._archive import ModelFileError, not_ours, read_archive, write_archive
+from mvcca.machine.archive import ModelFileError, not_ours, read_archive, write_archive
 from mvcca.persistence._classes import CLASSES, given_networks, models_in, with_deep
 from mvcca.persistence._estimators import NotStorable
 from mvcca.persistence._sklearn import Classes

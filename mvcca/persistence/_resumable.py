@@ -1,7 +1,7 @@
 """Fits that resume: the checkpoint directory beside a model file.
 
-`mvcca.passes` saves the state of the fit there. This module records the arguments of the fit, so
-that only the same fit resumes it, and creates and removes the directory.
+`mvcca.statistics.passes` saves the state of the fit there. This module records the arguments of
+the fit, so that only the same fit resumes it, and creates and removes the directory.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mvcca._replacing import final_name, replacing
-from mvcca._warnings import warn
-from mvcca.config import config_context
-from mvcca.passes import checkpoint_until_written, is_pass_file
+from mvcca.machine.config import config_context
+from mvcca.machine.replacing import final_name, replacing
+from mvcca.machine.warnings import warn
+from mvcca.statistics.passes import checkpoint_until_written, is_pass_file
 
 _ARGUMENTS = "fit.json"  # written first and removed last: it identifies a checkpoint directory
 _VERSION = "version of mvcca"  # a key of every such file

@@ -21,8 +21,8 @@ from mvcca.plotting._style import (
     styled,
     tidy_axes,
 )
-from mvcca.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.views import as_views
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.inspection import component_correlations, pairwise_correlations
 from mvcca.plotting._display import Display
 from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
-from mvcca.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.labels import encode_labels
 from mvcca.measures import unit_rows
 from mvcca.plotting._style import (
     FAINT,
@@ -20,8 +19,9 @@ from mvcca.plotting._style import (
     styled,
     tidy_axes,
 )
-from mvcca.typing import LabelsLike, ViewsLike
 from mvcca.views import Views, as_views
+from mvcca.views.labels import encode_labels
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from mvcca.plotting._style import (
     styled,
     tidy_axes,
 )
-from mvcca.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
-from mvcca.typing import LabelsLike, ViewsLike
 from mvcca.views import holds_views
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

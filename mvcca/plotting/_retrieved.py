@@ -13,8 +13,8 @@ from mvcca.plotting._style import RIGHT, WRONG, literal, styled, tidy_axes
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
-from mvcca.typing import LabelsLike, ViewsLike
 from mvcca.views import Views, as_views
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.plotting._display import Display
 from mvcca.plotting._heatmap import draw_heatmap
-from mvcca.typing import ViewsLike
+from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca.inspection import component_correlations, permutation_test, views_of
 from mvcca.plotting._display import Display
 from mvcca.plotting._style import GREY, color, styled, tidy_axes
-from mvcca.typing import MatrixLike, ViewsLike
 from mvcca.views import Views
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

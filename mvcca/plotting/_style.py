@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mvcca._printable import printable
+from mvcca.machine.printable import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

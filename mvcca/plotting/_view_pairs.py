@@ -12,7 +12,7 @@ from mvcca.plotting._display import Display
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.plotting._style import check_component
 from mvcca.retrieval import RetrievalTable
-from mvcca.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

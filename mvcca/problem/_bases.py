@@ -17,9 +17,9 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import issparse
 
-from mvcca import _lapack
-from mvcca._threads import threads_to_factorise
-from mvcca.linalg import above_rounding, extreme_eigenvalues, rounding_of
+from mvcca.machine import lapack
+from mvcca.machine.threads import threads_to_factorise
+from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, rounding_of
 from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
@@ -303,7 +303,7 @@ def _row_space_by_qr(
     mean, centred, lengths = _centred(X, weights)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
-    basis, triangle = _lapack.qr(centred.T)
+    basis, triangle = lapack.qr(centred.T)
     # Pivoting reveals the rank; it is cheaper on an n x n matrix than on a d x n one.
     turn, pivoted, _ = linalg.qr(triangle, pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(pivoted))
@@ -328,7 +328,7 @@ def principal_components(
     mean, centred, lengths = _centred(X, weights)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
-    left, sizes, right = _lapack.svd(centred)
+    left, sizes, right = lapack.svd(centred)
     real = sizes > _cut(X) * sizes[0]
     real &= above_rounding(sizes, right.T, _rounding(mean, scale, len(centred), weights))
     matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)

@@ -14,8 +14,8 @@ from scipy import linalg
 from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from mvcca._threads import threads_to_factorise
-from mvcca._warnings import warn
+from mvcca.machine.threads import threads_to_factorise
+from mvcca.machine.warnings import warn
 
 _SMOOTHING = 1e-6  # of group norms, in units of the largest
 

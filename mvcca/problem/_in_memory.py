@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from mvcca._backend import to_host
+from mvcca.blocks.array_api import to_host
 from mvcca.problem._rows import check_variance
 from mvcca.statistics import shifted
 

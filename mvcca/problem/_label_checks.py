@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca._containers import few
-from mvcca._warnings import warn
-from mvcca.labels import LabelTable, label_names
+from mvcca.blocks.containers import few
+from mvcca.machine.warnings import warn
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelSums
+from mvcca.views.labels import LabelTable, label_names
 
 
 def check_label_vectors(sums: LabelSums) -> None:
@@ -60,7 +60,7 @@ def _unlinked(table: LabelTable, codes: Mapping[str, np.ndarray]) -> str | None:
                 f"The labels of view {name!r} ({few(own)}) have nothing in common with those of "
                 f"the other views ({few(sorted(others, key=str))}), so labels link no row of it to "
                 "theirs. Use the same names in all views, or word vectors "
-                "(mvcca.labels.label_vectors)."
+                "(mvcca.views.labels.label_vectors)."
             )
     return None
 

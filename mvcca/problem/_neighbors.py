@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.labels import rows_by_code
 from mvcca.similarity import squared_distances
+from mvcca.views.labels import rows_by_code
 
 
 def nearest_label_pairs(

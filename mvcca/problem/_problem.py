@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from mvcca._threads import threads_to_factorise
-from mvcca._warnings import warn
-from mvcca.linalg import Scaling, Whitener, canonical_directions, rounding_of
+from mvcca.machine.threads import threads_to_factorise
+from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
 from mvcca.problem._expected import Expected, expected_moments
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
+from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
 from mvcca.statistics import (
     Moments,
     PairCovariance,

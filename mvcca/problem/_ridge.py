@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import to_host
-from mvcca._by_view import value_by_view
-from mvcca.config import block_slices
+from mvcca.blocks.array_api import to_host
+from mvcca.machine.config import block_slices
 from mvcca.statistics import Moments, shifted
 from mvcca.views import Views, in_memory, take_rows
+from mvcca.views.by_view import value_by_view
 
 Reg = float | str | Mapping[str, float]
 

@@ -17,9 +17,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import precision, to_host
-from mvcca._warnings import warn
-from mvcca.linalg import DigitsLost, Scaling, Whitener, rounding_of
+from mvcca.blocks import RowSource
+from mvcca.blocks.array_api import precision, to_host
+from mvcca.machine.warnings import warn
 from mvcca.problem._bases import (
     Basis,
     Explicit,
@@ -29,8 +29,8 @@ from mvcca.problem._bases import (
     principal_components,
     row_space,
 )
-from mvcca.sources import RowSource
-from mvcca.statistics import Moments, PairMoments
+from mvcca.problem.linalg import Scaling, Whitener, rounding_of
+from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
 
 T = TypeVar("T")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._containers import check_same_rows, row_labels
+from mvcca.blocks.containers import check_same_rows, row_labels
 from mvcca.retrieval.empty_rows import Empty
 from mvcca.retrieval.similarity import checked_rows
 from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
-from mvcca.validation import read_labels
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.validation import read_labels
 
 if TYPE_CHECKING:
     from mvcca.retrieval.ranking import Ranking

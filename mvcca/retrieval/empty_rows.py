@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._sparse import rows_without_entries
-from mvcca.config import block_slices
-from mvcca.sources import RowSource
-from mvcca.sources._dask import DaskRows
+from mvcca.blocks import RowSource
+from mvcca.blocks.sources._dask import DaskRows
+from mvcca.blocks.sparse import rows_without_entries
+from mvcca.machine.config import block_slices
 from mvcca.views import Views, as_views, holds_views
 
 Empty = Sequence[np.ndarray | None]  # of each view: which rows are empty, None if none is

@@ -21,7 +21,7 @@ from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
 from mvcca.retrieval.weighting import Weighting
-from mvcca.typing import LabelsLike, ViewsLike
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
 Directions = Literal["cross", "within", "all"] | Iterable[tuple[Names, Names]]

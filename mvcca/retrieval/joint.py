@@ -8,7 +8,7 @@ import numpy as np
 
 from mvcca.measures import unit_rows
 from mvcca.retrieval.collection import Collection
-from mvcca.typing import ViewsLike
+from mvcca.views.typing import ViewsLike
 
 
 def summed(

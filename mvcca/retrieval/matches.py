@@ -15,7 +15,7 @@ from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
-from mvcca.typing import ViewsLike
+from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca import measures
-from mvcca._warnings import warn
+from mvcca.machine.warnings import warn
 from mvcca.measures import NoRelevant
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import RelevanceBy

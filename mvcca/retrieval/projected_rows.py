@@ -13,7 +13,7 @@ from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import Relevance
 from mvcca.retrieval.search import Gallery, row_blocks, search
 from mvcca.retrieval.similarity import Similarity
-from mvcca.typing import MatrixLike
+from mvcca.views.typing import MatrixLike
 
 
 def top_k(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca import measures
-from mvcca._threads import each
+from mvcca.machine.threads import each
 from mvcca.measures import NoRelevant, Normalizer, Ties
 from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
 from mvcca.retrieval.search import Gallery, n_ranked, row_blocks, search, tile_rows

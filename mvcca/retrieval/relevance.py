@@ -11,11 +11,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mvcca._containers import few, reject_masks
-from mvcca.labels import LabelTable, encode_label_sets, label_names
+from mvcca.blocks.containers import few, reject_masks
 from mvcca.measures._checks import same_shape
 from mvcca.measures.gain import checked_gains
-from mvcca.typing import LabelsLike
+from mvcca.views.labels import LabelTable, encode_label_sets, label_names
+from mvcca.views.typing import LabelsLike
 
 RelevanceBy = Literal["pairs", "labels", "gains"]
 

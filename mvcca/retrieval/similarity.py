@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import to_host
-from mvcca._containers import reject_masks
+from mvcca.blocks.array_api import to_host
+from mvcca.blocks.containers import reject_masks
 from mvcca.measures import merge_parallel, unit_rows
 
 SIMILARITIES = ("cosine", "euclidean", "inner")

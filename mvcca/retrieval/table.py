@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._printable import in_one_line
+from mvcca.machine.printable import in_one_line
 from mvcca.retrieval.runs import QrelsDict, Run, RunDict
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca._warnings import warn
+from mvcca.machine.warnings import warn
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.ranking import Ranking
@@ -20,8 +20,8 @@ from mvcca.retrieval.similarity import (
     prepared_queries,
 )
 from mvcca.retrieval.weighting import Weighting
-from mvcca.typing import ViewsLike
 from mvcca.views import as_views, in_same_container
+from mvcca.views.typing import ViewsLike
 
 Role = Literal["query", "gallery"]
 

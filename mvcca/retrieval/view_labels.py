@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.labels import LabelTable, encode_label_sets
 from mvcca.measures import unit_rows
 from mvcca.measures._checks import checked_matrix
+from mvcca.views.labels import LabelTable, encode_label_sets
 
 
 @dataclass(frozen=True, eq=False)

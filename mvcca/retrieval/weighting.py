@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import namespace, placed
+from mvcca.blocks.array_api import namespace, placed
 from mvcca.problem._expected import LARGEST_CORRELATION
 
 Weighting = str  # a name of WEIGHTINGS, "correlation^P", or "auto"

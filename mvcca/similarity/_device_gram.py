@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import namespace, placed, precision, to_host
-from mvcca.labels import LabelTable
+from mvcca.blocks.array_api import namespace, placed, precision, to_host
+from mvcca.views.labels import LabelTable
 
 _TILE_BYTES = 256 * 2**20
 _LEAST_ROWS = 256

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mvcca.labels import LabelTable
 from mvcca.measures import unit_rows
+from mvcca.views.labels import LabelTable
 
 __all__ = ["cosine", "equal", "exponential", "squared_exponential"]
 

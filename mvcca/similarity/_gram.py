@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
-from mvcca._backend import is_device_array, namespace, placed, to_host
-from mvcca._threads import each
-from mvcca.labels import LabelTable
+from mvcca.blocks.array_api import is_device_array, namespace, placed, to_host
+from mvcca.machine.threads import each
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
 from mvcca.similarity._formulas import Similarity, similarities_within, similarity_function
+from mvcca.views.labels import LabelTable
 
 _FILLED_ROWS = 128  # rows of a tile per thread
 
@@ -150,7 +150,7 @@ class LabelGram:
 
 def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
     """Fill tiles with exponential similarities of label sets: popcount, then a table."""
-    from mvcca._compiled_loops import fill_by_difference, pack_label_sets
+    from mvcca.machine.compiled_loops import fill_by_difference, pack_label_sets
 
     packed = pack_label_sets(table.vectors)
     differences = np.arange(table.vectors.shape[1] + 1, dtype=float)
@@ -171,7 +171,7 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
 
 def _real_fill(table: LabelTable, sigma: float) -> Any:
     """Fill tiles with the squared exponential of real label vectors: a product, then one pass."""
-    from mvcca._compiled_loops import inner_products_to_exponents
+    from mvcca.machine.compiled_loops import inner_products_to_exponents
 
     # Centring does not change distances but reduces rounding.
     vectors = table.vectors - table.vectors.mean(axis=0)

@@ -1,10 +1,11 @@
 """Statistics of the rows that `fit` needs, as values that add.
 
 The statistic of all rows is the sum of the statistics of their blocks, so whole arrays, batches and
-files are one line: ``reduce(add, map(Statistic.of, blocks))``. `mvcca.passes` goes over the blocks,
-and `mvcca.problem` solves for the weights.
+files are one line: ``reduce(add, map(Statistic.of, blocks))``. `mvcca.statistics.passes` goes over
+the blocks, and `mvcca.problem` solves for the weights.
 """
 
+from mvcca.statistics._digits_lost import DigitsLost
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import Moments, PairCovariance, column_slices
@@ -12,6 +13,7 @@ from mvcca.statistics._pair_moments import PairMoments
 from mvcca.statistics._sparse_rows import moved, shift_of, shifted
 
 __all__ = [
+    "DigitsLost",
     "LabelFeatureSums",
     "LabelSums",
     "Moments",

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvcca._backend import precision
-from mvcca.config import get_config
-from mvcca.labels import LabelTable
-from mvcca.passes import fold
+from mvcca.blocks.array_api import precision
+from mvcca.machine.config import get_config
 from mvcca.similarity import LabelGram
 from mvcca.statistics._moments import column_slices
 from mvcca.statistics._rows_by_code import add_rows, deviate, grouping
 from mvcca.statistics._sums_on_cluster import ClusterSums
 from mvcca.statistics._sums_on_device import DeviceSums
+from mvcca.statistics.passes import fold
 from mvcca.views import Views
+from mvcca.views.labels import LabelTable
 
 
 @dataclass(frozen=True, eq=False)

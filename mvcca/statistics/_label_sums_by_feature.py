@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from mvcca.config import block_slices
-from mvcca.labels import LabelTable
-from mvcca.passes import accumulate, in_precision, row_bytes_of
+from mvcca.machine.config import block_slices
 from mvcca.statistics._moments import column_slices
+from mvcca.statistics.passes import accumulate, in_precision, row_bytes_of
 from mvcca.views import Views
+from mvcca.views.labels import LabelTable
 
 _LEAST_ROWS = 256  # of a block: adding (m, D) sums costs as much as the products of many rows
 

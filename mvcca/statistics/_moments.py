@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 
-from mvcca._backend import (
+from mvcca.blocks.array_api import (
     in_one_place,
     is_device_array,
     namespace,
@@ -34,10 +34,10 @@ from mvcca._backend import (
     promoted,
     to_host,
 )
-from mvcca._threads import one_by_one
-from mvcca.config import block_size, get_config
-from mvcca.passes import accumulate, in_precision, uses_device
+from mvcca.machine.config import block_size, get_config
+from mvcca.machine.threads import one_by_one
 from mvcca.statistics._sparse_rows import shifted
+from mvcca.statistics.passes import accumulate, in_precision, uses_device
 from mvcca.views import Views, take_rows
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding

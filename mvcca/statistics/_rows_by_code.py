@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mvcca._backend import beside, is_device_array, namespace, to_host
-from mvcca._threads import each
-from mvcca.linalg import DigitsLost
+from mvcca.blocks.array_api import beside, is_device_array, namespace, to_host
+from mvcca.machine.threads import each
+from mvcca.statistics._digits_lost import DigitsLost
 from mvcca.views import Views
 
 _CACHED_ROWS = 128  # of sums that one thread processes while they are in its cache
@@ -18,7 +18,7 @@ _FLOAT32_SIZES = (1e-12, 1e12)  # whose squares, and sums of many, keep the digi
 
 def add_rows(sums: np.ndarray, views: Views, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """sums[code] += weight x over the rows of a view, in float64 and in place."""
-    from mvcca._compiled_loops import add_rows_by_code
+    from mvcca.machine.compiled_loops import add_rows_by_code
 
     ((_, block),) = views.items()
     if is_device_array(block):

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.passes import fold, row_blocks, row_bytes_of, watched
-from mvcca.passes._cluster import Cluster, Workload
-from mvcca.passes._tasks import RowTasks, at_one_thread
+from mvcca.blocks import RowSource
 from mvcca.similarity import LabelGram
-from mvcca.sources import RowSource
 from mvcca.statistics._rows_by_code import add_rows, deviate
+from mvcca.statistics.passes import fold, row_blocks, row_bytes_of, watched
+from mvcca.statistics.passes._cluster import Cluster, Workload
+from mvcca.statistics.passes._tasks import RowTasks, at_one_thread
 from mvcca.views import Views
 
 _LANE_ROWS = 4  # per label vector: merging its sums costs as much as adding about one row

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca._backend import beside, in_one_place, is_device_array, namespace, placed, to_host
-from mvcca.config import get_config
-from mvcca.passes import fold
+from mvcca.blocks import RowSource
+from mvcca.blocks.array_api import beside, in_one_place, is_device_array, namespace, placed, to_host
+from mvcca.machine.config import get_config
 from mvcca.similarity import LabelGram
-from mvcca.sources import RowSource
 from mvcca.statistics._rows_by_code import check_range, sums_by_code
+from mvcca.statistics.passes import fold
 from mvcca.views import Views
 
 _BLOCKS_PER_TABLE = 4  # a block has at least the table's rows over this: it updates all sums

@@ -21,7 +21,7 @@ import numpy as np
 
 import mvcca
 from mvcca.cli import main as command
-from mvcca.passes import _checkpoint
+from mvcca.statistics.passes import _checkpoint
 
 N = 3_000
 FIT = ["fit", "--view", "image=image.npy", "--view", "text=text.npy", "--block-rows", "100",

@@ -40,9 +40,10 @@ from sklearn.preprocessing import (
 
 import mvcca
 from faults.sandbox import Meter, Outcome, in_fork
-from mvcca import CCA, JRL, KCCA, MLCCA, MVMLCCA, NCCA, PerView, RetrievalIndex, Views, _archive
-from mvcca._archive import read_archive, write_archive
+from mvcca import CCA, JRL, KCCA, MLCCA, MVMLCCA, NCCA, PerView, RetrievalIndex, Views
 from mvcca.cli import main as command
+from mvcca.machine import archive as _archive
+from mvcca.machine.archive import read_archive, write_archive
 from mvcca.persistence._classes import CLASSES
 from mvcca.persistence._trial import _row_for
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from mvcca import MVMLCCA, Views, evaluate_retrieval
 from mvcca.datasets import load_digits_views
-from mvcca.labels import label_vectors
 from mvcca.similarity import squared_exponential
+from mvcca.views.labels import label_vectors
 
 ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 GERMAN = ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
-from mvcca._warnings import warn
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.layers import DynamicallyScaledLinear
 from mvcca.deep.trainer import Trainer
+from mvcca.machine.warnings import warn
 
 
 @estimator

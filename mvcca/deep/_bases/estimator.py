@@ -21,12 +21,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator
 
-from mvcca._by_view import by_view
-from mvcca._containers import few
-from mvcca._memory import available_bytes
-from mvcca._warnings import warn
 from mvcca.base import MultiViewEstimator, all_or_nothing
-from mvcca.config import block_slices, get_config
+from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._custom_networks import rows_to_probe
@@ -48,12 +44,16 @@ from mvcca.deep.layers import Standardize
 from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches
 from mvcca.deep.steps import Optimizer, Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
-from mvcca.labels import LabelTable, label_names, rows_by_code
-from mvcca.passes import file_of_next_pass, fingerprint_of, not_kept
+from mvcca.machine.config import block_slices, get_config
+from mvcca.machine.memory import available_bytes
+from mvcca.machine.warnings import warn
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
-from mvcca.validation import encode_views, is_per_view, read_labels
+from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Views, as_views, holds_views, in_memory, take_rows
+from mvcca.views.by_view import by_view
+from mvcca.views.labels import LabelTable, label_names, rows_by_code
+from mvcca.views.validation import encode_views, is_per_view, read_labels
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,

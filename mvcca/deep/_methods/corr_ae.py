@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, Tensor, nn
 from torch.nn.functional import log_softmax
 
-from mvcca._by_view import by_view, value_by_view
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
@@ -20,6 +19,7 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
+from mvcca.views.by_view import by_view, value_by_view
 
 
 @estimator

@@ -10,7 +10,6 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
-from mvcca._by_view import by_view
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
@@ -19,6 +18,7 @@ from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, WeightedSum
 from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
+from mvcca.views.by_view import by_view
 
 
 @estimator

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator
 
-from mvcca._by_view import by_view
 from mvcca.deep._bases.cca_scores import CCAScores
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
@@ -17,6 +16,7 @@ from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss
 from mvcca.deep.trainer import Objective
+from mvcca.views.by_view import by_view
 
 
 @estimator

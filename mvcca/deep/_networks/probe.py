@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mvcca._warnings import warn
+from mvcca.blocks import RowSource
 from mvcca.deep._training.host import IsolatedGenerator
-from mvcca.sources import RowSource
+from mvcca.machine.warnings import warn
 from mvcca.views import take_rows
 
 MOST_ROWS = 8

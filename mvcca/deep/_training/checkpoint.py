@@ -1,6 +1,7 @@
 """Checkpoint file of a training: the trainer's state, and the seeds that the training started from.
 
-The trainer decides when it is written. The file format is that of `mvcca._archive`: no pickle.
+The trainer decides when it is written. The file format is that of `mvcca.machine.archive`: no
+pickle.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mvcca._archive import read_archive, write_archive
 from mvcca.deep._training.trees import put_together, taken_apart
-from mvcca.passes import refuse_other_files
+from mvcca.machine.archive import read_archive, write_archive
+from mvcca.statistics.passes import refuse_other_files
 
 
 @dataclass(frozen=True, eq=False)

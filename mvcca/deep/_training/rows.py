@@ -16,11 +16,11 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from mvcca.config import block_slices
+from mvcca.blocks import RowSource
 from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Objects, pairs_by_label
-from mvcca.sources import RowSource
+from mvcca.machine.config import block_slices
 from mvcca.views import Views, take_rows
 
 _SHARE = 0.4  # of the free GPU memory, up to which views are held there

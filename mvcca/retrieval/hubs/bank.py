@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mvcca._threads import each
+from mvcca.machine.threads import each
 from mvcca.retrieval.hubs.corrections import CSLS, HubCorrection, MutualProximity
 from mvcca.retrieval.search import Gallery, padded, row_blocks, search
 from mvcca.retrieval.search.growing_arrays import ChunkedRows

@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca._printable import printable
-from mvcca._warnings import warn
-from mvcca.config import block_slices
+from mvcca.blocks.sources._dask import DaskRows
+from mvcca.machine.config import block_slices
+from mvcca.machine.printable import printable
+from mvcca.machine.warnings import warn
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on, without_empty
 from mvcca.retrieval.hubs import (
@@ -34,9 +35,8 @@ from mvcca.retrieval.search import Gallery, checked_k, search
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
 from mvcca.retrieval.similarity import Similarity, checked_rows
 from mvcca.retrieval.weighting import Weighting
-from mvcca.sources._dask import DaskRows
-from mvcca.typing import ViewsLike
 from mvcca.views import Views, as_views, in_memory, in_same_container
+from mvcca.views.typing import ViewsLike
 
 # (view, gallery, k) -> scores, items
 SearchView = Callable[[Searched, Gallery, int], tuple[np.ndarray, np.ndarray]]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from mvcca import measures
-from mvcca._threads import each
-from mvcca.config import block_slices, get_config
+from mvcca.machine.config import block_slices, get_config
+from mvcca.machine.threads import each
 from mvcca.retrieval.search.gallery import Gallery, padded
 from mvcca.retrieval.search.on_device import DeviceSearch
 

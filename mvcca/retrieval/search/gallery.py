@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca._backend import is_device_array
-from mvcca._threads import each
-from mvcca.config import block_slices
+from mvcca.blocks.array_api import is_device_array
+from mvcca.machine.config import block_slices
+from mvcca.machine.threads import each
 from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import (
     Similarity,

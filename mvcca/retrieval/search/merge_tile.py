@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mvcca._jit import jit
+from mvcca.machine.jit import jit
 
 _CHUNK = 32  # scores tested at once; almost all chunks hold nothing new
 _WAITING = 64  # candidates of a row that are merged at once

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca._backend import beside, namespace, to_host
-from mvcca.config import get_config
+from mvcca.blocks.array_api import beside, namespace, to_host
+from mvcca.machine.config import get_config
 from mvcca.retrieval.search.gallery import Gallery, padded
 
 _SCORE_BYTES = 256 * 2**20  # scores of one block

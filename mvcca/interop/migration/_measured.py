@@ -1,0 +1,138 @@
+"""What a map keeps, measured on pairs that it was not fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mvcca.interop.migration._gallery import Gallery, Ranks
+from mvcca.interop.migration._maps import OLD, Map, Ridges
+from mvcca.measures import descending_order, unit_rows
+
+NEAREST = 10
+_TILE_QUERIES = 1024
+_LEAST_REMAINING = 1e-6  # of 1 - h_ii, whose rounding is about 1e-12
+
+
+def found_shares(better: np.ndarray, equal: np.ndarray) -> tuple[float, float, float]:
+    """Shares of queries whose own row is first and among the first 10; standard error of the first.
+
+    A tie is broken at random. For the error two hits and two misses are added [1]_, so that a share
+    of 1 in few queries is not taken for certain.
+
+    References
+    ----------
+    .. [1] Agresti and Coull, "Approximate is better than exact for interval estimation of binomial
+       proportions", The American Statistician 1998.
+    """
+    ties = equal + 1
+    first = float(np.mean((better == 0) / ties))
+    in_ten = float(np.mean(np.clip(NEAREST - better, 0, ties) / ties))
+    n_queries = len(better) + 4
+    share = (first * len(better) + 2) / n_queries
+    return first, in_ten, float(np.sqrt(share * (1 - share) / n_queries))
+
+
+# ---- one pair left out, in closed form ----------------------------------------------------------
+
+
+class LeftOut:
+    """Ridge regressions without one of their pairs, for each of some pairs."""
+
+    def __init__(self, ridges: Ridges, old: np.ndarray, new: np.ndarray) -> None:
+        self._ridges, self._new = ridges, new
+        self._coordinates = ridges.coordinates(old)
+
+    def exist(self, reg: float) -> bool:
+        """Whether the closed form holds: no old row is the only one in its direction."""
+        return bool((self._remaining(reg) > _LEAST_REMAINING).all())
+
+    def error(self, reg: float) -> float:
+        """Sum of squared distances of new rows to their predictions; infinite if undefined."""
+        if not self.exist(reg):
+            return np.inf
+        residuals = self._residuals(reg) / self._remaining(reg)[:, None]
+        return float(np.einsum("ij,ij->", residuals, residuals))
+
+    def ranks(self, reg: float, gallery: Gallery) -> Ranks:
+        """Ranks of the pairs' own rows."""
+        return gallery.ranks(np.arange(len(self._new)), self.cosines(reg, gallery.rows))
+
+    def cosines(self, reg: float, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Cosines of some of the new rows with all mapped rows.
+
+        With c_j = h_ji / (1 - h_ii), the row f(x_j) - c_j e_i has with y_i the inner product
+        f(x_j)·y_i - c_j e_i·y_i, and the squared length ‖f(x_j)‖² - 2 c_j f(x_j)·e_i + c_j² ‖e_i‖².
+        """
+        dtype = np.result_type(rows, self._new)
+        remaining = self._remaining(reg)[:, None]
+        duals = self._ridges.duals(reg, self._coordinates) / remaining
+        constants = 1 / self._ridges.n_pairs / remaining - duals @ self._ridges.means[OLD][:, None]
+        mapped = self._ridges.fit(reg)(rows).astype(dtype, copy=False)
+        largest = np.abs(mapped).max() or 1  # its square may overflow
+        mapped /= largest
+        lengths = np.einsum("ij,ij->i", mapped, mapped)
+        queries, e = unit_rows(self._new.astype(dtype)), self._residuals(reg) / largest
+        products = np.einsum("ij,ij->i", queries, e)[:, None]
+        squares = np.einsum("ij,ij->i", e, e)[:, None]
+        duals, constants, e, products, squares = (
+            part.astype(dtype) for part in (duals, constants, e, products, squares)
+        )
+
+        def cosines(chosen: np.ndarray) -> np.ndarray:
+            c = duals[chosen] @ rows.T
+            c += constants[chosen]
+            scores = queries[chosen] @ mapped.T
+            scores -= c * products[chosen]
+            squared = e[chosen] @ mapped.T
+            squared *= -2
+            squared += c * squares[chosen]
+            squared *= c
+            squared += lengths
+            np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
+            return np.divide(scores, squared, out=scores, where=squared > 0)
+
+        return cosines
+
+    def _residuals(self, reg: float) -> np.ndarray:
+        """Residuals under the regression on all pairs."""
+        return self._ridges.residuals(reg, self._coordinates, self._new)
+
+    def _remaining(self, reg: float) -> np.ndarray:
+        """1 - h_ii."""
+        return 1 - self._ridges.leverages(reg, self._coordinates)
+
+
+# ---- a fold left out ----------------------------------------------------------------------------
+
+
+def ranks_under(predict: Map, gallery: Gallery, queries: np.ndarray, new: np.ndarray) -> Ranks:
+    """Ranks of the own rows of some queries under one map; `new` are the rows of all queries."""
+    mapped, wanted = unit_rows(predict(gallery.rows)), unit_rows(new)
+    return gallery.ranks(queries, lambda chosen: wanted[chosen] @ mapped.T)
+
+
+def neighbors_kept(predict: Map, old: np.ndarray, new: np.ndarray) -> tuple[float, float, float]:
+    """Share of the nearest rows among held-out pairs that stay so, with the map and before it.
+
+    The last number is the share of the pairs that count as nearest, at most a tenth.
+    """
+    k = max(1, min(NEAREST, len(new) // 10))
+    exact = _nearest(new, new, k)
+    with_map = _shared(_nearest(new, predict(old), k), exact)
+    return with_map, _shared(_nearest(old, old, k), exact), k / len(new)
+
+
+def _shared(found: np.ndarray, exact: np.ndarray) -> float:
+    return float((found[:, :, None] == exact[:, None, :]).any(axis=2).mean())
+
+
+def _nearest(queries: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
+    """The rows with the largest cosines, best first, (n_queries, k)."""
+    queries, rows = unit_rows(queries), unit_rows(rows)
+    found = np.empty((len(queries), k), dtype=np.int64)
+    for start in range(0, len(queries), _TILE_QUERIES):
+        tile = slice(start, start + _TILE_QUERIES)
+        found[tile] = descending_order(queries[tile] @ rows.T, k)
+    return found

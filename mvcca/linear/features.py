@@ -1,0 +1,251 @@
+"""Explicit features φ with φ(x)ᵀφ(x') ≈ k(x, x'), for a kernel of rows or a label similarity.
+
+They turn a kernel method into a linear one, and sums over pairs of label vectors into sums over
+rows. A map is drawn from a sample and applied block by block, so that statistics of features never
+need more than one block of them in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse import issparse
+
+from mvcca.blocks.array_api import is_device_array, namespace, placed, promoted
+from mvcca.problem import Basis, Explicit
+from mvcca.statistics import moved
+
+ROUNDING = 10 * np.finfo(np.float64).eps
+
+
+class FeatureMap(Protocol):
+    """Map rows to features, or to the `basis` functions of which features are combinations."""
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    def __call__(self, X: Any) -> Any:
+        """φ of every row, (n_rows, n_features)."""
+
+    def basis(self, X: Any) -> np.ndarray:
+        """Basis functions of every row, (n_rows, n_functions)."""
+
+    def coordinates(self) -> Basis | None:
+        """φ in terms of the basis functions; None if they are the same."""
+
+    def spread(self, variances: np.ndarray) -> np.ndarray:
+        """Squared sizes of the basis functions, by which signs are fixed, from variances of φ."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """Random Fourier features c cos((x - o)ᵀw_j + b_j) of a kernel k(x - x') [1]_.
+
+    The frequencies w_j are drawn from the Fourier transform of the kernel. With random phases b_j,
+    products of features have the expectation c² m k / 2; with pairs of the phases 0 and -π/2, which
+    make cosine and sine, they also depend on x - x' only. The error is of order 1 / √m.
+
+    Attributes
+    ----------
+    frequencies : ndarray, shape (width, m)
+    phases : ndarray, shape (m,)
+    origin : ndarray, shape (width,), or None
+        o, near the mean of the sample, so that rows far from zero keep their digits.
+    scale : float
+        c.
+
+    References
+    ----------
+    .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
+    """
+
+    frequencies: np.ndarray
+    phases: np.ndarray
+    origin: np.ndarray | None = None
+    scale: float = 1.0
+
+    @classmethod
+    def of_rbf(
+        cls,
+        gamma: float,
+        width: int,
+        n_features: int,
+        rng: np.random.RandomState,
+        origin: np.ndarray | None = None,
+    ) -> Self:
+        """Draw features of exp(-γ ‖x - x'‖²), w ~ N(0, 2γ I), with random phases.
+
+        No scale is needed: a ridge in units of the mean variance does not see it.
+        """
+        frequencies = np.sqrt(2 * gamma) * rng.standard_normal((width, n_features))
+        phases = rng.uniform(0, 2 * np.pi, n_features)
+        if origin is not None:  # the same function of rows, whatever the origin
+            phases = (phases + origin @ frequencies) % (2 * np.pi)
+        return cls(frequencies, phases, origin)
+
+    @classmethod
+    def of_pairs(cls, frequencies: np.ndarray, origin: np.ndarray) -> Self:
+        """Cosine and sine of each frequency, scaled to φ(x)ᵀφ(x) = 1."""
+        phases = np.repeat([0, -np.pi / 2], frequencies.shape[1])
+        return cls(np.tile(frequencies, 2), phases, origin, 1 / np.sqrt(frequencies.shape[1]))
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the rows."""
+        return self.frequencies.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.frequencies.shape[1]
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """φ of every row, (n_rows, n_features)."""
+        # Angles grow with the rows: those of float32 would be off by many turns.
+        if is_device_array(X):
+            xp, rows = namespace(X), promoted(X, np.dtype(np.float64))
+            rows = rows if self.origin is None else rows - placed(self.origin, rows)
+            angles = rows @ placed(self.frequencies, rows) + placed(self.phases, rows)
+            return xp.astype(self.scale * xp.cos(angles), X.dtype)
+        angles = np.asarray(about(X, self.origin) @ self.frequencies)
+        angles += self.phases
+        np.cos(angles, out=angles)
+        angles *= self.scale
+        return angles.astype(X.dtype, copy=False)
+
+    def basis(self, X: Any) -> np.ndarray:
+        """Basis functions of every row, (n_rows, n_functions)."""
+        return self(X)
+
+    def coordinates(self) -> None:
+        """Basis of the features in terms of the basis functions; None if they are the same."""
+        return
+
+    def spread(self, variances: np.ndarray) -> np.ndarray:
+        """Squared sizes of the features."""
+        return variances
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """Nyström features φ(x) = L⁻¹ k(Z, x), with L Lᵀ = k(Z, Z) of the landmarks Z [1]_.
+
+    Products of features are the kernel projected onto the span of the landmarks: exact between
+    rows that are landmarks, so all training rows as landmarks make the kernel itself explicit.
+    Landmarks that add nothing beyond rounding (repeated rows, say) are left out. Always float64.
+
+    Attributes
+    ----------
+    kernel : callable
+        ``kernel(X, Z)`` is the matrix of k(x, z).
+    landmarks : matrix, shape (n_features, width), or ndarray of int
+        Rows in pivot order, moved by -origin; of a precomputed kernel, positions of its columns.
+    factor : ndarray, shape (n_features, n_features)
+        L, lower triangular.
+    origin : ndarray, shape (width,), or None
+        Mean of the sample, if the kernel sees only differences: rows that are close to each other
+        and far from zero keep their digits.
+    width : int
+        Number of columns of the rows.
+
+    References
+    ----------
+    .. [1] Williams and Seeger, "Using the Nyström Method to Speed Up Kernel Machines", NIPS 2000.
+    """
+
+    kernel: Callable[[Any, Any], np.ndarray]
+    landmarks: Any
+    factor: np.ndarray
+    origin: np.ndarray | None
+    width: int
+
+    @classmethod
+    def at(
+        cls,
+        landmarks: Any,
+        kernel: Callable[[Any, Any], np.ndarray],
+        K: np.ndarray,
+        width: int,
+        origin: np.ndarray | None = None,
+        what: str = "kernel",
+    ) -> Self:
+        """Make features from landmarks and their kernel matrix K.
+
+        Raises
+        ------
+        ValueError
+            If K is not positive semi-definite; `what` is its name in the message.
+        """
+        factor, order = _pivoted_cholesky(K, what)
+        return cls(kernel, landmarks[order], factor, origin, width)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.factor)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """φ of every row, (n_rows, n_features)."""
+        return linalg.solve_triangular(
+            self.factor, self.basis(X).T, lower=True, overwrite_b=True, check_finite=False
+        ).T
+
+    def are_landmarks(self, features: np.ndarray) -> np.ndarray:
+        """Which rows of features are those of landmarks, but for rounding."""
+        direction = np.random.RandomState(0).standard_normal(self.n_features)
+        places, own = features @ direction, np.sort(self.factor @ direction)
+        after = np.searchsorted(own, places)
+        nearest = [own[np.clip(i, 0, len(own) - 1)] for i in (after - 1, after)]
+        size = np.sqrt((self.factor**2).sum(axis=1).max())
+        return np.abs(np.subtract(nearest, places)).min(axis=0) <= 1e-10 * size
+
+    def basis(self, X: Any) -> np.ndarray:
+        """k(x, z) for all landmarks z."""
+        return self.kernel(about(X, self.origin), self.landmarks)
+
+    def coordinates(self) -> Basis:
+        """φ = k(x, Z) L⁻ᵀ."""
+        inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
+        return Explicit(np.zeros(self.n_features), inverse.T, self.factor.T)
+
+    def spread(self, variances: np.ndarray) -> np.ndarray:
+        """Squared sizes of the features."""
+        return np.full(self.n_features, variances.sum() ** 2)  # the same in any order of rows
+
+
+def about(X: Any, origin: np.ndarray | None) -> Any:
+    """X - origin in float64; sparse rows stay sparse unless all their columns are moved."""
+    if origin is None:
+        return X.astype(np.float64, copy=False)
+    if issparse(X) and not origin.all():
+        return moved(X, origin)
+    return (X.toarray() if issparse(X) else X) - origin
+
+
+def _pivoted_cholesky(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """L and the order of rows, as many as are above rounding, with K[order][:, order] = L Lᵀ."""
+    size = np.abs(K).max()
+    least = ROUNDING * len(K) * max(K.diagonal().max(), 0)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=least, lower=1)
+    order = pivots - 1
+    factor = np.tril(factor)[:, :rank]
+    rest = order[rank:]
+    left = K[np.ix_(rest, rest)] - factor[rank:] @ factor[rank:].T
+    if np.abs(left).max(initial=0) > 1e-6 * size:
+        values = linalg.eigvalsh(K)
+        raise ValueError(
+            f"Expected a positive semi-definite {what}, got eigenvalues from {values[0]:.3g} to "
+            f"{values[-1]:.3g} on the landmarks."
+        )
+    if rank == 0:  # a kernel of zeros: one constant feature, which `Problem` refuses
+        return np.ones((1, 1)), order[:1]
+    return np.ascontiguousarray(factor[:rank]), order[:rank]

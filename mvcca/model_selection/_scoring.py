@@ -1,0 +1,217 @@
+"""Retrieval measures as scikit-learn scorers, for searches, cross-validation and learning curves.
+
+A scorer projects held-out rows with the estimator and evaluates retrieval between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from mvcca.retrieval import Measure, evaluate_retrieval
+from mvcca.retrieval.evaluate import Names
+from mvcca.retrieval.hubs import HubCorrection, check_bank
+from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.retrieval.similarity import Similarity, checked_similarity
+from mvcca.retrieval.weighting import Weighting, power_of
+from mvcca.views import Views, as_views, holds_views
+from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
+from mvcca.views.validation import is_per_view
+
+__all__ = ["RetrievalScorer", "retrieval_scorer"]
+
+
+def retrieval_scorer(
+    measure: str = "map@50",
+    query: str | Sequence[str] | None = None,
+    target: str | Sequence[str] | None = None,
+    *,
+    relevance: RelevanceBy | None = None,
+    similarity: Similarity | None = None,
+    weighting: Weighting | None = "auto",
+    hubness: str | HubCorrection | None = None,
+    bank: ViewsLike | tuple[MatrixLike, MatrixLike] | None = None,
+    label_vectors: Any = None,
+) -> RetrievalScorer:
+    """Make a scikit-learn scorer from a retrieval measure.
+
+    Parameters
+    ----------
+    measure : str, default="map@50"
+        Name of a measure; see `mvcca.retrieval.evaluate_retrieval`. Ranks (``mr``, ``mean_rank``)
+        are negated, so that larger is better.
+    query, target : str or sequence of str, optional
+        Views of the queries and of the gallery; the projections of several views are added. By
+        default the score is the mean over all ordered pairs of different views, or over those with
+        the one view named. The same view twice, or a single view, is retrieval within that view.
+    relevance : {"pairs", "labels"}, optional
+        By default labels for ``map`` and ``p`` and pairs for ranks, if there are any.
+    similarity : {"cosine", "euclidean", "inner"}, optional
+        Similarity of the rows of ``transform``. By default the ranking that the estimator declares
+        (``retrieval_ranking``), and cosine if it has none.
+    weighting : str or None, default="auto"
+        Weighting of the components by their correlations, as in
+        `mvcca.retrieval.evaluate_retrieval`.
+    hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
+        Correction for hubs, as in `mvcca.retrieval.evaluate_retrieval`.
+    bank : Views, mapping or list, or a pair of matrices (X, y), optional
+        Rows that the correction compares with, projected by each estimator. They must not be among
+        the rows to score: in a cross-validation, keep them out of all folds.
+    label_vectors : array-like or mapping, optional
+        Word vectors of the labels, for ``wmap``, as in `mvcca.retrieval.evaluate_retrieval`.
+
+    Returns
+    -------
+    RetrievalScorer
+        ``scorer(estimator, X, y) -> float``, to pass as ``scoring``. X is an argument of the
+        estimator's `transform`. y is labels if X is a container of views or the estimator requires
+        labels; for a single matrix X and an unsupervised estimator y is the second view.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from mvcca import CCA, Views, retrieval_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> views = Views({"image": X, "text": X[:, :3] + 0.1 * rng.normal(size=(60, 3))})
+    >>> search = GridSearchCV(CCA(2), {"reg": [0.1, 1.0]}, scoring=retrieval_scorer("mrr"))
+    >>> bool(search.fit(views).best_score_ > 0.5)
+    True
+    """
+    Measure.parse(measure)
+    if similarity is not None:
+        checked_similarity(similarity)
+    if weighting not in ("auto", None):
+        power_of(weighting)
+    if relevance not in (None, "pairs", "labels"):
+        raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
+    check_bank(hubness, bank)
+    query, target = (
+        name if isinstance(name, str | None) else tuple(name) for name in (query, target)
+    )
+    return RetrievalScorer(
+        measure, query, target, relevance, similarity, hubness, bank, label_vectors, weighting
+    )
+
+
+@dataclass(frozen=True)
+class RetrievalScorer:
+    """A retrieval measure as ``scorer(estimator, X, y)``; made by `retrieval_scorer`.
+
+    Attributes
+    ----------
+    measure, query, target, relevance, similarity, hubness, bank, label_vectors
+    weighting
+        As given to `retrieval_scorer`.
+    """
+
+    measure: str
+    query: str | tuple[str, ...] | None
+    target: str | tuple[str, ...] | None
+    relevance: RelevanceBy | None
+    similarity: Similarity | None
+    hubness: str | HubCorrection | None = None
+    bank: Any = None
+    label_vectors: Any = None
+    weighting: Weighting | None = "auto"
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: ViewsLike | MatrixLike,
+        y: LabelsLike | MatrixLike | None = None,
+    ) -> float:
+        """Project X and evaluate retrieval.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Anything with `transform`, a pipeline included.
+        X : Views, mapping, list of matrices, or matrix
+            Held-out rows.
+        y : labels or matrix, optional
+            Labels, or the second view.
+
+        Returns
+        -------
+        float
+            Larger is better.
+
+        Raises
+        ------
+        ValueError
+            If the views are unknown or nothing is relevant to anything.
+        """
+        views: Any
+        bank = self.bank
+        ranking: dict[str, Any] = {"similarity": self.similarity, "weighting": self.weighting}
+        if holds_views(X):
+            views, y = _unpaired(X, y) if y is not None and is_per_view(X, y) else (X, y)
+            ranking["estimator"] = estimator
+            bank = Views(dict(zip("Xy", bank, strict=True))) if isinstance(bank, tuple) else bank
+        else:  # `transform` takes matrices that have no names
+            projected = Ranking.of(estimator, **ranking)
+            views, y = _projected(projected, X, y)
+            ranking = {"estimator": projected}
+            if bank is not None:
+                paired = isinstance(bank, tuple)
+                bank = _projected(projected, *bank)[0] if paired else projected.project(bank)
+        table = evaluate_retrieval(
+            views,
+            y,
+            measures=self.measure,
+            relevance=self.relevance,
+            directions=self._directions(as_views(views, unpaired=True)),
+            hubness=self.hubness,
+            bank=bank,
+            label_vectors=self.label_vectors,
+            **ranking,
+        )
+        value = table.mean()[self.measure]
+        return -value if Measure.parse(self.measure).smaller_is_better else value
+
+    def _directions(self, scores: Views) -> list[tuple[Names, Names]]:
+        queries: Sequence[Names] = scores.names if self.query is None else (self.query,)
+        targets: Sequence[Names] = scores.names if self.target is None else (self.target,)
+        if len(scores.names) == 1 or (self.query is not None and self.query == self.target):
+            return [(query, target) for query in queries for target in targets]
+        return [(query, target) for query in queries for target in targets if query != target]
+
+
+def _unpaired(X: Any, y: Any) -> tuple[Views, Mapping[str, Any]]:
+    """Views with labels for each, as `evaluate_retrieval` takes them."""
+    views = as_views(X, unpaired=True)
+    return views, y if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
+
+
+def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
+    """The projection of a single matrix X; y is the second view, or labels of X."""
+    estimator = ranking.estimator
+    if y is not None and _takes_second_view(estimator):
+        first, second = ranking.project(X, y)
+        return Views({"X": first, "y": second}), None
+    if isinstance(estimator, Pipeline) and _takes_second_view(estimator[-1]):
+        raise ValueError(
+            "A pipeline transforms X alone, so the second view y cannot be projected. Pass both "
+            "as Views, as in Views({'X': X, 'y': y})."
+        )
+    return Views({"X": ranking.project(X)}), y
+
+
+def _takes_second_view(estimator: Any) -> bool:
+    """Whether `transform` projects a second matrix, as in scikit-learn's cross decomposition."""
+    names = getattr(estimator, "view_names_", None)
+    if names is not None:  # a label-supervised estimator has the same signature
+        return "y" in names
+    return bool({"y", "Y"} & set(signature(estimator.transform).parameters))

@@ -1,0 +1,65 @@
+"""Rows projected block by block, such as the scores of a file, without holding them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from mvcca.blocks import SourceError
+from mvcca.persistence._tables import write_npy, write_table
+from mvcca.statistics.passes import blocks_read_ahead, row_blocks, watched
+from mvcca.views import Views, as_views
+
+
+class ProjectedRows:
+    """Results of a function such as a model's ``transform`` for the rows of a view.
+
+    The first row is projected at once, for `shape` and `dtype`; `file` is for error messages.
+    """
+
+    def __init__(
+        self, project: Callable[[Any], Any], name: str, rows: Any, file: str | None = None
+    ) -> None:
+        self._project, self.name, self._rows = project, name, rows
+        self._file = file or f"view {name!r}"
+        first = self._scores(Views({name: rows[:1]}), self._file)
+        self.shape, self.dtype = (rows.shape[0], first.shape[1]), first.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Scores of consecutive blocks of rows; the next blocks are read meanwhile."""
+        views = Views({self.name: self._rows})
+        slices = list(row_blocks(views))
+        return watched(self._read_ahead(views, slices), views, slices)
+
+    def write(self, file: BinaryIO, suffix: str, ids: np.ndarray | None = None) -> None:
+        """Write all scores as .npy, .parquet, .arrow (in a column of lists) or .csv."""
+        if suffix == ".npy":
+            write_npy(file, self.blocks(), self.shape, self.dtype)
+        else:
+            write_table(file, suffix, self._tables(ids, in_lists=suffix != ".csv"))
+
+    def _tables(self, ids: np.ndarray | None, in_lists: bool) -> Iterator[dict[str, np.ndarray]]:
+        start = 0
+        for block in self.blocks():
+            own = {} if ids is None else {"id": ids[start : start + len(block)]}
+            start += len(block)
+            columns = {f"component{number}": column for number, column in enumerate(block.T)}
+            yield own | ({"vector": block} if in_lists else columns)
+
+    def _read_ahead(self, views: Views, slices: list[slice]) -> Iterator[np.ndarray]:
+        with closing(blocks_read_ahead(views, (), slices, on_device=False)) as read:
+            for rows in slices:
+                (block,) = next(read)
+                yield self._scores(block, f"{self._file}, rows {rows.start} to {rows.stop}")
+
+    def _scores(self, block: Views, where: str) -> np.ndarray:
+        try:
+            return np.asarray(as_views(self._project(block))[self.name])
+        except ValueError as error:
+            raise SourceError(f"{where}: {' '.join(str(error).split())}") from error

@@ -1,0 +1,367 @@
+"""The small dense problem at the end of every fit: the top of A w = ρ B w, with B block-diagonal.
+
+Each within-view matrix B_p is whitened on its own (equilibrated, then Cholesky, or a rank-revealing
+eigendecomposition where that fails); then one SVD for two views, one symmetric eigenproblem for any
+other number. Signs are fixed here, too. Nothing here knows of rows, labels or estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, svds
+
+from mvcca.machine import lapack
+from mvcca.statistics import DigitsLost
+
+__all__ = [
+    "Directions",
+    "Scaling",
+    "Whitener",
+    "above_rounding",
+    "canonical_directions",
+    "extreme_eigenvalues",
+    "rounding_of",
+    "with_fixed_signs",
+]
+
+_STEPS = 5  # of power iteration
+_ULPS = 2  # units in the last place that sums and differences of a few columns are off by
+# A correlation above 1 by more than this is not rounding.
+_ABOVE_ONE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Whitener:
+    """A map W with WᵀBW = I for a symmetric positive semi-definite B of shape (d, d).
+
+    B is scaled to unit diagonal first: the solution is the same, the rounding is not. Columns of
+    zero variance and directions that are only rounding are left out, so W has `rank` columns.
+
+    Attributes
+    ----------
+    scale : ndarray, shape (d,)
+        1 / √B_jj, and 0 for columns without variance.
+    factor : ndarray
+        Lower Cholesky factor L of the scaled B, W = D L⁻ᵀ; or the basis V, W = D V.
+    columns : ndarray of int
+        The columns with variance, which `factor` covers.
+    is_triangular : bool
+        Whether `factor` is a Cholesky factor.
+    rank : int
+        Number of directions of B above rounding.
+    condition : float
+        Condition number of the data that B is the scaled covariance of, within about a fifth; inf
+        where rank is lost.
+    noise : float
+        Largest share of a kept direction's length that may be the rounding of the data.
+    """
+
+    scale: np.ndarray
+    factor: np.ndarray
+    columns: np.ndarray
+    is_triangular: bool
+    rank: int
+    condition: float
+    noise: float = 0.0
+
+    @classmethod
+    def of(cls, B: np.ndarray, rounding: np.ndarray | float = 0.0) -> Whitener:
+        """Factorise B, whose columns are the covariances of data with this `rounding_of` them."""
+        variances = np.diag(B)
+        columns = np.flatnonzero(variances > 0)
+        scale = np.zeros(len(B))
+        scale[columns] = 1 / np.sqrt(variances[columns])
+        kept = B if len(columns) == len(B) else B[np.ix_(columns, columns)]
+        d = scale[columns]
+        rounding = np.broadcast_to(rounding, scale.shape)[columns] * d
+        most = float(rounding.max(initial=0))
+        correlation = np.multiply(kept, d, order="C")
+        correlation *= d[:, None]
+        # The transpose is in LAPACK's order, so that nothing is copied.
+        factor, failed = linalg.lapack.dpotrf(correlation.T, lower=1, clean=1, overwrite_a=1)
+        if not failed:
+            largest, smallest = extreme_eigenvalues(factor)
+            least = 10 * len(columns) * np.finfo(float).eps * largest
+            if smallest > max(least, most**2):
+                condition = float(np.sqrt(largest / smallest))
+                noise = most / float(np.sqrt(smallest))
+                return cls(scale, factor, columns, True, len(columns), condition, noise)
+        correlation = kept * d * d[:, None]
+        values, vectors = lapack.top_eigenpairs(correlation, len(correlation))
+        sizes = np.sqrt(np.maximum(values, 0))
+        real = values > 10 * len(values) * np.finfo(float).eps * values[-1]
+        real &= above_rounding(sizes, vectors, rounding)
+        basis = vectors[:, real] / sizes[real]
+        condition = float(sizes[-1] / sizes[0]) if real.all() else np.inf
+        noise = most / float(sizes[real].min(initial=np.inf))
+        return cls(scale, basis, columns, False, int(real.sum()), condition, noise)
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (rank, m)."""
+        kept = C if len(self.columns) == len(C) else C[self.columns]
+        scaled = np.multiply(kept, self.scale[self.columns, None], order="C")
+        if self.is_triangular:  # L⁻¹C as the transpose of CᵀL⁻ᵀ, in place
+            return linalg.blas.dtrsm(
+                1.0, self.factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1
+            ).T
+        return self.factor.T @ scaled
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        weights = np.zeros((len(self.scale), U.shape[1]))
+        if self.is_triangular:
+            lifted = linalg.solve_triangular(
+                self.factor, U, trans="T", lower=True, check_finite=False
+            )
+        else:
+            lifted = self.factor @ U
+        weights[self.columns] = lifted * self.scale[self.columns, None]
+        return weights
+
+    def squared_norm(self) -> float:
+        """‖W‖² (Frobenius), which is tr B⁻¹ if no direction was left out."""
+        weights = self.factor
+        if self.is_triangular:
+            weights, _ = linalg.lapack.dtrtri(self.factor, lower=1)  # W = D L⁻ᵀ
+            weights = weights.T
+        return float(np.einsum("ij,ij->i", weights, weights) @ self.scale[self.columns] ** 2)
+
+
+def rounding_of(mean: np.ndarray) -> np.ndarray:
+    """Standard deviation that rounding can give to numbers with this mean.
+
+    A column that is the sum of others has been rounded in units of its mean, however small its
+    spread. What is left of the column when these others are taken away is no larger than this.
+    """
+    return _ULPS * np.finfo(float).eps * np.abs(mean)
+
+
+def above_rounding(sizes: np.ndarray, directions: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+    """Which directions of the data are longer than the rounding of the columns can make them.
+
+    Parameters
+    ----------
+    sizes : ndarray, shape (r,)
+        Length of the data along each direction, such as singular values.
+    directions : ndarray, shape (d, r)
+        Unit vectors over the columns.
+    rounding : ndarray, shape (d,)
+        Length of the rounding of each column, in the same units.
+
+    Returns
+    -------
+    ndarray of bool, shape (r,)
+    """
+    return sizes > np.sqrt(rounding**2 @ directions**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The `Whitener` of a diagonal matrix, in O(d)."""
+
+    scale: np.ndarray  # (d,), 1 / √B_jj, and 0 for columns without variance
+    condition = 1.0
+    noise = 0.0
+
+    @classmethod
+    def of(cls, diagonal: np.ndarray) -> Scaling:
+        """Whiten a matrix given by its diagonal."""
+        varies = diagonal > 0
+        return cls(np.divide(1, np.sqrt(diagonal), out=np.zeros(len(diagonal)), where=varies))
+
+    @property
+    def rank(self) -> int:
+        """Number of columns with variance."""
+        return int(np.count_nonzero(self.scale))
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC, of shape (rank, m)."""
+        if (self.scale == 1).all():
+            return C
+        varies = self.scale > 0
+        return C * self.scale[:, None] if varies.all() else C[varies] * self.scale[varies, None]
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU, of shape (d, m)."""
+        weights = np.zeros((len(self.scale), U.shape[1]))
+        weights[self.scale > 0] = U
+        return self.scale[:, None] * weights
+
+    def squared_norm(self) -> float:
+        """‖W‖² (Frobenius)."""
+        return float(self.scale @ self.scale)
+
+
+def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
+    """λ_max and λ_min of LLᵀ, within about a third, by power and inverse iteration.
+
+    LAPACK's estimate is in the 1-norm, and too large by up to √d.
+    """
+    largest = smallest = np.random.RandomState(0).standard_normal(len(factor))
+    for _ in range(_STEPS):
+        largest = largest / np.linalg.norm(largest)
+        largest = linalg.blas.dtrmv(factor, largest, lower=1, trans=1)
+        largest = linalg.blas.dtrmv(factor, largest, lower=1)
+        smallest = smallest / np.linalg.norm(smallest)
+        smallest = linalg.blas.dtrsv(factor, smallest, lower=1)
+        smallest = linalg.blas.dtrsv(factor, smallest, lower=1, trans=1)
+    return float(np.linalg.norm(largest)), float(1 / np.linalg.norm(smallest))
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The top of the generalized eigenproblem, and what there was to find.
+
+    Attributes
+    ----------
+    values : ndarray, shape (k,)
+        ρ, decreasing.
+    weights : dict of str to ndarray, shape (n_features, k)
+        One map per view, scaled so that Σ_p w_pᵀ B_p w_p is the number of views.
+    bound : int
+        How many components the data can give, when fewer than were asked for; else at least k.
+    ranks : dict of str to int
+        Rank of each view.
+    """
+
+    values: np.ndarray
+    weights: dict[str, np.ndarray]
+    bound: int
+    ranks: dict[str, int]
+
+
+def canonical_directions(
+    between: Mapping[tuple[str, str], Any],
+    whiteners: Mapping[str, Whitener | Scaling],
+    n_components: int,
+    precision: float = np.finfo(float).eps,
+    ranks_between: Mapping[str, int] | None = None,
+    *,
+    is_joint: bool,
+) -> Directions:
+    """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
+
+    Two views: singular values of W_1ᵀ A_12 W_2, the canonical correlations. More views: the top of
+    the symmetric problem with blocks W_pᵀ A_pq W_q, for which λ = 1 + ρ is the eigenvalue of the
+    problem with B on the diagonal of A (SPEC: eq. (2) of P4 with a block-diagonal right side). One
+    view is compared with itself.
+
+    Parameters
+    ----------
+    between : mapping of (str, str) to ndarray or LinearOperator
+        A_pq for p before q; for one view A_pp. With A_pp of several views the eigenvalues are
+        those of the whole A. Two views may have an operator.
+    whiteners : mapping of str to Whitener
+        W_p of every view's within matrix B_p.
+    n_components : int
+        How many components are wanted.
+    precision : float
+        Unit roundoff of the numbers that A was computed from; values below it count as zero.
+    ranks_between : mapping of str to int, optional
+        Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank:
+        whitening can enlarge the rounding beyond them until it passes for a small ρ.
+    is_joint : bool
+        Whether A and B are blocks of one positive semi-definite matrix, as covariances of paired
+        rows are, so that no ρ is above 1 (of V > 2 views, above V - 1).
+
+    Raises
+    ------
+    DigitsLost
+        If a ρ is above that bound by more than 1e-6.
+    """
+    names = list(whiteners)
+    ranks = {name: whitener.rank for name, whitener in whiteners.items()}
+    seen = [min(rank, (ranks_between or ranks)[name]) for name, rank in ranks.items()]
+    white = {(p, q): _whitened(A, whiteners[p], whiteners[q]) for (p, q), A in between.items()}
+    has_diagonal = any(p == q for p, q in between)
+    if len(names) == 2 and not has_diagonal:
+        left, values, right = _top_singular(white[names[0], names[1]], n_components)
+        directions = dict(zip(names, (left, right), strict=True))
+        limit = min(seen)
+    else:
+        values, directions = _top_symmetric(white, ranks, n_components)
+        # The form vanishes on the widest view alone, so no more than the rest can be positive.
+        limit = sum(seen) if has_diagonal else sum(seen) - max(seen)
+    top = values[0] if len(values) else 0.0
+    most = len(names) if has_diagonal else len(names) - 1
+    if is_joint and top > most * (1 + _ABOVE_ONE):
+        raise DigitsLost(names, f"A correlation of {top:.7g} is above {most}")
+    real = int(np.sum(values > 10 * max(ranks.values()) * precision * top))
+    kept = min(real, n_components, limit)
+    bound = kept if kept < n_components else limit
+    weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}
+    return Directions(values[:kept], weights, bound, ranks)
+
+
+def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> Any:
+    """W_1ᵀ A W_2; a linear operator if A is one."""
+    if not isinstance(A, LinearOperator):
+        return right.project(left.project(A).T).T
+    return LinearOperator(
+        (left.rank, right.rank),
+        matvec=lambda v: left.project(A.matmat(right.lift(v.reshape(-1, 1)))),
+        rmatvec=lambda v: right.project(A.rmatmat(left.lift(v.reshape(-1, 1)))),
+        matmat=lambda V: left.project(A.matmat(right.lift(V))),
+        rmatmat=lambda V: right.project(A.rmatmat(left.lift(V))),
+        dtype=np.float64,
+    )
+
+
+def _top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leading singular triplets; through the smaller Gram matrix when few of many are wanted."""
+    if isinstance(T, LinearOperator):
+        k = min(k, min(T.shape) - 1)
+        left, values, right = svds(T, k, v0=np.ones(min(T.shape)))
+        return left[:, ::-1], values[::-1], right[::-1].T
+    if min(T.shape) > 128 and 4 * k < min(T.shape):
+        tall = T.shape[0] >= T.shape[1]
+        gram = T.T @ T if tall else T @ T.T
+        squares, vectors = lapack.top_eigenpairs(gram, k)
+        values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
+        if values[-1] > 1e-3 * values[0]:  # squaring keeps the digits of these
+            other = (T @ vectors if tall else T.T @ vectors) / values
+            return (other, values, vectors) if tall else (vectors, values, other)
+    left, values, right = lapack.svd(T)
+    return left, values, right.T
+
+
+def _top_symmetric(
+    white: Mapping[tuple[str, str], np.ndarray], ranks: Mapping[str, int], k: int
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Leading eigenvalues of the blocks put together, and the eigenvectors view by view."""
+    ends = np.cumsum([0, *ranks.values()])
+    place = {name: slice(*ends[i : i + 2]) for i, name in enumerate(ranks)}
+    n = int(ends[-1])
+    whole = np.zeros((n, n))
+    for (p, q), block in white.items():
+        whole[place[p], place[q]] = block if p != q else (block + block.T) / 2
+        whole[place[q], place[p]] = whole[place[p], place[q]].T
+    values, vectors = lapack.top_eigenpairs(whole, k)
+    if not np.isfinite(vectors).all():  # LAPACK's MRRR fails on blocks 1e100 apart in size
+        values, vectors = linalg.eigh(whole, driver="evd")
+        values, vectors = values[-k:], vectors[:, -k:]
+    vectors *= np.sqrt(len(ranks))
+    return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
+
+
+def with_fixed_signs(
+    weights: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Make the largest weight of each component positive, in units of each feature's deviation.
+
+    Parameters
+    ----------
+    weights : mapping of str to ndarray, shape (n_features, k)
+        One map per view.
+    variances : mapping of str to ndarray, shape (n_features,)
+        Variances of the features that the weights apply to.
+    """
+    stacked = np.concatenate([w * np.sqrt(variances[name])[:, None] for name, w in weights.items()])
+    largest = np.abs(stacked).argmax(axis=0)
+    signs = np.where(stacked[largest, np.arange(stacked.shape[1])] < 0, -1.0, 1.0)
+    return {name: w * signs for name, w in weights.items()}

@@ -1,0 +1,39 @@
+"""Passes over the rows of views, block by block.
+
+`accumulate` adds up a statistic of every block, and `fold` updates a state with every block. Blocks
+that are not in memory are read ahead by threads, or processed by the workers of a Dask cluster, and
+a pass can resume from its checkpoint. What is added up is defined in `mvcca.statistics`.
+"""
+
+from mvcca.statistics.passes._accumulate import accumulate, fold, watched
+from mvcca.statistics.passes._blocks import in_precision, row_blocks, row_bytes_of
+from mvcca.statistics.passes._checkpoint import (
+    checkpoint_of_fit,
+    checkpoint_until_written,
+    file_of_next_pass,
+    fingerprint_of,
+    is_pass_file,
+    not_kept,
+    refuse_other_files,
+)
+from mvcca.statistics.passes._read_ahead import blocks_read_ahead, uses_device
+from mvcca.statistics.passes._workers import workers
+
+__all__ = [
+    "accumulate",
+    "blocks_read_ahead",
+    "checkpoint_of_fit",
+    "checkpoint_until_written",
+    "file_of_next_pass",
+    "fingerprint_of",
+    "fold",
+    "in_precision",
+    "is_pass_file",
+    "not_kept",
+    "refuse_other_files",
+    "row_blocks",
+    "row_bytes_of",
+    "uses_device",
+    "watched",
+    "workers",
+]

@@ -1,0 +1,84 @@
+"""Cuts of the rows into blocks of bounded size, and of blocks into lanes of neighbouring blocks.
+
+The cuts do not depend on the number of threads or workers, so that sums are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca.blocks import RowSource
+from mvcca.blocks.array_api import precision, promoted
+from mvcca.machine.config import block_size, block_slices
+from mvcca.views import Views
+
+_LAST = 4  # a lane has at most this part of the remaining blocks
+
+
+def row_blocks(views: Views, at_least: int = 1, row_bytes: int | None = None) -> Iterator[slice]:
+    """Cut objects into blocks of bounded size, if possible between the chunks of a source."""
+    if not len(views):  # no object of a batch is seen in the view
+        return iter([slice(0, 0)])
+    if row_bytes is None:
+        row_bytes = row_bytes_of(views)
+    if views.is_lazy:  # one block is read while another is processed
+        row_bytes *= 2
+    chunks = _chunks(views)
+    if chunks is None:
+        return block_slices(len(views), row_bytes, at_least)
+    return _whole_chunks(chunks, block_size(row_bytes, at_least))
+
+
+def lanes_of(blocks: list[slice], n_together: int) -> Iterator[list[slice]]:
+    """Group neighbouring blocks, fewer towards the end, so that workers finish together."""
+    start = 0
+    while start < len(blocks):
+        end = start + min(n_together, ceil((len(blocks) - start) / _LAST))
+        yield blocks[start:end]
+        start = end
+
+
+def spans(lanes: list[list[slice]]) -> list[slice]:
+    """Rows of each lane."""
+    return [slice(lane[0].start, lane[-1].stop) for lane in lanes]
+
+
+def in_precision(views: Views, dtype: np.dtype) -> Views:
+    """Views with blocks of at least the precision `dtype`."""
+    return views.replace({name: promoted(block, dtype) for name, block in views.items()})
+
+
+def row_bytes_of(views: Views) -> int:
+    """Average memory of an object in all views, in bytes."""
+    return sum(_row_bytes(block) for _, block in views.items())
+
+
+def _row_bytes(block: Any) -> int:
+    if isinstance(block, RowSource):
+        return block.row_bytes
+    if issparse(block):
+        return (block.data.nbytes + block.indices.nbytes) // max(1, block.shape[0]) + 1
+    return precision(block).itemsize * block.shape[1]
+
+
+def _chunks(views: Views) -> tuple[int, ...] | None:
+    """Chunk boundaries of the first view that has them, if its rows are the objects."""
+    if not views.is_paired:
+        return None
+    sources = (block for _, block in views.items() if isinstance(block, RowSource))
+    return next((b for source in sources if (b := source.boundaries) is not None), None)
+
+
+def _whole_chunks(boundaries: tuple[int, ...], size: int) -> Iterator[slice]:
+    """Group neighbouring chunks up to `size` rows; a taller chunk is one block."""
+    start = boundaries[0]
+    for end, following in pairwise([*boundaries[1:], boundaries[-1] + size]):
+        if following - start > size:
+            yield slice(start, end)
+            start = end

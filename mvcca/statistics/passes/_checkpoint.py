@@ -1,0 +1,257 @@
+"""Checkpoint directory of a fit; an interrupted fit resumes from it.
+
+A fit passes over the rows a fixed number of times. Each pass has one file, which holds the state
+after the last block that was saved and a fingerprint of everything it was computed from. The file
+format is that of `mvcca.machine.archive`; this module decides when files are written and removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from math import prod
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+import joblib
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from mvcca.blocks import RowSource
+from mvcca.blocks.array_api import to_host
+from mvcca.machine.config import get_config
+from mvcca.machine.replacing import final_name
+from mvcca.views import Views, take_rows
+
+T = TypeVar("T")
+
+_SECONDS = 20.0  # between two writings
+_PIECE_BYTES = 2**24  # hashed at once; only a copy of this size is made of rows on a device
+
+_PASS = re.compile(r"pass\d+\.mvcca")
+
+_folder: ContextVar[_Folder | None] = ContextVar("mvcca_checkpoint", default=None)
+_is_fitting: ContextVar[bool] = ContextVar("mvcca_is_fitting", default=False)
+_to_discard: ContextVar[list[_Folder] | None] = ContextVar("mvcca_to_discard", default=None)
+
+
+class _Folder:
+    """The checkpoint of one fit: one file per pass over the rows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files: list[Path] = []
+        self._digests: dict[int, tuple[Any, bytes]] = {}
+        path.mkdir(parents=True, exist_ok=True)
+
+    def next_file(self) -> Path:
+        self._files.append(self.path / f"pass{len(self._files)}.mvcca")
+        return self._files[-1]
+
+    def digest_of(self, block: Any) -> bytes:
+        """Digest of rows; rows in memory, which several passes go over, are hashed once."""
+        if isinstance(block, RowSource):
+            return block.fingerprint().encode()
+        if id(block) not in self._digests:
+            self._digests[id(block)] = block, _digest(block)  # held, so that its id stays unique
+        return self._digests[id(block)][1]
+
+    def discard(self) -> None:
+        """Remove the files of this fit and nothing else."""
+        for file in self._files:
+            file.unlink(missing_ok=True)
+
+
+def is_pass_file(name: str) -> bool:
+    """Whether a file in a checkpoint directory is the state of a pass, complete or half-written."""
+    return _PASS.fullmatch(final_name(name)) is not None
+
+
+@contextmanager
+def checkpoint_of_fit() -> Iterator[None]:
+    """Around a whole fit: save its passes in the configured directory, remove them at the end.
+
+    The files stay if the body raises or the process dies. A fit within the body, such as one
+    that measures networks after every epoch, saves nothing and removes nothing.
+    """
+    path = get_config().checkpoint
+    folder = None if path is None or _is_fitting.get() else _Folder(Path(path))
+    with _set(_is_fitting, True), _set(_folder, folder):
+        yield
+    if folder is None:
+        return
+    later = _to_discard.get()
+    if later is None:
+        folder.discard()
+    else:
+        later.append(folder)
+
+
+@contextmanager
+def checkpoint_until_written() -> Iterator[None]:
+    """Around fits and the writing of their model: checkpoints are removed when all is done."""
+    folders: list[_Folder] = []
+    with _set(_to_discard, folders):
+        yield
+    for folder in folders:
+        folder.discard()
+
+
+def file_of_next_pass() -> Path | None:
+    """The checkpoint file of the next pass, for fits that write it themselves; None without one."""
+    folder = _folder.get()
+    return None if folder is None else folder.next_file()
+
+
+def not_kept() -> AbstractContextManager[None]:
+    """Around passes without a checkpoint: the fingerprint does not cover what they add up."""
+    return _set(_folder, None)
+
+
+@contextmanager
+def checkpointed(
+    made_by: Callable[..., Any],
+    start: Any,
+    views: Views,
+    along: tuple[np.ndarray | None, ...],
+    slices: list[slice],
+) -> Iterator[tuple[Any, int, Callable[[Any, int], None]]]:
+    """State to start a pass from, number of blocks it covers, and a function that saves later ones.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint belongs to other data, blocks or weights, or to another statistic.
+    """
+    folder = _folder.get()
+    if folder is None:
+        yield start, 0, _forget
+        return
+    # joblib hashes what a partial function holds, such as random features, as well.
+    what = (type(start).__name__, joblib.hash(made_by), _shapes(start), slices)
+    fingerprint = fingerprint_of(views, repr(what), *along)
+    keeper = _Keeper(folder.next_file(), fingerprint, len(slices))
+    yield *keeper.load(start), keeper.keep
+
+
+def _forget(state: Any, done: int) -> None:
+    pass
+
+
+@contextmanager
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a variable for the body, in this thread or task only."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@dataclass
+class _Keeper:
+    file: Path
+    fingerprint: str
+    n_blocks: int
+    written: float = 0.0
+
+    def load(self, start: Any) -> tuple[Any, int]:
+        from mvcca.machine.archive import read_archive
+
+        self.written = time.monotonic()
+        if not self.file.exists():
+            return start, 0
+        arrays, content = read_archive(self.file)
+        refuse_other_files(self.file, content)
+        if content["fingerprint"] != self.fingerprint:
+            raise ValueError(
+                f"The checkpoint {self.file} is of a fit of other data, parameters or block_rows, "
+                "or the files have changed since, or random_state=None has drawn anew. Give the "
+                "same, or remove the checkpoint to start over."
+            )
+        return _restored(start, arrays), content["blocks"]
+
+    def keep(self, state: Any, done: int) -> None:
+        if done < self.n_blocks and time.monotonic() - self.written < _SECONDS:
+            return
+        from mvcca.machine.archive import write_archive
+
+        content = {"fingerprint": self.fingerprint, "blocks": done}
+        write_archive(self.file, _arrays(state), content)
+        self.written = time.monotonic()
+
+
+def _arrays(state: Any) -> dict[str, np.ndarray]:
+    if isinstance(state, np.ndarray):
+        return {"state": state}
+    values = {field.name: getattr(state, field.name) for field in fields(state)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def _restored(start: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(start, np.ndarray):
+        return replace(start, **arrays)
+    start[...] = arrays["state"]
+    return start
+
+
+def _shapes(state: Any) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in _arrays(state).items()}
+
+
+def refuse_other_files(file: Path, content: dict[str, Any]) -> None:
+    """Raise ValueError if a file in the place of a checkpoint is something else, such as a model.
+
+    A checkpoint would replace and then remove it.
+    """
+    if "fingerprint" not in content:
+        raise ValueError(
+            f"{file} is not a checkpoint, but a fit would replace it by one. Move it away, or "
+            "choose another directory for the checkpoint."
+        )
+
+
+def fingerprint_of(views: Views, described: str, *along: np.ndarray | None) -> str:
+    """A digest of what is done, and of the rows it is done to.
+
+    It covers every byte of rows in memory and of `along`; for files, see `RowSource.fingerprint`.
+    """
+    folder = _folder.get()
+    digest_of = _digest if folder is None else folder.digest_of
+    digest = hashlib.sha256()
+    digest.update(repr((described, views.widths)).encode())
+    digest.update(np.packbits(views.seen).tobytes())
+    for name, block in views.items():
+        digest.update(name.encode())
+        digest.update(digest_of(block))
+    for part in along:
+        digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _digest(block: Any) -> bytes:
+    """Digest of rows, every byte of those in memory included.
+
+    Pieces are summed by CRC-32, which is three times as fast as SHA-256, finds every change of a
+    single number, and misses others once in four billion times.
+    """
+    if isinstance(block, RowSource):
+        return block.fingerprint().encode()
+    digest = hashlib.sha256(f"{block.shape} {block.dtype}".encode())
+    if issparse(block):
+        rows = csr_array(block)
+        parts = [rows.data, rows.indices, rows.indptr]
+    else:
+        parts = [block]
+    for part in parts:
+        step = max(1, _PIECE_BYTES // (8 * max(1, prod(part.shape[1:]))))
+        for start in range(0, part.shape[0], step):
+            piece = to_host(take_rows(part, slice(start, start + step)))
+            digest.update(crc32(np.ascontiguousarray(piece).data).to_bytes(4))
+    return digest.digest()

@@ -1,0 +1,77 @@
+"""Read blocks of rows ahead into memory, or to a device, while earlier ones are processed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.machine.config import get_config
+from mvcca.machine.devices import mover
+from mvcca.views import Views, in_memory
+
+_AHEAD = 2  # blocks read ahead; with one, disk and processor would wait for each other
+
+Along = tuple[np.ndarray | None, ...]
+
+
+def blocks_read_ahead(
+    views: Views, along: Along, slices: list[slice], on_device: bool
+) -> Generator[tuple[Any, ...]]:
+    """Yield each block in memory with its part of `along`; the next two are read meanwhile.
+
+    Each view has its own thread, so that one is validated while another is read.
+    """
+    place, is_copied = _placing(views) if on_device else (to_host, False)
+
+    def read(matrix: Any) -> Any:
+        return place(in_memory(matrix))
+
+    def with_along(block: Views, rows: slice) -> tuple[Any, ...]:
+        return block, *(None if part is None else part[rows] for part in along)
+
+    if not views.is_lazy and not is_copied:
+        for rows in slices:
+            block = views[rows]
+            yield with_along(block.replace({n: place(X) for n, X in block.items()}), rows)
+        return
+    with ExitStack() as stack:
+        readers = {
+            name: stack.enter_context(ThreadPoolExecutor(1, "mvcca-read")) for name in views.names
+        }
+
+        def ahead(rows: slice) -> tuple[slice, Views, dict[str, Future[Any]]]:
+            block = views[rows]
+            return rows, block, {n: readers[n].submit(read, X) for n, X in block.items()}
+
+        following = iter(slices)
+        coming = deque(map(ahead, islice(following, _AHEAD)))
+        while coming:
+            rows, block, matrices = coming.popleft()
+            block = block.replace({name: matrix.result() for name, matrix in matrices.items()})
+            del matrices
+            coming.extend(map(ahead, islice(following, 1)))
+            yield with_along(block, rows)
+            del block  # frees its memory before the next is available
+
+
+def uses_device(views: Views) -> bool:
+    """Whether blocks of views are on a device, or will be copied to one."""
+    return bool(get_config().device) or any(is_device_array(block) for _, block in views.items())
+
+
+def _placing(views: Views) -> tuple[Callable[[Any], Any], bool]:
+    """A function that moves a matrix to the configured device, and whether it copies any view."""
+    device = get_config().device
+    if device is None:
+        return lambda matrix: matrix, False
+    move = mover(device)
+    is_copied = not all(is_device_array(block) for _, block in views.items())
+    # Sparse blocks stay on the host, and device blocks stay where they are.
+    return lambda matrix: move(matrix) if isinstance(matrix, np.ndarray) else matrix, is_copied

@@ -1,0 +1,17 @@
+"""Several blocks of rows with common objects, their labels, and what both must satisfy.
+
+`Views` pairs rows of several matrices. Labels become distinct label vectors with a code per row.
+`mvcca.views.files` reads both from files, and `mvcca.views.validation` checks what estimators are
+given.
+"""
+
+from mvcca.views._views import (
+    Views,
+    as_views,
+    holds_views,
+    in_memory,
+    in_same_container,
+    take_rows,
+)
+
+__all__ = ["Views", "as_views", "holds_views", "in_memory", "in_same_container", "take_rows"]

@@ -1,0 +1,534 @@
+"""`Views`, the container of several feature matrices, indexed by object.
+
+`Views` implements NumPy's row protocol (`shape`, `len`, `views[rows]`), which scikit-learn's
+splitters, searches and pipelines need. This module pairs rows and converts other containers;
+values are validated where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from scipy.sparse import vstack as sparse_vstack
+
+from mvcca.blocks import RowSource, as_source
+from mvcca.blocks.array_api import is_device_array, namespace, rows_of, to_host
+from mvcca.blocks.containers import (
+    are_positions,
+    check_same_rows,
+    common_row_labels,
+    few,
+    reject_masks,
+    row_labels,
+)
+from mvcca.blocks.sparse import canonical
+from mvcca.machine.printable import in_one_line
+from mvcca.views._table import html_table
+
+__all__ = ["Views"]
+
+
+class Views:
+    """Feature matrices of the same objects in several views.
+
+    Parameters
+    ----------
+    blocks : mapping of str to matrix, or sequence of matrices
+        One matrix (NumPy, SciPy sparse or DataFrame) per view, of shape (n_rows, n_features), or a
+        sequence of texts, which becomes a single column. A sequence of matrices gets the names
+        ``view0``, ``view1``, ... Memory-mapped, HDF5, zarr and Dask arrays, Arrow tables, Hugging
+        Face data sets, and the sources that `mvcca.open_matrix` returns, are read in blocks. Torch
+        tensors and CuPy arrays stay on their device.
+    index : array of int, shape (n_objects, n_views), optional
+        ``index[i, v]`` is the row of object i in view v, or -1 if i is not seen in v. By default
+        row i of every matrix is object i, and pandas DataFrames with contradicting row labels
+        raise an error; `Views.aligned` pairs rows by label.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the views.
+    widths : dict of str to int
+        Number of features of each view.
+    seen : ndarray of bool, shape (n_objects, n_views)
+        Whether an object is seen in a view.
+    pattern : ndarray of str, shape (n_objects,)
+        The views each object is seen in, such as ``"image+text"``: pass it to a stratified
+        splitter so that every fold holds every view.
+    ids : ndarray or None, shape (n_objects,)
+        Row labels of the objects, from the index of pandas DataFrames. The index of labels, weights
+        and added views is checked against them.
+    shape : tuple of int
+        (number of objects, total number of features).
+
+    Raises
+    ------
+    ValueError
+        If paired views differ in their number of rows or in their row labels, or `index` does not
+        match the blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = Views({"image": np.zeros((4, 3)), "text": np.ones((4, 2))})
+    >>> views
+    Views(4 objects, image: 3, text: 2)
+    >>> views[:2]["text"].shape
+    (2, 2)
+    """
+
+    __iter__ = None  # ambiguous: use views.names or views[rows]
+
+    def __init__(self, blocks: Mapping[str, Any] | Sequence[Any], index: Any = None) -> None:
+        self._blocks = _named_blocks(blocks)
+        heights = {name: block.shape[0] for name, block in self._blocks.items()}
+        if index is None:
+            if len(set(heights.values())) > 1:
+                raise ValueError(_different_heights(self._blocks))
+            self._seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
+            self._ids = common_row_labels(
+                {f"view {name!r}": block for name, block in self._blocks.items()}
+            )
+        else:
+            index = _checked_index(index, heights)
+            self._seen, self._ids = index >= 0, None  # rows are paired by index, not by label
+            # Now row k of a block is the k-th object seen in that view.
+            self._blocks = {
+                name: take_rows(block, rows[rows >= 0])
+                for (name, block), rows in zip(self._blocks.items(), index.T, strict=True)
+            }
+
+    @classmethod
+    def unpaired(cls, blocks: Mapping[str, Any] | Sequence[Any]) -> Views:
+        """Views without common objects: the rows of the views are stacked."""
+        named = _named_blocks(blocks)
+        heights = np.array([block.shape[0] for block in named.values()])
+        seen = np.repeat(np.eye(len(named), dtype=bool), heights, axis=0)
+        return cls._of(named, seen, _stacked_ids([row_labels(b) for b in named.values()]))
+
+    @classmethod
+    def aligned(cls, blocks: Mapping[str, Any] | Sequence[Any], on: str | None = None) -> Views:
+        """Pair the rows of DataFrames by label instead of by position.
+
+        Parameters
+        ----------
+        blocks : mapping of str to DataFrame, or sequence of DataFrames
+            One DataFrame per view, with at most one row per object.
+        on : str, optional
+            Column that identifies the objects, which is excluded from the features. By default the
+            index of pandas DataFrames; polars DataFrames need `on`.
+
+        Returns
+        -------
+        Views
+            The objects of all DataFrames, in order of first occurrence. ``views.ids`` are their
+            labels: ``y.loc[views.ids]`` brings labels into the same order. An object that is
+            missing from a DataFrame is not seen in that view; ``views[views.seen.all(axis=1)]``
+            selects the complete objects.
+
+        Raises
+        ------
+        ValueError
+            If a view has no row labels, missing labels or duplicate labels.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from mvcca import Views
+        >>> image = pd.DataFrame({"red": [0.1, 0.7, 0.4]}, index=["a", "b", "c"])
+        >>> text = pd.DataFrame({"length": [7.0, 5.0, 9.0]}, index=["c", "a", "b"])
+        >>> views = Views.aligned({"image": image, "text": text})
+        >>> list(views["text"]["length"])
+        [5.0, 9.0, 7.0]
+        """
+        named, rows = _named_blocks(blocks), {}
+        for name, block in named.items():
+            labels: Any = row_labels(block)
+            if on is not None:
+                labels, named[name] = _without_column(name, block, on)
+            if labels is None:
+                raise ValueError(
+                    f"View {name!r} has no row labels to align by: expected a pandas DataFrame "
+                    f"with an index without missing labels, got {type(block).__name__}. Use on= "
+                    "to name a column that identifies the objects."
+                )
+            rows[name] = {label: row for row, label in enumerate(labels)}
+            if len(rows[name]) < len(labels):
+                duplicate = next(x for row, x in enumerate(labels) if rows[name][x] != row)
+                raise ValueError(
+                    f"View {name!r} has several rows with the label {str(duplicate)!r}; alignment "
+                    "needs one row per object and view. Pair rows with Views(blocks, index)."
+                )
+        ids = list(dict.fromkeys(label for row_of in rows.values() for label in row_of))
+        index = np.array(
+            [[row_of.get(label, -1) for row_of in rows.values()] for label in ids], dtype=int
+        )
+        return cls(named, index.reshape(len(ids), len(rows))).with_ids(ids)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Views]) -> Views:
+        """Concatenate the objects of several `Views` with the same names."""
+        names = parts[0].names
+        for part in parts:
+            if part.names != names:
+                raise ValueError(f"Expected views {list(names)}, got {list(part.names)}.")
+        blocks = {name: _stack_rows([part[name] for part in parts]) for name in names}
+        seen = np.concatenate([part.seen for part in parts])
+        return cls._of(blocks, seen, _stacked_ids([part.ids for part in parts]))
+
+    @classmethod
+    def _of(cls, blocks: dict[str, Any], seen: np.ndarray, ids: np.ndarray | None = None) -> Views:
+        views = cls.__new__(cls)
+        views._blocks, views._seen, views._ids = blocks, seen, ids
+        return views
+
+    def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
+        """The same objects with other row labels, or without row labels."""
+        if ids is not None:
+            ids = _label_array(ids)
+            if len(ids) != len(self):
+                raise ValueError(f"Expected ids of {len(self)} objects, got {len(ids)}.")
+        return Views._of(self._blocks, self._seen, ids)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return tuple(self._blocks)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view."""
+        return {name: block.shape[1] for name, block in self._blocks.items()}
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Whether each object is seen in each view, (n_objects, n_views)."""
+        return self._seen
+
+    @property
+    def ids(self) -> np.ndarray | None:
+        """Row labels of the objects, (n_objects,), or None."""
+        return self._ids
+
+    @property
+    def pattern(self) -> np.ndarray:
+        """The views that each object is seen in, such as ``"image+text"``."""
+        kinds, which = np.unique(self._seen, axis=0, return_inverse=True)
+        labels = ["+".join(np.array(self.names)[kind]) for kind in kinds]
+        return np.array(labels, dtype=str)[which.reshape(-1)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of objects and total number of features."""
+        return len(self), sum(self.widths.values())
+
+    def __len__(self) -> int:
+        return self._seen.shape[0]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._blocks
+
+    def __getitem__(self, key: Any) -> Any:
+        """The matrix of a view, by name, or the `Views` of some objects, by position."""
+        if isinstance(key, str):
+            if key not in self._blocks:
+                raise KeyError(f"no view named {key!r}; the views are {list(self.names)}")
+            return self._blocks[key]
+        if isinstance(key, tuple):  # scikit-learn indexes rows with (rows, ...)
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise TypeError(
+                    "Views are indexed by the name of a view or by objects (a slice, a mask or "
+                    "positions). Select columns with views[name][:, columns]."
+                )
+            key = key[0]
+        # Slices of NumPy blocks are not copied, and slices of files are read at once.
+        rows = key if isinstance(key, slice) else np.arange(len(self))[key].reshape(-1)
+        seen = self._seen[rows]
+        if self.is_paired:
+            blocks = {name: take_rows(block, rows) for name, block in self._blocks.items()}
+        else:
+            blocks = {
+                name: take_rows(block, _as_slice(self._positions[rows, v][seen[:, v]]))
+                for v, (name, block) in enumerate(self._blocks.items())
+            }
+        ids = self._informative_ids
+        return Views._of(blocks, seen, None if ids is None else ids[rows])
+
+    @cached_property
+    def _informative_ids(self) -> np.ndarray | None:
+        """Row labels, unless they are the default 0, ..., n - 1, which depend on the selection."""
+        return None if self._ids is None or are_positions(self._ids) else self._ids
+
+    @cached_property
+    def is_paired(self) -> bool:
+        """Whether every object is seen in every view."""
+        return bool(self._seen.all())
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        """Row of every object in each view in which it is seen, (n_objects, n_views)."""
+        return np.cumsum(self._seen, axis=0) - 1
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether some view is not in memory but read on demand."""
+        return any(isinstance(block, RowSource) for block in self._blocks.values())
+
+    def in_memory(self) -> Views:
+        """The same objects with all views read into memory."""
+        if not self.is_lazy:
+            return self
+        blocks = {name: in_memory(block) for name, block in self.items()}
+        return Views._of(blocks, self._seen, self._ids)
+
+    def objects(self, name: str) -> np.ndarray:
+        """Positions of the objects of the rows of ``views[name]``."""
+        self[name]
+        return np.flatnonzero(self._seen[:, self.names.index(name)])
+
+    def ids_of(self, name: str) -> np.ndarray | None:
+        """Row labels of ``views[name]``, or None."""
+        return None if self._ids is None else self._ids[self.objects(name)]
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the views, as `names`."""
+        return self.names
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Pairs of the name and the matrix of each view."""
+        return iter(self._blocks.items())
+
+    def select(self, names: Sequence[str]) -> Views:
+        """The same objects in some of the views."""
+        blocks = {name: self[name] for name in names}
+        seen = self._seen[:, [self.names.index(name) for name in names]]
+        return Views._of(blocks, seen, self._ids)
+
+    def replace(self, blocks: Mapping[str, Any]) -> Views:
+        """The same objects with other matrices of the same heights."""
+        blocks = _named_blocks(dict(blocks))
+        for name, block in blocks.items():
+            if block.shape[0] != self[name].shape[0]:
+                raise ValueError(
+                    f"View {name!r} has {self[name].shape[0]} rows, got {block.shape[0]}."
+                )
+            check_same_rows(f"view {name!r}", row_labels(block), "the objects", self.ids_of(name))
+        return Views._of(blocks, self.select(list(blocks)).seen, self._ids)
+
+    def add(self, name: str, block: Any) -> Views:
+        """Add a view in which all objects are seen."""
+        if name in self:
+            raise ValueError(f"A view named {name!r} exists already; choose another name.")
+        added = _named_blocks({name: block})
+        if added[name].shape[0] != len(self):
+            raise ValueError(
+                f"View {name!r} has {added[name].shape[0]} rows for {len(self)} objects; all "
+                "objects must be seen in an added view."
+            )
+        check_same_rows(f"view {name!r}", row_labels(block), "the objects", self._ids)
+        seen = np.column_stack([self._seen, np.ones(len(self), dtype=bool)])
+        return Views._of(self._blocks | added, seen, self._ids)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(
+            "Views contain several matrices and are not one array. Select one with views[name], or "
+            "join them with mvcca.JoinViews."
+        )
+
+    def __repr__(self) -> str:
+        widths = ", ".join(f"{name}: {width}" for name, width in self.widths.items())
+        return in_one_line(f"Views({len(self)} objects, {widths})")
+
+    def _repr_html_(self) -> str:
+        return html_table(self._blocks, self._seen, self.pattern)
+
+    def _ipython_key_completions_(self) -> tuple[str, ...]:
+        return self.names
+
+
+def in_memory(block: Any) -> Any:
+    """Read a matrix into memory."""
+    return canonical(block.read(0, block.shape[0])) if isinstance(block, RowSource) else block
+
+
+def take_rows(block: Any, rows: Any) -> Any:
+    """Select rows of a view's matrix by a slice or an array of positions."""
+    if is_device_array(block):
+        return rows_of(block, rows)
+    return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
+
+
+def holds_views(X: Any) -> bool:
+    """Whether X is a container of views rather than one matrix."""
+    if isinstance(X, Views):
+        return True
+    if issparse(X):  # a dok_array is a dict
+        return False
+    if isinstance(X, Mapping):
+        return True
+    # A list of matrices is a list of views; a list of rows is one matrix.
+    return isinstance(X, list | tuple) and len(X) > 0 and any(_n_dims(item) == 2 for item in X)
+
+
+def as_views(X: Any, names: Sequence[str] | None = None, *, unpaired: bool = False) -> Views:
+    """Convert a container of views to `Views`; `names` are those of the views of a list."""
+    if isinstance(X, Views):
+        return X
+    if names is not None and isinstance(X, list | tuple):
+        if len(X) != len(names):
+            raise ValueError(
+                f"Expected a list of {len(names)} views {list(names)}, got {len(X)}. To pass only "
+                "some of them, use a mapping by name."
+            )
+        X = dict(zip(names, X, strict=True))
+    return Views.unpaired(X) if unpaired else Views(X)
+
+
+def in_same_container(X: Any, views: Views, blocks: Mapping[str, Any]) -> Any:
+    """Matrices by name, in a container of the type of X; `views` is X as `Views`."""
+    if isinstance(X, Views):
+        return views.replace(blocks)
+    if isinstance(X, Mapping):
+        return dict(blocks)
+    return tuple(blocks.values()) if isinstance(X, tuple) else list(blocks.values())
+
+
+def _n_dims(item: Any) -> int:
+    if hasattr(item, "shape"):
+        return len(item.shape)
+    if isinstance(item, list | tuple):
+        return 1 + (_n_dims(item[0]) if len(item) else 0)
+    return 0
+
+
+def _named_blocks(blocks: Any) -> dict[str, Any]:
+    if isinstance(blocks, Mapping) and not issparse(blocks):
+        named = dict(blocks)
+    elif isinstance(blocks, list | tuple):
+        named = {f"view{number}": block for number, block in enumerate(blocks)}
+    else:
+        raise TypeError(
+            "Expected a mapping of view names to matrices or a list of matrices, got "
+            f"{type(blocks).__name__}."
+        )
+    if not named:
+        raise ValueError("Expected at least one view, got none.")
+    for name in named:
+        if not isinstance(name, str):
+            raise TypeError(f"Names of views must be strings, got {name!r}.")
+    return {name: _as_block(name, block) for name, block in named.items()}
+
+
+def _as_block(name: str, block: Any) -> Any:
+    try:
+        reject_masks(block)
+    except ValueError as error:
+        raise ValueError(f"View {name!r}: {error}") from error
+    if not hasattr(block, "shape"):
+        block = _text_array(block) if _are_texts(block) else np.asarray(block)
+    elif (source := as_source(block)) is not None:
+        return source
+    if _are_texts(block):
+        block = block.to_frame() if hasattr(block, "to_frame") else block[:, None]
+    if len(block.shape) != 2:
+        raise ValueError(
+            f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
+            "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
+            "x.reshape(1, -1)."
+        )
+    return canonical(block)
+
+
+def _are_texts(block: Any) -> bool:
+    """Whether a block is a sequence of strings."""
+    if not isinstance(block, list | tuple) and (issparse(block) or _n_dims(block) != 1):
+        return False
+    if not isinstance(block, Collection):  # arrays of some libraries have no length
+        return False
+    return len(block) > 0 and all(isinstance(item, str) for item in block)
+
+
+def _text_array(texts: Sequence[str]) -> np.ndarray:
+    """Texts as objects; in an array of strings all would be as long as the longest."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
+
+
+def _different_heights(blocks: Mapping[str, Any]) -> str:
+    """Error message for paired matrices of different heights."""
+    found = ", ".join(f"{name}: {block.shape[0]}" for name, block in blocks.items())
+    message = f"Paired views must have the same number of rows, got {found}. "
+    longest = max(max(block.shape) for block in blocks.values())
+    if all(longest in block.shape for block in blocks.values()):
+        transposed = [name for name, block in blocks.items() if block.shape[0] != longest]
+        return message + f"Objects are rows, but likely columns in {few(transposed)}: transpose."
+    return message + "Use Views.unpaired if no object is seen in two views."
+
+
+def _stacked_ids(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """Concatenated row labels; None if some are missing or default, which would repeat."""
+    known = [ids for ids in parts if ids is not None]
+    if len(known) < len(parts) or any(are_positions(ids) for ids in known):
+        return None
+    same_type = len({ids.dtype for ids in known}) == 1
+    return np.concatenate(known if same_type else [ids.astype(object) for ids in known])
+
+
+def _label_array(labels: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Labels in a one-dimensional array, even if they are tuples."""
+    if hasattr(labels, "dtype"):
+        return np.asarray(labels)
+    if {type(label) for label in labels} in ({int}, {np.int64}, {np.datetime64}):
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+def _without_column(name: str, block: Any, column: str) -> tuple[list[Any], Any]:
+    """Row labels in a column of a DataFrame, and the DataFrame without that column."""
+    if column not in getattr(block, "columns", ()):
+        raise ValueError(f"View {name!r} has no column {column!r} that identifies the objects.")
+    labels = block[column].to_list()
+    if any(label is None or label != label for label in labels):
+        raise ValueError(f"View {name!r} has rows without a label in column {column!r}.")
+    return labels, block.drop(columns=column) if hasattr(block, "iloc") else block.drop(column)
+
+
+def _as_slice(rows: np.ndarray) -> Any:
+    """Convert consecutive positions to a slice."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+def _stack_rows(blocks: list[Any]) -> Any:
+    if all(is_device_array(block) for block in blocks):
+        return namespace(blocks[0]).concat(blocks, axis=0)
+    blocks = [to_host(in_memory(block)) for block in blocks]
+    if any(issparse(block) for block in blocks):
+        return csr_array(sparse_vstack(blocks, format="csr"))
+    return np.concatenate([np.asarray(block) for block in blocks])
+
+
+def _checked_index(index: Any, heights: dict[str, int]) -> np.ndarray:
+    reject_masks(index)
+    index = np.asarray(index)
+    if index.ndim != 2 or index.shape[1] != len(heights) or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"index must be an integer array of shape (n_objects, {len(heights)}), one column per "
+            f"view, got {index.dtype} of shape {index.shape}."
+        )
+    index = index.astype(np.intp)
+    for (name, height), rows in zip(heights.items(), index.T, strict=True):
+        if rows.size and (rows.max() >= height or rows.min() < -1):
+            raise ValueError(
+                f"index refers to rows {rows.min()} to {rows.max()} of view {name!r}, which has "
+                f"rows 0 to {height - 1}; use -1 for objects not seen in the view."
+            )
+    return index

@@ -1,0 +1,129 @@
+"""Rows of a view that are not in memory, validated block by block as they are read.
+
+`mvcca.views.validation` checks matrices in memory; this module makes the same checks on each block.
+Errors name the rows by their positions in the matrix that the user passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from mvcca.blocks import RowSource
+from mvcca.blocks.sources._positions import Positions, as_index, as_positions, composed
+from mvcca.blocks.sources._row_source import Selection
+from mvcca.blocks.sparse import canonical
+from mvcca.views.validation import FLOATS, check_shape
+
+_NAMED_ROWS = 5  # at most, in an error
+
+
+class CheckedRows(Selection):
+    """Rows of a source as floats without NaN and infinity.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows as stored.
+    name : str
+        View that errors name.
+    estimator : str
+        Estimator that errors name.
+    ensure_min_samples : int, default=0
+        Minimum number of rows.
+    """
+
+    def __init__(
+        self, source: RowSource, name: str, estimator: str, ensure_min_samples: int = 0
+    ) -> None:
+        if source.dtype.kind not in "biuf":
+            raise ValueError(f"View {name!r}: expected real numbers, got {source.dtype}.")
+        check_shape(source.shape, estimator, ensure_min_samples, f"View {name!r}: ")
+        self._view, self._estimator = name, estimator
+        self._select_floats(source, range(len(source)))
+
+    def _select_floats(self, source: RowSource, rows: Positions) -> None:
+        self._select(source, rows, np.float32 if source.dtype == np.float32 else np.float64)
+
+    def __getitem__(self, rows: Any) -> CheckedRows:
+        """Rows selected by a slice, a mask or positions; errors still name original positions."""
+        selected = copy(self)
+        positions = composed(self.rows, as_positions(rows, len(self)))
+        selected._select_floats(self.source, positions)
+        return selected
+
+    @property
+    def row_bytes(self) -> int:
+        """Average memory of a row as floats, in bytes."""
+        return self.source.row_bytes * self.dtype.itemsize // self.source.dtype.itemsize
+
+    def _read_runs(self, runs: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        blocks = super()._read_runs(runs)
+        for block, (start, _) in zip(blocks, runs, strict=True):
+            yield self.checked(block, start)
+
+    def _name(self) -> str:
+        return self.source._name()
+
+    def deferred(self) -> tuple[Any, Callable[[Any, int], Any]] | None:
+        """As of any source; rows of chunks are validated."""
+        if self.source.deferred() is None:
+            return None
+        array, read = self.source[as_index(self.rows)].deferred()  # type: ignore[misc]
+        checks = copy(self)
+        del checks.source  # not sent to workers
+        return array, partial(_checked, checks, read)
+
+    def map_lazily(self, function: Callable[[Any], np.ndarray], width: int) -> Any:
+        """The lazy Dask array of `function` of blocks; None for sources other than Dask arrays."""
+        deferred = self.deferred()
+        if deferred is None:
+            return None
+        array, read = deferred
+        return array.rechunk({1: -1}).map_blocks(
+            _mapped, read, function, chunks=(array.chunks[0], (width,)),
+            dtype=self.dtype, meta=np.empty((0, width), self.dtype),
+        )  # fmt: skip
+
+    def checked(self, rows: Any, start: int) -> Any:
+        """A block of rows from `start` on, as floats without NaN and infinity."""
+        try:
+            return check_array(
+                canonical(rows),
+                accept_sparse="csr",
+                dtype=FLOATS,
+                ensure_min_samples=0,
+                estimator=self._estimator,
+            )
+        except ValueError as error:
+            where = self._named(rows, self.rows[start : start + rows.shape[0]])
+            raise ValueError(f"View {self._view!r}, {where}: {error}") from error
+
+    def _named(self, rows: Any, positions: Positions) -> str:
+        """Contiguous rows by their range; others by those with values that are not finite."""
+        if isinstance(positions, range) and positions.step == 1:
+            return f"rows {positions.start} to {positions.stop}"
+        with np.errstate(over="ignore", invalid="ignore"):
+            zeros = np.asarray((rows.astype(self.dtype) * 0).sum(axis=1)).reshape(-1)
+        bad = [str(positions[row]) for row in np.flatnonzero(np.isnan(zeros))]
+        more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
+        return f"row{'s' * (len(bad) > 1)} {', '.join(bad[:_NAMED_ROWS])}{more}"
+
+
+def _checked(checks: CheckedRows, read: Callable[[Any, int], Any], chunk: Any, start: int) -> Any:
+    return checks.checked(read(chunk, start), start)
+
+
+def _mapped(
+    chunk: Any,
+    read: Callable[[Any, int], Any],
+    function: Callable[[Any], np.ndarray],
+    block_info: Any = None,
+) -> np.ndarray:
+    start = block_info[0]["array-location"][0][0] if block_info else 0
+    return function(read(chunk, start))

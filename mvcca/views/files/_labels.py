@@ -1,0 +1,155 @@
+"""Labels of objects, word vectors of labels, and ids of rows, read from files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca.blocks import SourceError, read_array
+from mvcca.blocks.sources._read import FORMATS, lines_of_text, read_names
+from mvcca.views.labels import encode_labels
+
+
+def read_labels(name: str, n_rows: int | None = None, header: bool | None = None) -> Any:
+    """Read labels of objects in a form that estimators take.
+
+    Parameters
+    ----------
+    name : str
+        A ``.txt`` file has one label set per line, separated by commas; an empty line is an object
+        without labels. Other formats, see `mvcca.blocks.read_array`, contain one class per row, an
+        indicator matrix or real label vectors.
+    n_rows : int, optional
+        Expected number of objects, which decides whether an ambiguous first line is a header.
+    header : bool, optional
+        Whether the first line of a .csv or .tsv file is a header; see `mvcca.blocks.read_array`.
+
+    Returns
+    -------
+    ndarray, csr_array or list of frozenset
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, or does not contain labels.
+    """
+    if name.lower().endswith(".txt"):
+        lines = (line.split(",") for line in lines_of_text(name))
+        sets = [frozenset(filter(None, map(str.strip, line))) for line in lines]
+        if not any(sets):
+            raise SourceError(f"{name}: expected one label set per line, found no label")
+        return sets
+    array = read_array(name, n_rows, f".txt, {FORMATS}", header)
+    array = array if issparse(array) else np.asarray(array)
+    if array.ndim == 2 and array.dtype.kind in "US":
+        if array.shape[1] > 1:
+            raise SourceError(
+                f"{name}: expected one column of class names, got {array.shape[1]}; save label "
+                "sets in a .txt file, one set per line"
+            )
+        array = array[:, 0]
+    if array.ndim not in (1, 2) or not array.shape[0]:
+        raise SourceError(
+            f"{name}: expected a class per row or a matrix with one row per object, got an array "
+            f"of shape {array.shape}"
+        )
+    try:
+        encode_labels(array)
+    except ValueError as error:
+        raise SourceError(f"{name}: {error}") from error
+    return array
+
+
+def read_label_vectors(name: str, header: bool | None = None) -> Any:
+    """Read word vectors of labels, as `mvcca.compare` takes them.
+
+    Parameters
+    ----------
+    name : str
+        A ``.txt`` or ``.vec`` file has a label and its numbers on each line, separated by spaces,
+        as word2vec and GloVe write them; labels may contain spaces, and a first line of two
+        integers is skipped. Other formats contain one row per label.
+    header : bool, optional
+        Whether the first line of a .csv or .tsv file is a header; see `mvcca.blocks.read_array`.
+
+    Returns
+    -------
+    dict of str to ndarray, or matrix
+        By label from a text file, else one row per label.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, or a line holds no numbers.
+    """
+    if not name.lower().endswith((".txt", ".vec")):
+        return read_array(name, formats=f".txt, .vec, {FORMATS}", header=header)
+    lines = [words for line in lines_of_text(name) if (words := line.split())]
+    if lines and len(lines[0]) == 2 and all(word.isdecimal() for word in lines[0]):
+        lines = lines[1:]
+    n_dims = min(map(_n_numbers_at_end, lines), default=0)
+    if n_dims < 1:
+        raise SourceError(f"{name}: expected a label and its numbers on each line")
+    return {" ".join(line[:-n_dims]): np.array(line[-n_dims:], dtype=float) for line in lines}
+
+
+def read_ids(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
+    """Read ids of rows.
+
+    Parameters
+    ----------
+    name : str
+        A ``.npy`` file contains integers or strings, a ``.csv`` or ``.tsv`` file one column of
+        text. Other files are texts with one id per line.
+    n_rows : int, optional
+        Expected number of ids. A ``.csv`` or ``.tsv`` file with one more line has a header.
+    header : bool, optional
+        Whether the first line of a ``.csv`` or ``.tsv`` file is a header.
+
+    Returns
+    -------
+    ndarray, shape (n_rows,)
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read, or does not contain ids.
+    """
+    is_array = name.lower().endswith(".npy")
+    ids = read_array(name) if is_array else read_names(name, n_rows, header)
+    if ids.ndim != 1 or ids.dtype.kind not in "iuU":
+        raise SourceError(
+            f"{name}: expected integers or strings, one per row, got {ids.dtype} {ids.shape}"
+        )
+    return ids
+
+
+def read_row_numbers(
+    name: str, n_rows: int, n_numbers: int | None = None, header: bool | None = None
+) -> np.ndarray:
+    """Read distinct row numbers from 0, one per line; they select from `n_rows` rows.
+
+    `n_numbers`, if known, decides whether an ambiguous first line of a ``.csv`` or ``.tsv`` file is
+    a header, unless `header` does.
+    """
+    found = read_array(name, n_numbers, header=header)
+    if issparse(found) or found.dtype.kind not in "iuf" or found.size != max(found.shape):
+        raise SourceError(f"{name}: expected one row number per line")
+    numbers = found.ravel()
+    if (numbers != np.floor(numbers)).any() or numbers.min() < 0 or numbers.max() >= n_rows:
+        raise SourceError(f"{name}: expected row numbers from 0 to {n_rows - 1}")
+    if len(np.unique(numbers)) < len(numbers):
+        raise SourceError(f"{name}: a row number is there twice; name every row once")
+    return numbers.astype(np.int64)
+
+
+def _n_numbers_at_end(line: list[str]) -> int:
+    """Number of words at the end of a line that are numbers; the first word is a label."""
+    for n_numbers, word in enumerate(reversed(line[1:])):
+        try:
+            float(word)
+        except ValueError:
+            return n_numbers
+    return len(line) - 1

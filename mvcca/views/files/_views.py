@@ -1,0 +1,148 @@
+"""Views in files, with the labels of their objects, checked to belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mvcca.blocks import RowSource, SourceError, open_or_read, path_and_key, read_texts
+from mvcca.machine.config import block_slices
+from mvcca.views import Views
+from mvcca.views.files._labels import read_labels
+
+
+def read_views(
+    files: Mapping[str, str],
+    labels: str | Mapping[str, str] | None = None,
+    *,
+    header: bool | None = None,
+    check_finite: bool = False,
+) -> tuple[Views, Any]:
+    """Open the matrices of views, and read the labels of their objects.
+
+    Parameters
+    ----------
+    files : mapping of str to str
+        The file of each view, as for `mvcca.blocks.open_or_read`. Matrices that can be read in
+        blocks are not read yet. A ``.txt`` file has one text per line, in UTF-8.
+    labels : str or mapping of str to str, optional
+        The file of the labels, see `read_labels`; or one for each view, which are then unpaired.
+    header : bool, optional
+        Whether the first line of .csv and .tsv files is a header; see `mvcca.blocks.read_array`.
+    check_finite : bool, default=False
+        Read all matrices once to check their numbers now.
+
+    Returns
+    -------
+    views : Views
+    y : labels, dict of labels by view, or None
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be read, holds NaN, infinity or text in place of numbers, or has another
+        number of rows than the others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from mvcca.views.files import read_views
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "image.npy", np.eye(4, 3))
+    >>> _ = (folder / "text.csv").write_text("1,2\\n3,4\\n5,6\\n7,8\\n")
+    >>> _ = (folder / "y.txt").write_text("cat\\ncat,dog\\n\\ndog\\n")
+    >>> files = {"image": f"{folder}/image.npy", "text": f"{folder}/text.csv"}
+    >>> views, y = read_views(files, f"{folder}/y.txt")
+    >>> views, len(y)
+    (Views(4 objects, image: 3, text: 2), 4)
+    """
+    blocks = {name: open_view(name, file, header) for name, file in files.items()}
+    heights = {name: block.shape[0] for name, block in blocks.items()}
+    if check_finite:
+        for name, block in blocks.items():
+            if isinstance(block, RowSource):
+                for rows in block_slices(len(block), block.row_bytes):
+                    _check(name, files[name], block.read(rows.start, rows.stop), rows.start)
+    if isinstance(labels, Mapping):
+        y = {
+            name: _labels_of(labels[name], heights[name], f"view {name!r} has", header)
+            for name in files
+        }
+        return Views.unpaired(blocks), y
+    if len(set(heights.values())) > 1:
+        found = ", ".join(f"{name} {heights[name]} ({file})" for name, file in files.items())
+        raise SourceError(
+            f"paired views must have the same number of rows, got {found}. For unpaired views, "
+            "give one file of labels for each"
+        )
+    views = Views(blocks)
+    if labels is None:
+        return views, None
+    return views, _labels_of(labels, len(views), "the views have", header)
+
+
+def open_view(name: str, file: str, header: bool | None = None) -> Any:
+    """Open the matrix of a view to be read in blocks if possible, else read and check it.
+
+    Texts in a ``.txt`` file become a column of strings. `header` says whether the first line of a
+    ``.csv`` or ``.tsv`` file is one; see `mvcca.blocks.read_array`.
+    """
+    if file.lower().endswith(".txt"):
+        return read_texts(file)
+    block = open_or_read(file, header)
+    if isinstance(block, RowSource):
+        _check_size(name, file, block)  # numbers are checked as blocks are read
+    else:
+        _check(name, file, block)
+    return block
+
+
+def file_stamp(file: str, block: Any = None) -> Any:
+    """Identify a file as it is now, or by the fingerprint of its opened matrix."""
+    if isinstance(block, RowSource):
+        return block.fingerprint()
+    path = path_and_key(file)[0]
+    status = path.stat()
+    return [Path(file).name, str(path.resolve()), status.st_size, status.st_mtime_ns]  # with key
+
+
+def _check(name: str, file: str, block: Any, start: int = 0) -> None:
+    if block.ndim != 2:
+        raise SourceError(
+            f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
+            f"shape {block.shape}"
+        )
+    values = block.data if issparse(block) else block
+    if values.dtype.kind in "US":
+        raise SourceError(
+            f"{file}: view {name!r} must contain numbers, got text; save texts in a "
+            ".txt file, one per line"
+        )
+    _check_size(name, file, block)
+    if not np.isfinite(values).all():
+        where = ""
+        if not issparse(block):
+            row, column = np.argwhere(~np.isfinite(block))[0] + 1
+            where = f", first in row {start + row}, column {column}"
+        raise SourceError(f"{file}: view {name!r} contains NaN or infinity{where}")
+
+
+def _check_size(name: str, file: str, block: Any) -> None:
+    if not min(block.shape):
+        raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
+
+
+def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Any:
+    y = read_labels(file, height, header)
+    n_labels = len(y) if isinstance(y, list) else y.shape[0]
+    if n_labels != height:
+        raise SourceError(
+            f"{file}: it contains labels of {n_labels} objects, but {whose} {height} rows"
+        )
+    return y
