@@ -52,6 +52,6 @@ def test_cca_of_two_arrays_runs_few_files_and_functions():
     sys.stdout.write(f"{len(ran)} files, {n_functions} functions\n")
     assert set(ran) >= READ
     assert len(ran) <= 15
-    assert n_functions <= 90
+    assert n_functions <= 95
     # What else runs is a handful of helpers per file.
     assert sum(len(ran[file]) for file in READ) >= 0.6 * n_functions
