@@ -178,9 +178,9 @@ def code_lines(source: Path) -> int:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                if isinstance(first.value.value, str):
-                    lines -= set(range(first.lineno, (first.end_lineno or 0) + 1))
+            value = getattr(first, "value", None)
+            if isinstance(first, ast.Expr) and isinstance(getattr(value, "value", None), str):
+                lines -= set(range(first.lineno, (first.end_lineno or 0) + 1))
     return len(lines)
 
 
@@ -281,18 +281,15 @@ def main(arguments: list[str]) -> None:
     write(f"{sum(rooms.values()):>6}  lines of code: ")
     write(", ".join(f"{room} {n}" for room, n in rooms.most_common()) + "\n")
     of_tests = sum(map(code_lines, TESTS.rglob("*.py")))
-    write(
-        f"{of_tests:>6}  lines of code in tests\n{comment_share():>6.0f}  comments per 1,000 lines\n"
-    )
+    write(f"{of_tests:>6}  lines of code in tests\n")
+    write(f"{comment_share():>6.0f}  comments per 1,000 lines\n")
     for title, run in RUNS.items():
         ran = run()
         n_functions = sum(map(len, ran.values()))
         write(f"{len(ran):>6}  files and {n_functions} functions run by {title}\n")
-        if "-v" in arguments:
-            for file, functions in sorted(ran.items()):
-                write(
-                    f"            {file:<34}{len(functions):>3}  {', '.join(sorted(functions))}\n"
-                )
+        for file, functions in sorted(ran.items()) if "-v" in arguments else ():
+            names = ", ".join(sorted(functions))
+            write(f"            {file:<34}{len(functions):>3}  {names}\n")
 
 
 if __name__ == "__main__":

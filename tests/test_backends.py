@@ -25,10 +25,10 @@ from mvcca import (
     AffineMap,
     Procrustes,
     Views,
-    _devices,
     config_context,
 )
 from mvcca.blocks.array_api import is_device_array, namespace, to_host
+from mvcca.machine import devices as _devices
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments, _moments

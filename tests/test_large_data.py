@@ -27,10 +27,10 @@ from mvcca import (
     AffineMap,
     Procrustes,
     Views,
-    config,
     config_context,
     open_matrix,
 )
+from mvcca.machine import config
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import _moments_of_block
 from mvcca.statistics.passes import _accumulate, _blocks, _checkpoint

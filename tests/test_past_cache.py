@@ -7,7 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from mvcca.blocks import SourceError, _binary, as_source, open_matrix
+from mvcca.blocks import SourceError, as_source, open_matrix
+from mvcca.blocks.sources import _binary
 
 RNG = np.random.default_rng(0)
 

@@ -82,4 +82,4 @@ def test_no_module_counts_frames_by_itself():
     for source in package.rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "stacklevel":
-                assert source.name == "_warnings.py", source
+                assert source.name == "warnings.py", source
