@@ -15,7 +15,7 @@ from test_contract import FAMILIES, LABELS, VARIANTS, blocks_for
 from test_large_data import interrupt
 
 import mvcca
-from mvcca import CCA, MVMLCCA, Views, open_matrix
+from mvcca import CCA, MVMLCCA, Views, config_context, open_matrix
 from mvcca.machine.archive import write_archive
 from mvcca.statistics.passes import _checkpoint
 from mvcca.statistics.passes._checkpoint import fingerprint_of
