@@ -34,9 +34,9 @@ if __name__ == "__main__":
 
 import numpy as np
 from _measure import machine
+from real import fetch_multi30k_encoders
 
 from mvcca import CCA, AffineMap, Procrustes, Views, evaluate_retrieval
-from mvcca.datasets import fetch_multi30k_encoders
 
 ENCODERS = (("en_minilm", "de_e5"), ("en_wordllama", "de_e5"), ("en_wordllama", "en_minilm"))
 CCA_RIDGES = (1e-2, 1e-1, 1.0, 10.0)

@@ -33,6 +33,7 @@ if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
 import numpy as np
+from real import fetch_coco_captions, fetch_mnist_halves, fetch_scene, fetch_wikipedia
 
 import mvcca
 from mvcca import Views, datasets
@@ -53,10 +54,10 @@ def load(name: str, n_rows: int) -> tuple[Views, Labels]:
         views = data.views.replace({n: X / 16 for n, X in data.views.items()})
         return views, Labels.of(data.labels)
     data = {
-        "wikipedia": lambda: datasets.fetch_wikipedia(("sift", "lda")),
-        "scene": datasets.fetch_scene,
-        "captions": datasets.fetch_coco_captions,
-        "mnist": datasets.fetch_mnist_halves,
+        "wikipedia": lambda: fetch_wikipedia(("sift", "lda")),
+        "scene": fetch_scene,
+        "captions": fetch_coco_captions,
+        "mnist": fetch_mnist_halves,
     }[name]()
     names = ("cap0", "cap1") if name == "captions" else data.train.views.names
     rows = slice(0, n_rows)

@@ -43,9 +43,9 @@ import numpy as np
 import torch
 from _arguments import names_in
 from _measure import machine
+from real import fetch_mnist_halves
 from scipy.stats import ttest_rel
 
-from mvcca.datasets import fetch_mnist_halves
 from mvcca.deep import DCCA, DSDCCA
 from mvcca.deep.encoders import n_parameters, widened
 from mvcca.measures import total_correlation

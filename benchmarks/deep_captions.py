@@ -34,13 +34,13 @@ import torch
 from _arguments import names_in
 from _deep import Method, Split, labelled_methods, report
 from _measure import machine
+from real import fetch_coco_captions
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, MLCCA, PerView
-from mvcca.datasets import fetch_coco_captions
 
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _SAM = {"n_components": 64, "hidden_layer_sizes": (256,)}

@@ -59,9 +59,9 @@ import numpy as np
 import torch
 from _arguments import names_in
 from _measure import in_turns, machine, ratio
+from real import fetch_mnist_halves
 
 from mvcca import MVCCA
-from mvcca.datasets import fetch_mnist_halves
 from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, CorrNet, SoftCCA, SoftHGR
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.functional import trace_norm

@@ -39,6 +39,7 @@ import numpy as np
 import torch
 from _arguments import names_in
 from _measure import machine
+from real import data_home, fetch_multi30k
 from scipy.stats import ttest_1samp
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -46,7 +47,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, MVCCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import fetch_multi30k, get_data_home
 from mvcca.deep import DCCA, MSDS, CorrAE, CrossCorrAE, LearnedRanking, SoftHGR
 from mvcca.deep.encoders import WCNN
 
@@ -119,7 +119,7 @@ def sentences(languages: tuple[str, ...], n_rows: int) -> tuple[dict[str, Views]
     parts["train"] = parts["train"][:n_rows]
     to_features.fit(parts["train"])
     features = {name: to_features.transform(views) for name, views in parts.items()}
-    with np.load(get_data_home() / "multi30k_tokens.npz") as file:
+    with np.load(data_home() / "multi30k_tokens.npz") as file:
         words = {
             name: Views(
                 {n: padded(file[f"{n}_{key}_tokens"], file[f"{n}_{key}_length"]) for n in languages}

@@ -62,12 +62,12 @@ import torch
 from _arguments import names_in
 from _measure import machine
 from _retrieval import figures, noted, report
+from real import fetch_nottingham
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from mvcca import CCA, PerView, Views
-from mvcca.datasets import fetch_nottingham
 from mvcca.deep import CCAL, DCCA, LearnedRanking
 from mvcca.deep.encoders import vgg
 from mvcca.deep.layers import linear

@@ -40,9 +40,9 @@ import torch
 from _arguments import names_in
 from _measure import machine
 from _retrieval import noted, report
+from real import fetch_mnist_halves
 
 from mvcca import CCA, evaluate_retrieval
-from mvcca.datasets import fetch_mnist_halves
 from mvcca.deep import CCAL, DCCA, DSRankingCCA, LearnedRanking
 
 SHARED = {

@@ -35,11 +35,11 @@ import torch
 from _arguments import names_in
 from _deep import Split, labelled_methods, report
 from _measure import machine
+from real import fetch_mnist_halves, fetch_spoken_digits
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
 from mvcca import Views
-from mvcca.datasets import fetch_mnist_halves, fetch_spoken_digits
 
 _SAM = {"n_components": 64, "hidden_layer_sizes": (256,), "max_epochs": 60}
 

@@ -34,6 +34,7 @@ import numpy as np
 import torch
 from _arguments import names_in
 from _measure import machine
+from real import fetch_coco_captions, fetch_wikipedia
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import train_test_split
@@ -41,7 +42,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import PerView, Views, evaluate_retrieval
-from mvcca.datasets import fetch_coco_captions, fetch_wikipedia, load_digits_views
+from mvcca.datasets import load_digits_views
 from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, CorrNet, SoftCCA, SoftHGR
 
 Split = tuple[Views, Views, np.ndarray]  # training rows, test rows, labels of these

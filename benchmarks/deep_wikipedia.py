@@ -35,10 +35,10 @@ import torch
 from _arguments import names_in
 from _deep import Method, Split, labelled_methods, qualities, report
 from _measure import machine
+from real import fetch_wikipedia
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import PerView
-from mvcca.datasets import fetch_wikipedia
 from mvcca.deep import SAM
 
 _SAM = {"n_components": 200, "optimizer": "sgd", "learning_rate": 5e-3}  # as published

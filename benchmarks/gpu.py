@@ -37,10 +37,10 @@ if __name__ == "__main__":
 import numpy as np
 from _measure import machine
 from label_covariance import planted_views
+from real import fetch_coco_labels
 
 from mvcca import CCA, MVMLCCA, Views, config_context
 from mvcca.blocks.array_api import to_host
-from mvcca.datasets import fetch_coco_labels
 from mvcca.machine.devices import check_device, mover
 from mvcca.retrieval import top_k
 

@@ -32,9 +32,9 @@ if __name__ == "__main__":
 
 from _arguments import names_in
 from _measure import machine, peak_memory
+from real import fetch_mnist_halves
 
 from mvcca import KCCA
-from mvcca.datasets import fetch_mnist_halves
 from mvcca.measures import total_correlation
 
 RIDGES = {

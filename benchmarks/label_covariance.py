@@ -33,10 +33,10 @@ if __name__ == "__main__":
 
 import numpy as np
 from _measure import in_turns, machine, peak_memory, ratio
+from real import fetch_coco_labels
 from threadpoolctl import threadpool_limits
 
 from mvcca import MLCCA, MVMLCCA, Views
-from mvcca.datasets import fetch_coco_labels
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums
 from mvcca.views.labels import encode_labels

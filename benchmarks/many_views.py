@@ -41,6 +41,7 @@ if __name__ == "__main__":
 import numpy as np
 from _arguments import names_in
 from _measure import machine
+from real import fetch_coco_captions, fetch_mfeat, fetch_multi30k
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -49,12 +50,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import (
-    fetch_coco_captions,
-    fetch_mfeat,
-    fetch_multi30k,
-    load_digits_views,
-)
+from mvcca.datasets import load_digits_views
 
 
 @dataclass

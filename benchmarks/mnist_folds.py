@@ -36,13 +36,13 @@ import numpy as np
 from _arguments import names_in
 from _measure import machine
 from kernel_mnist import RIDGES, with_ridge
+from real import fetch_mnist_halves
 from scipy.stats import ttest_rel
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold, train_test_split
 
 from mvcca import CCA, KCCA, NCCA, Views
-from mvcca.datasets import fetch_mnist_halves
 from mvcca.measures import total_correlation
 
 N_FOLDS = 7

@@ -28,10 +28,10 @@ if __name__ == "__main__":
     OPTIONS = arguments()  # before imports that take seconds
 
 from _measure import machine, peak_memory
+from real import fetch_mnist_halves
 from sklearn.decomposition import PCA
 
 from mvcca import NCCA
-from mvcca.datasets import fetch_mnist_halves
 from mvcca.measures import total_correlation
 
 

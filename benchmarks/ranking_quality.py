@@ -33,6 +33,15 @@ if __name__ == "__main__":
 
 import numpy as np
 from _measure import machine
+from real import (
+    data_home,
+    fetch_coco_captions,
+    fetch_mfeat,
+    fetch_mnist_halves,
+    fetch_multi30k,
+    fetch_scene,
+    fetch_wikipedia,
+)
 from scipy.sparse import vstack
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -40,16 +49,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import (
-    fetch_coco_captions,
-    fetch_mfeat,
-    fetch_mnist_halves,
-    fetch_multi30k,
-    fetch_scene,
-    fetch_wikipedia,
-    get_data_home,
-    load_digits_views,
-)
+from mvcca.datasets import load_digits_views
 
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 BANK_ROWS = 5_000  # of the training rows, at most
@@ -143,7 +143,7 @@ def captions(rng: np.random.Generator) -> Case:
 
 def encoders(n_pairs: int) -> Callable[[np.random.Generator], Case]:
     def case(rng: np.random.Generator) -> Case:
-        with np.load(get_data_home() / "multi30k_encoders.npz") as stored:
+        with np.load(data_home() / "multi30k_encoders.npz") as stored:
             part = stored["part"]
             blocks = {n: stored[n] * stored[f"{n}_scale"] for n in ("en_minilm", "de_e5")}
         views = Views(blocks)

@@ -28,6 +28,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from _arguments import names_in
+from real import fetch_coco_captions, fetch_scene, fetch_wikipedia
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -35,7 +36,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import fetch_coco_captions, fetch_scene, fetch_wikipedia
 
 
 @dataclass

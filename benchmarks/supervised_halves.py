@@ -26,6 +26,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from _arguments import names_in
+from real import fetch_coco_captions, fetch_mnist_halves
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -34,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from mvcca.compose import PerView
-from mvcca.datasets import fetch_coco_captions, fetch_mnist_halves, load_digits_views
+from mvcca.datasets import load_digits_views
 from mvcca.linear import MLCCA, MVCCA, MVMLCCA, with_labels_as_view
 from mvcca.retrieval import evaluate_retrieval
 

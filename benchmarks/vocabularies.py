@@ -39,13 +39,13 @@ if __name__ == "__main__":
 
 import numpy as np
 from _measure import machine
+from real import fetch_coco_captions, fetch_coco_label_vectors
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
 from mvcca import MLCCA, MVMLCCA, PerView, Views, evaluate_retrieval
-from mvcca.datasets import fetch_coco_captions, fetch_coco_label_vectors
 from mvcca.measures import label_set_similarity, weighted_average_precision
 from mvcca.views.labels import label_vectors
 

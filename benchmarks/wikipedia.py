@@ -31,6 +31,7 @@ if __name__ == "__main__":
 
 from _arguments import names_in
 from _measure import machine
+from real import fetch_wikipedia
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
@@ -51,7 +52,6 @@ from mvcca import (
     evaluate_retrieval,
     retrieval_scorer,
 )
-from mvcca.datasets import fetch_wikipedia
 
 
 class PropagatedJRL(JRL):

@@ -3,7 +3,7 @@
 For the digits 1, 4, 5 and 8, the first test recording of each is the query, and the ten handwritten
 test digits that MLCCA ranks first are its answers. Nothing is chosen by hand except these digits.
 
-    MVCCA_DATA=../shared/data python docs/spoken_digits_picture.py
+    PYTHONPATH=benchmarks MVCCA_DATA=../shared/data python docs/spoken_digits_picture.py
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from real import fetch_mnist_halves, fetch_spoken_digits
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 from mvcca import MLCCA, PerView, RetrievalIndex, Views
-from mvcca.datasets import fetch_mnist_halves, fetch_spoken_digits
 
 DIGITS = 1, 4, 5, 8
 FOUND = 10

@@ -15,8 +15,8 @@ settings.load_profile("patient")
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
-        "needs_data(filename): reads a file of the data home, and is slow; skipped by name where "
-        "it is absent",
+        "needs_data(filename): reads a file of the directory MVCCA_DATA, and is slow; skipped by "
+        "name where it is absent",
     )
     # Shells start background jobs with SIGINT ignored, and processes inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -32,11 +32,11 @@ def pytest_collection_modifyitems(items):
 
 def pytest_runtest_setup(item):
     for marker in item.iter_markers("needs_data"):
-        from mvcca.datasets import get_data_home
+        from real import data_home
 
         (filename,) = marker.args
-        if not (get_data_home() / filename).exists():
+        if not (data_home() / filename).exists():
             pytest.skip(
-                f"{item.name} needs {filename}, which is not in {get_data_home()}: set MVCCA_DATA "
+                f"{item.name} needs {filename}, which is not in {data_home()}: set MVCCA_DATA "
                 "to the folder that holds it"
             )

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import real
 from scipy import sparse
 from scipy.io import savemat
 
@@ -163,21 +164,17 @@ def test_without_torch_a_method_with_networks_is_one_line_that_names_the_extra(c
     assert answer.stderr.count("\n") == 1
 
 
-def test_every_method_and_every_data_set_is_listed(capsys):
-    from mvcca.comparison.cases import EXAMPLES
-
+def test_every_method_is_listed(capsys):
     code, out, _ = run(capsys, "methods")
     assert code == 0
     assert all(f"\n  {name} " in out for name in METHODS)
-    _, out, _ = run(capsys, "demo", "--help")
-    assert all(f"\n                          {name} " in out for name in EXAMPLES)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["compar"], "did you mean compare?"),
-        (["demo", "--data", "mnits"], "did you mean mnist?"),
+        (["demo", "--parts", "havles"], "did you mean halves?"),
         (["fit", "--method", "ncc"], "did you mean 'ncca'"),
         (
             ["compare", "--view=a=a.npy", "--view=b=b.npy", "--measure", "map"],
@@ -426,14 +423,13 @@ def test_the_same_seed_prints_the_same_figures_and_another_one_does_not(capsys):
 
 def labelled_data_sets():
     """Every labelled data set, with the file that it needs."""
-    home = datasets.get_data_home()
     known = {
-        "mnist.npz": lambda: datasets.fetch_mnist_halves(data_home=home).train,
-        "wikipedia.npz": lambda: datasets.fetch_wikipedia(data_home=home).train,
-        "scene.npz": lambda: datasets.fetch_scene(data_home=home).train,
-        "mfeat.npz": lambda: datasets.fetch_mfeat(data_home=home),
-        "nutrimouse.npz": lambda: datasets.fetch_nutrimouse(data_home=home),
-        "coco_val2017_captions.npz": lambda: datasets.fetch_coco_captions(data_home=home).train,
+        "mnist.npz": lambda: real.fetch_mnist_halves().train,
+        "wikipedia.npz": lambda: real.fetch_wikipedia().train,
+        "scene.npz": lambda: real.fetch_scene().train,
+        "mfeat.npz": lambda: real.fetch_mfeat(),
+        "nutrimouse.npz": lambda: real.fetch_nutrimouse(),
+        "coco_val2017_captions.npz": lambda: real.fetch_coco_captions().train,
     }
     return [pytest.param(None, id="digits")] + [
         pytest.param(load, id=file, marks=pytest.mark.needs_data(file))
@@ -841,13 +837,7 @@ def test_a_wrong_argument_is_a_usage_error(capsys, arguments, message):
     ("arguments", "message"),
     [
         ([], "COMMAND"),
-        (["demo", "--data", "imagenet"], "invalid choice: 'imagenet'"),
-        (["demo", "--labels", "animals"], "--labels must be one of digit, segments"),
-        (
-            ["demo", "--data", "scene", "--parts", "halves"],
-            "--parts is not available with --data scene",
-        ),
-        (["demo", "--data-home", "here"], "--data-home is not available with --data digits"),
+        (["demo", "--labels", "animals"], "invalid choice: 'animals'"),
         (["compare", "--view", "image=image.npy"], "--view must be given at least twice"),
         (
             ["compare", "--view", "a=a.npy", "--view", "b=b.npy", "--labels", "a=y.npy"],
@@ -865,12 +855,6 @@ def test_relevance_that_the_data_cannot_give_is_an_error(capsys):
     code, _, err = compare(capsys, "--relevance", "labels", "--methods", "cca", labels=None)
     assert code == 1
     assert "Relevance by labels needs classes or label sets" in err
-
-
-def test_missing_data_of_the_demo_name_the_folder_and_the_file(capsys, folder):
-    code, out, err = run(capsys, "demo", "--data", "wikipedia", "--data-home", folder)
-    assert (code, out) == (1, "")
-    assert err.startswith(f"mvcca: error: No wikipedia.npz in {folder}.")
 
 
 def test_ctrl_c_ends_with_130(capsys, monkeypatch):

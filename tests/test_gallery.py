@@ -32,11 +32,11 @@ def test_every_folder_says_what_it_is_about(folder):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_short_needs_no_data_home_and_explains_itself(path):
+def test_an_example_is_short_needs_no_files_and_explains_itself(path):
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     assert len(lines) < 150
-    assert "fetch_" not in text  # the documentation is built without the data home
+    assert "from real import" not in text  # the documentation is built without real data
     assert lines[2] == "=" * len(lines[1])
     assert text.count("\n# %%\n# ") >= 2
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from real import fetch_multi30k_encoders
 
 from mvcca import AffineMap, Procrustes
-from mvcca.datasets import fetch_multi30k_encoders
 from mvcca.interop.migration import _gallery, fit_migration
 from mvcca.interop.migration._maps import Ridges
 from mvcca.interop.migration._measured import LeftOut

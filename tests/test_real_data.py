@@ -4,6 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from real import (
+    data_home,
+    fetch_coco_captions,
+    fetch_coco_label_vectors,
+    fetch_coco_labels,
+    fetch_mfeat,
+    fetch_mnist_halves,
+    fetch_multi30k,
+    fetch_multi30k_encoders,
+    fetch_nottingham,
+    fetch_nutrimouse,
+    fetch_scene,
+    fetch_spoken_digits,
+    fetch_wikipedia,
+)
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -22,13 +38,6 @@ from mvcca import (
     Views,
     evaluate_retrieval,
 )
-from mvcca.datasets import (
-    fetch_coco_captions,
-    fetch_mfeat,
-    fetch_multi30k_encoders,
-    fetch_scene,
-    fetch_wikipedia,
-)
 
 LABEL_METHODS = [
     MLCCA(20, reg=1e-2),
@@ -36,6 +45,188 @@ LABEL_METHODS = [
     MVMLCCA(20, reg=1e-2),
     MVMLCCA(20, reg=1e-2, within="sample"),
 ]
+
+
+# ---- the files
+
+
+@pytest.mark.needs_data("mnist.npz")
+def test_mnist_halves_have_the_published_splits_and_varying_pixels():
+    data = fetch_mnist_halves()
+    for name, size in (("train", 50_000), ("valid", 10_000), ("test", 10_000)):
+        part = data[name]
+        assert part.views.is_paired
+        assert len(part.views) == len(part.labels) == size
+        assert part.views.widths == {"left": 392, "right": 392}
+    train = data.train.views
+    assert train["left"].dtype == np.float32
+    assert (train["left"].min(), train["left"].max()) == (0, 1)
+    assert [np.sum(np.ptp(train[name], axis=0) > 0) for name in train.names] == [353, 364]
+    with np.load(data_home() / "mnist.npz") as stored:
+        images = stored["X_test"] / 255
+    halves = [
+        data.test.views[side].reshape(-1, *data.image_shapes[side]) for side in ("left", "right")
+    ]
+    np.testing.assert_allclose(np.concatenate(halves, axis=2), images, rtol=1e-6)
+
+
+@pytest.mark.needs_data("spoken_digits.npz")
+def test_spoken_digits_are_logarithms_of_power_and_test_takes_are_balanced():
+    data = fetch_spoken_digits()
+    assert [len(data[name].views) for name in ("train", "test")] == [2700, 300]
+    assert data.spectrogram_shape == (48, 40)
+    speakers, takes = np.unique(data.test.speakers, return_counts=True)
+    assert (len(speakers), set(takes)) == (6, {50})  # five takes of ten digits
+    np.testing.assert_array_equal(np.bincount(data.test.labels), 30)
+    with np.load(data_home() / "spoken_digits.npz") as stored:
+        low, high = stored["log10_power_low"], stored["log10_power_high"]
+        loudness = low + stored["logmel"][stored["is_test"]] / 255 * (high - low)
+    sound = data.test.views["sound"].reshape(-1, *data.spectrogram_shape)
+    assert sound.dtype == np.float32
+    np.testing.assert_allclose(sound, loudness, rtol=0, atol=1e-5)
+
+
+@pytest.mark.needs_data("wikipedia.npz")
+def test_wikipedia_features_are_histograms_and_topic_shares_of_ten_classes():
+    data = fetch_wikipedia()
+    assert [len(data[name].views) for name in ("train", "test")] == [2173, 693]
+    assert data.train.views.widths == {"sift": 128, "lda": 10}
+    for name in ("sift", "lda"):
+        np.testing.assert_allclose(data.test.views[name].sum(axis=1), 1, atol=1e-5)
+    # Rasiwasia et al. 2010 count 347 and 104 articles on warfare, their largest class.
+    counted = np.bincount(data.train.labels, minlength=10)
+    warfare = list(data.label_names).index("warfare")
+    assert (counted[warfare], np.bincount(data.test.labels)[warfare]) == (347, 104)
+    assert fetch_wikipedia(("w2v", "deep")).test.views.names == ("w2v", "deep")
+
+
+@pytest.mark.needs_data("coco2014_labels.npz")
+def test_coco_labels_have_the_published_distribution():
+    data = fetch_coco_labels()
+    assert data.train.labels.shape == (82_783, 80)
+    assert data.valid.labels.shape == (40_504, 80)
+    assert data.train.labels.sum(axis=1).mean() == pytest.approx(2.9, abs=0.05)
+    assert len(np.unique(np.packbits(data.train.labels, axis=1), axis=0)) == 18_956
+    assert data.label_names[data.train.labels.sum(axis=0).argmax()] == "person"
+    for name in ("karpathy_val", "karpathy_test", "val2017"):
+        assert np.isin(data.subsets[name], data.valid.ids).all()
+
+
+@pytest.mark.needs_data("coco_val2017_captions.npz")
+def test_captions_of_one_image_share_more_words_than_captions_of_two():
+    data = fetch_coco_captions()
+    assert [len(data[name].views) for name in ("train", "test")] == [4000, 1000]
+    first, second = data.test.views["cap0"], data.test.views["cap1"]
+    shared = (first @ second.T).toarray()
+    assert np.diag(shared).mean() > 2 * shared.mean()
+    # An image labelled "dog" is described with the word more often than not.
+    dogs = data.train.labels[:, list(data.label_names).index("dog")] == 1
+    word = data.train.views["cap0"][:, [list(data.vocabulary).index("dog")]].toarray().ravel() > 0
+    assert word[dogs].mean() > 0.5 > 0.05 > word[~dogs].mean()
+
+
+@pytest.mark.needs_data("coco_label_vectors.npz")
+def test_vectors_of_the_same_thing_are_nearest_over_both_vocabularies():
+    data = fetch_coco_label_vectors()
+    for vectors in data.vectors.values():
+        assert vectors.shape == (80, 300)
+    coco, voc = data.vectors["glove_mlgcn"], data.voc_vectors["glove_mlgcn"]
+    cosine = (voc @ coco.T) / np.linalg.norm(coco, axis=1)
+    nearest = dict(zip(data.voc_label_names, data.label_names[cosine.argmax(axis=1)], strict=True))
+    assert (nearest["aeroplane"], nearest["cow"], nearest["sofa"]) == ("airplane", "cow", "couch")
+
+
+@pytest.mark.needs_data("multi30k.npz")
+def test_rows_of_multi30k_describe_the_same_picture_in_every_language():
+    data = fetch_multi30k()
+    sizes = {"train": 29_000, "valid": 1014, "test": 1000, "coco": 461}
+    assert {name: len(data[name].views) for name in sizes} == sizes
+    for name in sizes:
+        for language, block in data[name].views.items():
+            assert issparse(block)
+            assert block.shape[1] == len(data.vocabularies[language])
+    words = {"en": "dog", "de": "hund", "fr": "chien", "cs": "pes"}
+    says = {
+        language: data.train.views[language][:, [list(data.vocabularies[language]).index(word)]]
+        .toarray()
+        .ravel()
+        > 0
+        for language, word in words.items()
+    }
+    for language in ("de", "fr", "cs"):
+        assert np.corrcoef(says["en"], says[language])[0, 1] > 0.5
+    assert data.train.labels is None
+    assert data.coco.views.names == ("en", "de", "fr")
+    assert data.coco.labels[:, 0].mean() > 0.99
+
+
+@pytest.mark.needs_data("multi30k_encoders.npz")
+def test_embeddings_have_length_one_and_know_the_sentence():
+    data = fetch_multi30k_encoders()
+    sizes = {"train": 10_000, "valid": 1014, "test": 1000}
+    assert {name: len(data[name].views) for name in sizes} == sizes
+    assert data.test.views.widths == {"en_minilm": 384, "en_wordllama": 256, "de_e5": 384}
+    similar = []
+    for _, block in data.test.views.items():
+        assert block.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(block, axis=1), 1, atol=0.02)
+        centred = block - block.mean(axis=0)
+        similar.append((centred @ centred.T)[np.triu_indices(1000, 1)])
+    # Sentences that are similar for one encoder are similar for the others.
+    assert np.corrcoef(similar)[np.triu_indices(3, 1)].min() > 0.5
+
+
+@pytest.mark.needs_data("scene.npz")
+def test_scene_channels_are_named_after_what_they_measure():
+    data = fetch_scene()
+    assert [len(data[name].views) for name in ("train", "test")] == [1211, 1196]
+    assert data.train.views.widths == {"L": 98, "u": 98, "v": 98}
+    assert set(np.unique(data.train.labels)) == {0, 1}
+    mean_of = {
+        (label, channel): data.train.views[channel][data.train.labels[:, column] == 1, :49].mean()
+        for column, label in enumerate(data.label_names)
+        for channel in ("L", "u", "v")
+    }
+    assert mean_of["Beach", "L"] > mean_of["Sunset", "L"]  # brighter
+    assert mean_of["Sunset", "u"] > mean_of["Field", "u"]  # red against green
+    assert mean_of["FallFoliage", "v"] > mean_of["Beach", "v"]  # yellow against blue
+
+
+@pytest.mark.needs_data("mfeat.npz")
+def test_mfeat_has_six_views_of_two_hundred_images_per_digit():
+    data = fetch_mfeat()
+    assert data.views.widths == {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47}
+    np.testing.assert_array_equal(data.labels, np.repeat(np.arange(10), 200))
+
+
+@pytest.mark.needs_data("nutrimouse.npz")
+def test_nutrimouse_is_balanced_over_diets_and_genotypes():
+    data = fetch_nutrimouse()
+    assert data.views.widths == {"gene": 120, "lipid": 21}
+    np.testing.assert_array_equal(np.unique(data.labels, return_counts=True)[1], [8] * 5)
+    genotype = fetch_nutrimouse("genotype").labels
+    np.testing.assert_array_equal(np.unique(genotype, return_counts=True)[1], [20, 20])
+    # The fatty acids are percentages of the total.
+    np.testing.assert_allclose(data.views["lipid"].sum(axis=1), 100, atol=0.2)
+
+
+@pytest.mark.needs_data("nottingham.npz")
+def test_nottingham_rolls_sound_within_the_piano():
+    data = fetch_nottingham()
+    assert [len(data[name].rolls) for name in ("train", "valid", "test")] == [694, 173, 170]
+    assert data.lowest_note == 21
+    assert all(roll.shape[1] == 88 for roll in data.train.rolls)
+    assert sum(map(len, data.train.rolls)) == 176_561
+    assert 3.5 < np.vstack(data.test.rolls).sum(axis=1).mean() < 4.5
+
+
+def test_a_missing_file_is_named_with_its_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("MVCCA_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=rf"No mfeat\.npz in {tmp_path}: set MVCCA_DATA"):
+        fetch_mfeat()
+
+
+# ---- figures
 
 
 @pytest.mark.needs_data("wikipedia.npz")

@@ -12,19 +12,6 @@ from typing import Any
 from mvcca.cli import values
 from mvcca.comparison.registry import DEFAULT_DEEP, GROUPS
 
-# Values of `mvcca demo --data`; `mvcca.comparison.cases` loads them.
-DATA = {
-    "digits": "handwritten digits cut into parts, included in scikit-learn",
-    "mnist": "MNIST, left and right halves",
-    "wikipedia": "articles in ten classes: image (sift, deep) and text (lda, w2v)",
-    "coco-captions": "captions of the same image by five people (cap0 to cap4)",
-    "scene": "photographs, one view per colour channel (L, u, v)",
-    "mfeat": "six descriptions of handwritten digits (fac, fou, kar, mor, pix, zer)",
-    "multi30k": "captions in four languages (en, de, fr, cs); no labels",
-    "nutrimouse": "gene expressions and fatty acids of 40 mice",
-}
-_DATA_HELP = "\n".join(f"  {name:15s}{text}" for name, text in DATA.items())
-
 _MEASURES_HELP = """retrieval measures, separated by commas; the first one by pairs determines the
 best method for the same object, the first one by labels the best for the same class
 (default: map@50,r@1,r@10,mrr):
@@ -36,10 +23,6 @@ best method for the same object, the first one by labels the best for the same c
   recall@K        share of the right items among the first K
   wmap@K          weighted mean average precision, with --label-vectors
 Variants such as map@50:cutoff are described in mvcca.evaluate_retrieval"""
-
-DEMO_NOTE = """Data sets other than digits are read from files in the directory --data-home, by
-default that of the environment variable MVCCA_DATA. If a file is missing, the error explains how
-to make it."""
 
 FILES_NOTE = """files:
   .npy             a dense matrix with one row per object
@@ -122,19 +105,11 @@ corrnet, devise and msds use 100 epochs, the autoencoders and ccl 200. The ridge
 
 def add_to_demo(command: ArgumentParser) -> None:
     """Add the options of `mvcca demo`."""
-    text = f"data set (default: digits):\n{_DATA_HELP}"
-    command.add_argument("--data", choices=DATA, default="digits", metavar="NAME", help=text)
-    _choose(
-        command,
-        "--parts",
-        ("halves", "quadrants"),
-        "views of the digits (default: halves and then quadrants; halves only with networks)",
-    )
-    text = """labels to learn from. digits: digit or segments, the segments of a seven-segment
-display that show the digit (default: digit); nutrimouse: diet or genotype"""
-    _add(command, "--labels", text, metavar="KIND")
-    _add(command, "--views", "views to use, as listed above", values.names, "NAME,...")
-    _add(command, "--data-home", "directory of the data files", metavar="DIR")
+    text = "parts of an image as views (default: halves, then quadrants; only halves with networks)"
+    _choose(command, "--parts", ("halves", "quadrants"), text)
+    text = """labels to learn from: the digit, or the segments of a seven-segment display that show
+it (default: digit)"""
+    _choose(command, "--labels", ("digit", "segments"), text, default="digit")
     _add_comparison(command, "mvcca-demo.html")
 
 
@@ -367,7 +342,7 @@ without those that do not apply to the data)"""
     text = """number of folds, or fraction of objects in a single held-out part; data sets with a
 published test part use that"""
     _add(command, "--cv", text, values.folds, default=5)
-    text = "dimension of the shared space (default: 10; demo: depends on the data)"
+    text = "dimension of the shared space (default: 10; demo: 9)"
     _add(command, "--n-components", text, values.positive_int)
     text = """ridge in units of each view's mean variance, or 'auto' (default: 0.1; networks: see
 below); of several values, each method uses the best by cross-validation within the

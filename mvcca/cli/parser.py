@@ -15,7 +15,7 @@ from mvcca.machine.printable import printable
 
 # name: summary, function that adds the options
 _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
-    "demo": ("compare methods on example data", options.add_to_demo),
+    "demo": ("compare methods on handwritten digits", options.add_to_demo),
     "compare": ("compare methods on data in files", options.add_to_compare),
     "fit": ("fit a method to views in files and save the model", options.add_to_fit),
     "transform": ("project rows in files into the shared space", options.add_to_transform),
@@ -26,7 +26,6 @@ _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
     "completion": ("print a script for completion in a shell", options.add_to_completion),
 }
 _NOTES = {
-    "demo": options.DEMO_NOTE,
     "compare": options.FILES_NOTE,
     "fit": options.FILES_NOTE,
     "transform": options.TRANSFORM_NOTE,
@@ -36,7 +35,7 @@ _NOTES = {
 
 _VIEWS = "--view image=image.npy --view text=text.npy"
 _EXAMPLES = {
-    "demo": ["demo", "demo --data digits --parts halves --methods cca,ncca --no-report"],
+    "demo": ["demo", "demo --parts halves --methods cca,ncca --no-report"],
     "compare": [
         f"compare {_VIEWS} --labels y.npy",
         f"compare {_VIEWS} --methods cca,nkcca --reg 0.01 0.1 1 --report report.html",

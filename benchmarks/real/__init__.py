@@ -1,0 +1,37 @@
+"""Real data for benchmarks and tests, read from files in the directory MVCCA_DATA.
+
+The files are NumPy archives that were packed for this project; `_sets` and `_coco` say where the
+data come from and which arrays a file holds. A data set with a published split has the attributes
+`train`, `test` and possibly `valid`, each with `views` and `labels`; others have `views` and
+`labels` themselves. Missing parts are None.
+"""
+
+from real._coco import fetch_coco_captions, fetch_coco_label_vectors, fetch_coco_labels
+from real._files import data_home
+from real._sets import (
+    fetch_mfeat,
+    fetch_mnist_halves,
+    fetch_multi30k,
+    fetch_multi30k_encoders,
+    fetch_nottingham,
+    fetch_nutrimouse,
+    fetch_scene,
+    fetch_spoken_digits,
+    fetch_wikipedia,
+)
+
+__all__ = [
+    "data_home",
+    "fetch_coco_captions",
+    "fetch_coco_label_vectors",
+    "fetch_coco_labels",
+    "fetch_mfeat",
+    "fetch_mnist_halves",
+    "fetch_multi30k",
+    "fetch_multi30k_encoders",
+    "fetch_nottingham",
+    "fetch_nutrimouse",
+    "fetch_scene",
+    "fetch_spoken_digits",
+    "fetch_wikipedia",
+]
