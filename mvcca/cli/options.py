@@ -339,8 +339,7 @@ without those that do not apply to the data)"""
     methods.add_argument(
         "--deep", action="store_const", const=DEFAULT_DEEP, dest="methods", help=text
     )
-    text = """number of folds, or fraction of objects in a single held-out part; data sets with a
-published test part use that"""
+    text = "number of folds, or fraction of objects in a single held-out part"
     _add(command, "--cv", text, values.folds, default=5)
     text = "dimension of the shared space (default: 10; demo: 9)"
     _add(command, "--n-components", text, values.positive_int)
