@@ -65,8 +65,11 @@ def likelihood_vectors(queries, gallery):
     """Queries and items of the likelihood ratio, for correlations of .95 to .1."""
     names, k = ("x", "y"), queries.shape[1]
     rho = np.broadcast_to(np.linspace(0.95, 0.1, k), (2, 2, k))
-    ratio = LikelihoodRatio(names, rho, dict.fromkeys(names, np.ones(k)))
-    return ratio.queries("x", ratio.rows("x", queries), ("y",)), ratio.rows("y", gallery)
+    ratio = LikelihoodRatio(
+        views=names, correlations=rho, deviations=dict.fromkeys(names, np.ones(k))
+    )
+    asked = ratio.queries({"x": ratio.of_view("x", queries)}, ("y",))
+    return asked, ratio.of_view("y", gallery)
 
 
 def measure(function):

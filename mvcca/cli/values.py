@@ -28,10 +28,10 @@ def weighting(text: str) -> str | None:
     """A weighting of components, or None for plain scores."""
     if text in ("auto", "none"):
         return None if text == "none" else text
-    from mvcca.retrieval.weighting import power_of  # after --help
+    from mvcca.retrieval.weighting import checked_weighting  # after --help
 
     try:
-        power_of(text)
+        checked_weighting(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error
     return text

@@ -9,7 +9,7 @@ in memory.
 from mvcca.measures.correlation import column_correlations, total_correlation
 from mvcca.measures.gain import ndcg, ndcg_of_lists
 from mvcca.measures.hubs import hubness
-from mvcca.measures.order import descending_order, merge_parallel, ranked, unit_rows
+from mvcca.measures.order import descending_order, in_order, merge_parallel, ranked, unit_rows
 from mvcca.measures.precision import (
     NoRelevant,
     Normalizer,
@@ -43,6 +43,7 @@ __all__ = [
     "column_correlations",
     "descending_order",
     "hubness",
+    "in_order",
     "label_set_similarity",
     "mean_rank",
     "mean_reciprocal_rank",

@@ -55,6 +55,25 @@ def ranked(values: np.ndarray, scores: np.ndarray, k: int | None = None) -> np.n
     return np.stack([row[items] for row, items in zip(values, order, strict=True)])
 
 
+def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort lists of items by descending score, equal scores by index.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (n_queries, k)
+        Scores of the listed items.
+    items : ndarray of int, shape (n_queries, k)
+        Indices of the items.
+
+    Returns
+    -------
+    scores, items : ndarray, shape (n_queries, k)
+        The sorted lists.
+    """
+    order = np.lexsort((items, -scores), axis=1)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
+
+
 def unit_rows(X: np.ndarray) -> np.ndarray:
     """Rows scaled to length 1, so that inner products are cosines; zero rows stay zero.
 

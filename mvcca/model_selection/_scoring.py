@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from sklearn.pipeline import Pipeline
-
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
 from mvcca.retrieval.hubs import HubCorrection, check_bank
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.retrieval.similarity import Similarity, checked_similarity
-from mvcca.retrieval.weighting import Weighting, power_of
+from mvcca.retrieval.similarity import Similarity, similarity_of
+from mvcca.retrieval.weighting import Weighting, checked_weighting
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
 from mvcca.views.validation import is_per_view
@@ -91,9 +89,9 @@ def retrieval_scorer(
     """
     Measure.parse(measure)
     if similarity is not None:
-        checked_similarity(similarity)
+        similarity_of(similarity)
     if weighting not in ("auto", None):
-        power_of(weighting)
+        checked_weighting(weighting)
     if relevance not in (None, "pairs", "labels"):
         raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
     check_bank(hubness, bank)
@@ -197,15 +195,16 @@ def _unpaired(X: Any, y: Any) -> tuple[Views, Mapping[str, Any]]:
 
 def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
     """The projection of a single matrix X; y is the second view, or labels of X."""
-    estimator = ranking.estimator
-    if y is not None and _takes_second_view(estimator):
-        first, second = ranking.project(X, y)
-        return Views({"X": first, "y": second}), None
-    if isinstance(estimator, Pipeline) and _takes_second_view(estimator[-1]):
+    *before, model = ranking.steps
+    takes_second = _takes_second_view(model)
+    if takes_second and before:
         raise ValueError(
             "A pipeline transforms X alone, so the second view y cannot be projected. Pass both "
             "as Views, as in Views({'X': X, 'y': y})."
         )
+    if takes_second and y is not None:
+        first, second = ranking.project(X, y)
+        return Views({"X": first, "y": second}), None
     return Views({"X": ranking.project(X)}), y
 
 

@@ -5,13 +5,19 @@ and precision are handled here. Nothing here knows of estimators.
 """
 
 from mvcca.problem._bases import Basis, Explicit, Identity, Span, principal_components
-from mvcca.problem._expected import Expected, held_out_moments
+from mvcca.problem._expected import (
+    LARGEST_CORRELATION,
+    Expected,
+    component_weights,
+    held_out_moments,
+)
 from mvcca.problem._label_checks import check_shared_labels
 from mvcca.problem._problem import Problem, Solution
 from mvcca.problem._ridge import Reg, Shrinkage, positive_reg, reg_of_names, reg_of_rows
 from mvcca.problem._rows import Rows, check_variance
 
 __all__ = [
+    "LARGEST_CORRELATION",
     "Basis",
     "Expected",
     "Explicit",
@@ -24,6 +30,7 @@ __all__ = [
     "Span",
     "check_shared_labels",
     "check_variance",
+    "component_weights",
     "held_out_moments",
     "positive_reg",
     "principal_components",

@@ -7,10 +7,10 @@ matrix of all scores is ever held. The formulas of the measures are in `mvcca.me
 gallery per view. The modules beside them declare rankings and evaluate directions between views.
 """
 
+from mvcca.retrieval.collection import joint_scores
 from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
 from mvcca.retrieval.hubs import CSLS, InvertedSoftmax, MutualProximity, QBNorm
 from mvcca.retrieval.index import RetrievalIndex
-from mvcca.retrieval.joint import joint_scores
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
 from mvcca.retrieval.measure_names import Measure
 from mvcca.retrieval.projected_rows import average_precision, ranks, score_blocks, top_k

@@ -14,10 +14,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca.blocks.containers import check_same_rows, row_labels
+from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.empty_rows import Empty
-from mvcca.retrieval.similarity import checked_rows
 from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
+from mvcca.retrieval.weighting import summed
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.typing import ViewsLike
 from mvcca.views.validation import read_labels
 
 if TYPE_CHECKING:
@@ -134,6 +136,33 @@ class JointRows:
 
     def __len__(self) -> int:
         return len(self.objects)
+
+
+def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:
+    """Sum the projections of each object from several views, for joint queries.
+
+    Parameters
+    ----------
+    scores : Views, mapping or list
+        Projected rows of each view. Objects that are not seen in all `names` are left out.
+    names : sequence of str
+        The views to join.
+    normalize : bool, default=False
+        Scale each view's rows to length 1 first, so that all views have the same weight.
+
+    Returns
+    -------
+    ndarray, shape (n_objects, n_components)
+        One row per object seen in all the views, in their order.
+
+    Raises
+    ------
+    ValueError
+        If no view is named, one is unknown, or a value is not finite.
+    """
+    if isinstance(names, str) or not names or len(set(names)) < len(names):
+        raise ValueError(f"Expected names of one or more different views, got {names!r}.")
+    return summed(Collection.of(scores).joint(names).rows, normalize=normalize)
 
 
 def check_container(X: Any) -> None:

@@ -18,9 +18,9 @@ from mvcca.retrieval.hubs import BankOfViews, HubCorrection, check_bank
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.retrieval.table import RetrievalTable
-from mvcca.retrieval.weighting import Weighting
+from mvcca.retrieval.weighting import Weighted, Weighting
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
@@ -273,7 +273,7 @@ def ranked_rows(
     check_bank(hubness, bank)
     if bank is not None and bank is scores:
         raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
-    ranking = Ranking(None, "transform", similarity or "cosine")
+    ranking = Ranking(Weighted(similarity_of(similarity or "cosine")))
     empty: Empty = ()
     if isinstance(estimator, Ranking):
         ranking = estimator  # of a scorer, which has projected the rows

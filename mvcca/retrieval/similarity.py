@@ -1,26 +1,109 @@
-"""Similarities used for ranking, each computed as one matrix product.
+"""Similarities, each two functions: from rows to item vectors and from rows to query vectors.
 
-Gallery rows and queries are prepared so that their products order the gallery for each query as the
-similarity does.
+The inner products of these vectors order a gallery for each query as the similarity does. A new
+similarity is one class here, and one line of `_BY_NAME` if it has a name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks.array_api import to_host
-from mvcca.blocks.containers import reject_masks
-from mvcca.measures import merge_parallel, unit_rows
+from mvcca.machine.config import block_slices
+from mvcca.machine.threads import each
+from mvcca.measures import in_order, merge_parallel, unit_rows
 
-SIMILARITIES = ("cosine", "euclidean", "inner")
+
+class InnerProduct:
+    """Inner product of rows as they are, and the protocol of all similarities."""
+
+    name: ClassVar[str] = "inner"
+    n_added: ClassVar[int] = 0  # components of the vectors besides those of the rows
+    is_cosine: ClassVar[bool] = False  # whether rows are divided by their lengths
+    origin: np.ndarray | None = None  # point from which rows are measured
+
+    def items(self, rows: np.ndarray) -> np.ndarray:
+        """Item vectors of rows."""
+        return rows
+
+    def queries(self, rows: np.ndarray) -> np.ndarray:
+        """Query vectors of rows."""
+        return rows
+
+    def near(self, _: np.ndarray) -> InnerProduct:
+        """The similarity with the least rounding in a gallery of rows like these."""
+        return self
+
+    def lengths(self, _: np.ndarray) -> np.ndarray | None:
+        """What `items` divides rows by, in float64, if they are divided."""
+        return None
+
+    def rows(self, items: np.ndarray, _: np.ndarray | None) -> np.ndarray:
+        """Rows of items, up to rounding, from their vectors and lengths."""
+        return items
+
+    def offsets(self, queries: np.ndarray) -> np.ndarray:
+        """Column to add to products with query vectors so that they are similarities."""
+        return np.zeros((len(queries), 1), queries.dtype)
+
+    def scored(
+        self,
+        _: np.ndarray,
+        products: np.ndarray,
+        items: np.ndarray,
+        __: Callable[[np.ndarray], np.ndarray],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and items of ranked lists.
+
+        Arguments are query vectors, their products with the listed items, the positions of these
+        and a function from positions to item vectors.
+        """
+        return products, items
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Cosine(InnerProduct):
+    """Cosine, 0 with a zero row; multiples of a row have equal cosines with every query."""
+
+    name = "cosine"
+    is_cosine = True
+
+    def items(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of length 1."""
+        return self._weighted(merge_parallel(unit_rows(rows)))
+
+    def queries(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of length 1."""
+        return self._weighted(unit_rows(rows))
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """Lengths of rows of any magnitude."""
+        largest = np.abs(rows).max(axis=1, initial=0).astype(np.float64)
+        column = largest[:, None]
+        scaled = np.divide(rows, column, out=np.zeros(rows.shape), where=column > 0)
+        return largest * self._lengths(scaled)
+
+    def rows(self, items: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
+        """Items times their lengths."""
+        assert lengths is not None
+        return (items * lengths[:, None]).astype(items.dtype)
+
+    def _weighted(self, unit: np.ndarray) -> np.ndarray:
+        """Vectors of rows of length 1."""
+        return unit
+
+    def _lengths(self, rows: np.ndarray) -> np.ndarray:
+        """Lengths of rows whose squares neither overflow nor underflow."""
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
 @dataclass(frozen=True, eq=False)
-class ProfileCosine:
+class ProfileCosine(Cosine):
     """Cosine whose lengths weight components by their correlations ρ, √(Σ_i ρ_i u_i²).
 
     For rows u_i = √w_i a_i it is the profile likelihood of `MVCCA.retrieval_scores`.
@@ -28,96 +111,83 @@ class ProfileCosine:
 
     correlations: np.ndarray  # (n_components,)
 
-    def lengths(self, rows: np.ndarray) -> np.ndarray:
-        """Lengths of rows whose squares neither overflow nor underflow, (n_rows,) in float64."""
+    def _weighted(self, unit: np.ndarray) -> np.ndarray:
+        lengths = self._lengths(unit)[:, None].astype(unit.dtype)
+        return np.divide(unit, lengths, out=np.zeros_like(unit), where=lengths > 0)
+
+    def _lengths(self, rows: np.ndarray) -> np.ndarray:
         rho = self.correlations.astype(np.float64)
         return np.asarray(np.sqrt(np.einsum("ij,ij,j->i", rows, rows, rho)))
 
 
-Similarity = Literal["cosine", "euclidean", "inner"] | ProfileCosine
+@dataclass(frozen=True, eq=False)
+class Euclidean(InnerProduct):
+    """Negative distances, which order a gallery as qᵀg - ‖g‖²/2 does for any origin."""
+
+    name = "euclidean"
+    n_added = 1
+    origin: np.ndarray | None = None  # (n_components,); None is 0
+
+    def near(self, rows: np.ndarray) -> Euclidean:
+        """Distances from the mean in columns whose values are far from 0."""
+        middle = rows.mean(axis=0)
+        return Euclidean(np.where(np.abs(middle) > rows.std(axis=0), middle, 0))
+
+    def items(self, rows: np.ndarray) -> np.ndarray:
+        """(g, -‖g‖²/2), measured from the origin."""
+        rows = self._moved(rows)
+        return np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows) / 2])
+
+    def queries(self, rows: np.ndarray) -> np.ndarray:
+        """(q, 1), measured from the origin."""
+        return np.column_stack([self._moved(rows), np.ones(len(rows), rows.dtype)])
+
+    def rows(self, items: np.ndarray, _: np.ndarray | None) -> np.ndarray:
+        """Items moved back."""
+        rows = items[:, :-1]
+        return rows if self.origin is None else rows + self.origin.astype(rows.dtype)
+
+    def offsets(self, queries: np.ndarray) -> np.ndarray:
+        """-‖q‖²/2, which makes the products -‖q - g‖²/2."""
+        return -np.einsum("ij,ij->i", queries[:, :-1], queries[:, :-1])[:, None] / 2
+
+    def scored(
+        self,
+        queries: np.ndarray,
+        products: np.ndarray,
+        items: np.ndarray,
+        vectors: Callable[[np.ndarray], np.ndarray],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Negative distances, computed from the rows: in products, small ones cancel."""
+
+        def distances(block: slice) -> np.ndarray:
+            rows = vectors(items[block])
+            return np.linalg.norm(queries[block, None, :-1] - rows[..., :-1], axis=2)
+
+        blocks = block_slices(len(queries), queries.itemsize * queries.shape[1] * items.shape[1])
+        return in_order(-np.concatenate([products[:0], *each(distances, blocks)]), items)
+
+    def _moved(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self.origin is None else rows - self.origin.astype(rows.dtype)
 
 
-def checked_similarity(similarity: Similarity) -> Similarity:
-    """Raise ValueError for an unknown similarity."""
-    if not isinstance(similarity, ProfileCosine) and similarity not in SIMILARITIES:
+Similarity = Literal["cosine", "euclidean", "inner"] | InnerProduct
+_BY_NAME = {"cosine": Cosine(), "euclidean": Euclidean(), "inner": InnerProduct()}
+SIMILARITIES = tuple(_BY_NAME)
+
+
+def similarity_of(similarity: Any) -> InnerProduct:
+    """A similarity by its name, or the similarity itself.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if isinstance(similarity, InnerProduct):
+        return similarity
+    if similarity not in SIMILARITIES:
         raise ValueError(
             f"Expected similarity to be one of {list(SIMILARITIES)}, got {similarity!r}."
         )
-    return similarity
-
-
-def is_cosine(similarity: Similarity) -> bool:
-    """Whether rows are divided by their lengths."""
-    return similarity == "cosine" or isinstance(similarity, ProfileCosine)
-
-
-def lengths_of_rows(rows: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """Lengths by which a cosine divides rows of any magnitude, in float64."""
-    largest = np.abs(rows).max(axis=1, initial=0).astype(np.float64)
-    scaled = np.divide(rows, largest[:, None], out=np.zeros(rows.shape), where=largest[:, None] > 0)
-    if isinstance(similarity, ProfileCosine):
-        return largest * similarity.lengths(scaled)
-    return largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-
-
-def prepared_gallery(
-    rows: np.ndarray, similarity: Similarity, origin: np.ndarray | None
-) -> np.ndarray:
-    """Gallery rows to multiply with prepared queries; distances are measured from `origin`."""
-    if is_cosine(similarity):
-        return _profiled(merge_parallel(unit_rows(rows)), similarity)
-    if origin is None:
-        return rows
-    # argmin ‖q - g‖² = argmax qᵀg - ‖g‖²/2 for any origin; rounding is least for a near one.
-    rows = rows - origin.astype(rows.dtype)
-    return np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows) / 2])
-
-
-def prepared_queries(
-    rows: np.ndarray, similarity: Similarity, origin: np.ndarray | None
-) -> np.ndarray:
-    """Queries to multiply with prepared gallery rows."""
-    if is_cosine(similarity):
-        return _profiled(unit_rows(rows), similarity)
-    if origin is None:
-        return rows
-    return np.column_stack([rows - origin.astype(rows.dtype), np.ones(len(rows), rows.dtype)])
-
-
-def _profiled(unit: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """Rows of length 1, scaled to the lengths of a similarity."""
-    if not isinstance(similarity, ProfileCosine):
-        return unit
-    lengths = similarity.lengths(unit)[:, None].astype(unit.dtype)
-    return np.divide(unit, lengths, out=np.zeros_like(unit), where=lengths > 0)
-
-
-def origin_near(rows: np.ndarray) -> np.ndarray:
-    """Point to measure distances from: the mean in columns whose values are far from 0, else 0."""
-    middle = rows.mean(axis=0)
-    return np.where(np.abs(middle) > rows.std(axis=0), middle, 0)
-
-
-def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int = 0) -> np.ndarray:
-    """Finite rows as a C-contiguous float32 or float64 matrix in host memory.
-
-    Errors number the rows from `first`.
-    """
-    if issparse(rows):
-        raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
-    reject_masks(rows)
-    values = np.asarray(to_host(rows))
-    if values.ndim != 2:
-        raise ValueError(
-            f"Expected {name} of shape (n_rows, n_components), got {values.shape}. "
-            "Reshape a single row with x.reshape(1, -1)."
-        )
-    if values.dtype.kind not in "biufO":
-        raise ValueError(f"Expected {name} to be real numbers, got {values.dtype}.")
-    if dtype is None:
-        dtype = np.dtype(np.float32 if values.dtype == np.float32 else np.float64)
-    values = np.ascontiguousarray(values, dtype=dtype)
-    if not np.isfinite(values).all():
-        row = first + np.flatnonzero(~np.isfinite(values).all(axis=1))[0]
-        raise ValueError(f"Expected {name} to be finite, got NaN or infinity in row {row}.")
-    return values
+    return _BY_NAME[similarity]

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
 from mvcca.machine.warnings import warn
+from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.similarity import (
-    Similarity,
-    checked_rows,
-    prepared_gallery,
-    prepared_queries,
-)
+from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
 from mvcca.views import as_views, in_same_container
 from mvcca.views.typing import ViewsLike
@@ -93,23 +87,20 @@ def retrieval_vectors(
     rows_of_views, empty = ranking.project_noting_empty(views)
     projected = as_views(rows_of_views, unpaired=True).in_memory()
     rows = {name: checked_rows(block, f"view {name!r}") for name, block in projected.items()}
-    if role == "query" and ranking.is_by_target:
+    if role == "gallery":
+        vectors = {name: ranking.similarity.items(own) for name, own in rows.items()}
+        return in_same_container(views, projected, vectors)
+    if ranking.is_by_target:
         if target is None:
             raise ValueError(
                 "With weighting='likelihood', queries depend on the view that they search: pass it "
                 "as target."
             )
-        rows = {name: ranking.queries({name: block}, (target,)) for name, block in rows.items()}
-    vectors = {name: _folded(block, ranking.similarity, role) for name, block in rows.items()}
+        rows = {name: ranking.queries({name: own}, (target,)) for name, own in rows.items()}
+    vectors = {name: ranking.similarity.queries(own) for name, own in rows.items()}
     for (name, block), are_empty in zip(vectors.items(), empty, strict=True):
-        if role == "query" and are_empty is not None:
+        if are_empty is not None:
             note = note_on(int(are_empty.sum()), len(block))
             warn(f"View {name!r}: {note}: their vectors are 0")
             block[are_empty] = 0
     return in_same_container(views, projected, vectors)
-
-
-def _folded(rows: np.ndarray, similarity: Similarity, role: Role) -> np.ndarray:
-    """Rows into which the similarity is folded."""
-    fold = prepared_queries if role == "query" else prepared_gallery
-    return fold(rows, similarity, np.zeros(rows.shape[1]) if similarity == "euclidean" else None)

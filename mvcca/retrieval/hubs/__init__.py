@@ -4,9 +4,8 @@
 direction. ``corrected(gallery, bank)`` is a gallery that is searched like any other.
 """
 
-from mvcca.retrieval.hubs.bank import Bank
 from mvcca.retrieval.hubs.bank_of_views import BankOfViews
-from mvcca.retrieval.hubs.corrected_gallery import corrected
+from mvcca.retrieval.hubs.corrected import Bank, corrected
 from mvcca.retrieval.hubs.corrections import (
     CSLS,
     HubCorrection,

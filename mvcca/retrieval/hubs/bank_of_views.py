@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs.bank import Bank
+from mvcca.retrieval.hubs.corrected import Bank
 from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
 from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.similarity import checked_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class BankOfViews:
         """Plain values from which `of_state` restores the bank."""
         return {
             "name": self.correction.name,
-            "parameters": asdict(self.correction),
+            "parameters": dict(vars(self.correction)),
             "rows": self.rows.rows,
             "objects": self.rows.objects,
         }
@@ -59,7 +59,7 @@ class BankOfViews:
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> BankOfViews:
         """Restore a bank and its correction."""
-        correction = checked_correction(state["name"])
+        correction = type(checked_correction(state["name"]))(**state["parameters"])
         rows = {name: checked_rows(part, f"bank {name!r}") for name, part in state["rows"].items()}
         bank = Collection(rows, state["objects"], {})
-        return cls(replace(correction, **state["parameters"]), bank)
+        return cls(correction, bank)

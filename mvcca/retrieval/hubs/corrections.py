@@ -1,8 +1,10 @@
 """Corrections for hubs: gallery rows that are near to many queries, whatever the queries show.
 
 A correction compares each gallery row with a bank of queries, such as training rows. The bank must
-not hold the queries of an evaluation, whose rankings would then depend on each other. Galleries
-with a correction applied are in `mvcca.retrieval.hubs.corrected_gallery`.
+not hold the queries of an evaluation, whose rankings would then depend on each other.
+
+As a ranking, a correction is two functions again: it appends components to item vectors and to
+query vectors. A new one is a class here, with a line in `_CORRECTIONS`.
 """
 
 from __future__ import annotations
@@ -12,11 +14,42 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["CSLS", "HubCorrection", "InvertedSoftmax", "MutualProximity", "QBNorm"]
+from mvcca.machine.threads import each
+from mvcca.retrieval.search import Gallery, row_blocks, search
+
+
+class HubCorrection:
+    """Protocol of corrections, whose galleries have the vectors [g, -c(g)] for queries [q, 1].
+
+    Galleries of a bank hold prepared vectors: `queries` the rows [b, offset(b)], whose product with
+    [g, 1] is the similarity s(b, g), and `items` rows prepared as the gallery's rows are.
+    """
+
+    name: ClassVar[str]
+    needs_items: ClassVar[bool] = False  # of the bank
+    is_product: ClassVar[bool] = True  # scores order a gallery as products of the vectors do
+
+    def item_terms(self, vectors: np.ndarray, queries: Gallery) -> np.ndarray:
+        """Components to append to item vectors, (n_items, n_terms)."""
+        raise NotImplementedError
+
+    def active(self, gallery: Gallery, queries: Gallery) -> np.ndarray | None:
+        """Which items of a gallery the correction applies to, if it depends on the item."""
+        return None
+
+    def query_terms(self, vectors: np.ndarray, base: Gallery, items: Gallery | None) -> np.ndarray:
+        """Components to append to query vectors, (n_queries, n_terms)."""
+        return np.ones((len(vectors), 1), vectors.dtype)
+
+    def scores(
+        self, products: np.ndarray, vectors: np.ndarray, base: Gallery, items: Gallery | None
+    ) -> np.ndarray:
+        """Scores of ranked lists from the products of the vectors."""
+        return products + base.similarity.offsets(vectors)
 
 
 @dataclass(frozen=True)
-class CSLS:
+class CSLS(HubCorrection):
     """Cross-domain similarity local scaling, 2 s(q, g) - r(q) - r(g).
 
     r(g) is the mean similarity of a gallery row g to its nearest queries in the bank, and r(q) that
@@ -41,18 +74,32 @@ class CSLS:
 
     n_neighbors: int = 10
 
-    name: ClassVar[str] = "csls"
-    needs_items: ClassVar[bool] = True
+    name = "csls"
+    needs_items = True
 
     def __post_init__(self) -> None:
         _check_count("n_neighbors", self.n_neighbors)
+
+    def item_terms(self, vectors: np.ndarray, queries: Gallery) -> np.ndarray:
+        """-r(g) / 2."""
+        nearest, _ = search(queries, _with_one(vectors), self.n_neighbors)
+        return -nearest.mean(axis=1, keepdims=True) / 2
+
+    def scores(
+        self, products: np.ndarray, vectors: np.ndarray, base: Gallery, items: Gallery | None
+    ) -> np.ndarray:
+        """2 (s(q, g) - r(g) / 2) - r(q); of distances, r(q) holds the offset once."""
+        assert items is not None
+        nearest, _ = search(items, vectors, self.n_neighbors)
+        offsets = base.similarity.offsets(vectors)
+        return 2 * products + offsets - nearest.mean(axis=1, keepdims=True)
 
     def __str__(self) -> str:
         return f"CSLS, {self.n_neighbors} neighbours"
 
 
 @dataclass(frozen=True)
-class InvertedSoftmax:
+class InvertedSoftmax(HubCorrection):
     """Inverted softmax, exp(β s(q, g)) / Σ_b exp(β s(b, g)) over the queries b of the bank.
 
     The softmax of the similarities of a gallery row is taken over queries instead of gallery rows
@@ -78,18 +125,21 @@ class InvertedSoftmax:
 
     beta: float = 30.0
 
-    name: ClassVar[str] = "inverted_softmax"
-    needs_items: ClassVar[bool] = False
+    name = "inverted_softmax"
 
     def __post_init__(self) -> None:
         _check_beta(self.beta)
+
+    def item_terms(self, vectors: np.ndarray, queries: Gallery) -> np.ndarray:
+        """-log(Σ_b exp(β s(b, g))) / β."""
+        return -_log_sums(vectors, queries, self.beta)
 
     def __str__(self) -> str:
         return f"inverted softmax, β = {self.beta:g}"
 
 
 @dataclass(frozen=True)
-class QBNorm:
+class QBNorm(HubCorrection):
     """Querybank normalisation: the inverted softmax for queries whose best item is a hub.
 
     Gallery rows among the `k` best of any query of the bank are active. A query whose best gallery
@@ -117,19 +167,29 @@ class QBNorm:
     beta: float = 20.0
     k: int = 1
 
-    name: ClassVar[str] = "qb_norm"
-    needs_items: ClassVar[bool] = False
+    name = "qb_norm"
 
     def __post_init__(self) -> None:
         _check_beta(self.beta)
         _check_count("k", self.k)
+
+    def item_terms(self, vectors: np.ndarray, queries: Gallery) -> np.ndarray:
+        """The terms of the inverted softmax."""
+        return -_log_sums(vectors, queries, self.beta)
+
+    def active(self, gallery: Gallery, queries: Gallery) -> np.ndarray:
+        """Whether each item is among the k best of any query of the bank."""
+        of_bank = np.concatenate(queries.rows.parts)[:, :-1]
+        active = np.zeros(len(gallery), dtype=bool)
+        active[search(gallery, of_bank, min(self.k, gallery.n_ranked))[1]] = True
+        return active
 
     def __str__(self) -> str:
         return f"QB-Norm, β = {self.beta:g}, k = {self.k}"
 
 
 @dataclass(frozen=True)
-class MutualProximity:
+class MutualProximity(HubCorrection):
     """Mutual proximity, log Φ((s - μ_q) / σ_q) + log Φ((s - μ_g) / σ_g) with s = s(q, g).
 
     It is the logarithm of the probability that a row of the bank is farther than g from q, times
@@ -146,15 +206,44 @@ class MutualProximity:
        Journal of Machine Learning Research 13, 2012. There, the bank is the whole data set.
     """
 
-    name: ClassVar[str] = "mutual"
-    needs_items: ClassVar[bool] = True
+    name = "mutual"
+    needs_items = True
+    is_product = False
+
+    def item_terms(self, vectors: np.ndarray, queries: Gallery) -> np.ndarray:
+        """μ_g and σ_g."""
+        return _moments(_with_one(vectors), queries)
+
+    def query_terms(self, vectors: np.ndarray, base: Gallery, items: Gallery | None) -> np.ndarray:
+        """Offset, μ_q and 1 / σ_q."""
+        assert items is not None
+        means, deviations = _moments(vectors, items).T
+        return np.column_stack([base.similarity.offsets(vectors), means, 1 / deviations])
+
+    def of_products(self, products: np.ndarray, of_queries: Any, of_items: Any) -> np.ndarray:
+        """Scores from the similarities of all queries and items, and the terms of both."""
+        from scipy.special import log_ndtr
+
+        (offsets, means, inverses), (item_means, deviations) = of_queries.T[..., None], of_items.T
+        of_query = log_ndtr((products - means) * inverses)
+        products += offsets
+        products -= item_means
+        products /= deviations
+        return np.add(log_ndtr(products, out=products), of_query, out=products)
+
+    def scores(
+        self, products: np.ndarray, vectors: np.ndarray, base: Gallery, items: Gallery | None
+    ) -> np.ndarray:
+        """The products, which are scores."""
+        return products
 
     def __str__(self) -> str:
         return "mutual proximity"
 
 
-HubCorrection = CSLS | InvertedSoftmax | QBNorm | MutualProximity
-_CORRECTIONS = {kind.name: kind for kind in (CSLS, InvertedSoftmax, QBNorm, MutualProximity)}
+_CORRECTIONS: dict[str, Any] = {
+    kind.name: kind for kind in (CSLS, InvertedSoftmax, QBNorm, MutualProximity)
+}
 
 
 def checked_correction(hubness: str | HubCorrection) -> HubCorrection:
@@ -166,7 +255,8 @@ def checked_correction(hubness: str | HubCorrection) -> HubCorrection:
             f"Expected hubness to be one of {list(_CORRECTIONS)}, an instance of CSLS, "
             f"InvertedSoftmax, QBNorm or MutualProximity, or None; got {hubness!r}."
         )
-    return _CORRECTIONS[hubness]()
+    correction: HubCorrection = _CORRECTIONS[hubness]()
+    return correction
 
 
 def check_bank(hubness: str | HubCorrection | None, bank: Any) -> None:
@@ -192,3 +282,34 @@ def _check_count(name: str, value: int) -> None:
 def _check_beta(beta: float) -> None:
     if not beta > 0 or not np.isfinite(beta):
         raise ValueError(f"Expected beta to be positive, got {beta!r}.")
+
+
+def _with_one(vectors: np.ndarray) -> np.ndarray:
+    return np.column_stack([vectors, np.ones(len(vectors), vectors.dtype)])
+
+
+def _log_sums(vectors: np.ndarray, queries: Gallery, beta: float) -> np.ndarray:
+    """log(Σ_b exp(β s(b, g))) / β of items, a column."""
+    rows = _with_one(vectors)
+
+    def of_block(block: slice) -> np.ndarray:
+        scores = queries.products(rows[block])
+        largest = scores.max(axis=1)
+        scores -= largest[:, None]
+        scores *= beta
+        return np.asarray(largest + np.log(np.exp(scores, out=scores).sum(1)) / beta)
+
+    blocks = row_blocks(queries, rows, 2)
+    return np.concatenate([np.empty(0, rows.dtype), *each(of_block, blocks)])[:, None]
+
+
+def _moments(rows: np.ndarray, bank: Gallery) -> np.ndarray:
+    """Mean and standard deviation of the products of each row with the rows of the bank."""
+    others = np.concatenate(bank.rows.parts).astype(np.float64)
+    mean = others.mean(axis=0)
+    covariance = np.cov(others, rowvar=False, bias=True).reshape(len(mean), -1)
+    means = rows @ mean
+    deviations = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ covariance, rows), 0))
+    smallest = np.finfo(bank.dtype).eps * np.abs(others).max() * np.abs(rows).max(initial=0)
+    deviations = np.maximum(deviations, max(smallest, np.finfo(bank.dtype).tiny))
+    return np.column_stack([means, deviations]).astype(bank.dtype)

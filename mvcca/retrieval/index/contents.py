@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.index.sorted_keys import SortedKeys
 from mvcca.retrieval.index.stored_ids import restored_ids, stored_ids
-from mvcca.retrieval.joint import summed
 from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows
-from mvcca.retrieval.similarity import Similarity, checked_rows
+from mvcca.retrieval.similarity import Euclidean, InnerProduct
+from mvcca.retrieval.weighting import summed
 
 _REMOVED_SHARE = 4  # a view is compacted once a quarter of its rows are removed
 
@@ -95,7 +96,7 @@ class IndexedView:
 class Contents:
     """Galleries of all views."""
 
-    similarity: Similarity
+    similarity: InnerProduct
     views: Mapping[str, IndexedView] = field(default_factory=dict)
     joints: Mapping[JointTarget, IndexedView] = field(default_factory=dict)  # those searched so far
     n_objects: int = 0  # different ids
@@ -266,9 +267,9 @@ class Contents:
         views = {
             name: {
                 "rows": view.gallery.rows.parts,
-                "norms": view.gallery.stored_norms(),
+                "norms": view.gallery.lengths and np.concatenate(view.gallery.lengths.parts),
                 "ids": stored_ids(np.concatenate(view.ids.parts)),
-                "origin": view.gallery.origin,
+                "origin": view.gallery.similarity.origin,
                 "n_at_origin": view.gallery.n_at_origin,
                 "largest_norm": view.gallery.largest_norm,
             }
@@ -277,7 +278,7 @@ class Contents:
         return {"views": views, "n_added": self.n_added}
 
     @classmethod
-    def of_state(cls, similarity: Similarity, state: Mapping[str, Any]) -> Contents:
+    def of_state(cls, similarity: InnerProduct, state: Mapping[str, Any]) -> Contents:
         """Restore contents."""
         contents = cls(similarity)
         for name, stored in state["views"].items():
@@ -300,9 +301,8 @@ class Contents:
         ids = restored_ids(ids)
         view = self._view_for(name, ids)
         objects, contents = self._numbered(ids)
-        gallery = Gallery.of_prepared(
-            self.similarity, rows, norms, origin, n_at_origin, largest_norm
-        )
+        similarity = self.similarity if origin is None else Euclidean(origin)
+        gallery = Gallery.of_stored(similarity, rows, norms, n_at_origin, largest_norm)
         if len(gallery) != len(ids):
             raise ValueError(f"rows and ids of view {name!r} do not belong together")
         return contents._with(name, view.of_gallery(gallery, ids, objects))

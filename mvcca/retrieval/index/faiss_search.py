@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.measures import unit_rows
-from mvcca.retrieval.search import Gallery, in_order, search
+from mvcca.measures import in_order, unit_rows
+from mvcca.retrieval.search import Gallery, search
 
 _SPARE = 64  # items to find in place of removed ones, besides k; if too few, the search is exact
 _RANGE = 1e15  # of queries in units of the gallery: their squares stay below float32's largest
@@ -21,7 +21,6 @@ class FaissIndex:
     index: Any
     n_rows: int
     lineage: object  # of the gallery, whose rows have not moved since
-    origin: np.ndarray | None
     unit: float  # divisor of all rows, so that squares stay within the range of float32
     n_trained: int | None  # rows used for training, if the index is trained
 
@@ -29,14 +28,13 @@ class FaissIndex:
     def of(cls, gallery: Gallery, description: str) -> FaissIndex:
         """Train an index if it needs training, and add all rows."""
         faiss = import_faiss()
-        measure = (
-            faiss.METRIC_L2 if gallery.similarity == "euclidean" else faiss.METRIC_INNER_PRODUCT
-        )
+        is_distance = gallery.similarity.origin is not None
+        measure = faiss.METRIC_L2 if is_distance else faiss.METRIC_INNER_PRODUCT
         index = faiss.index_factory(gallery.n_components, description, measure)
         needs_training = not index.is_trained
         unit = _largest_entry(gallery, 0) or 1.0
         n_trained = len(gallery) if needs_training else None
-        empty = cls(index, 0, gallery.lineage, gallery.origin, unit, n_trained)
+        empty = cls(index, 0, gallery.lineage, unit, n_trained)
         if needs_training:
             index.train(empty._scaled(gallery, np.concatenate(gallery.rows.parts)))
         return empty.grown(gallery)
@@ -45,12 +43,11 @@ class FaissIndex:
         """Whether rows moved, doubled in number since training, or are too large for the unit."""
         grew = self.n_trained is not None and len(gallery) >= 2 * self.n_trained
         too_large = _largest_entry(gallery, self.n_rows) > _RANGE * self.unit
-        moved = self.origin is not gallery.origin or self.lineage is not gallery.lineage
-        return grew or too_large or moved
+        return grew or too_large or self.lineage is not gallery.lineage
 
     def grown(self, gallery: Gallery) -> FaissIndex:
         """Index with the rows added to the gallery since."""
-        for new in _rows_from(gallery, self.n_rows):
+        for new in gallery.rows.parts_from(self.n_rows):
             self.index.add(self._scaled(gallery, new))
         return replace(self, n_rows=len(gallery))
 
@@ -80,7 +77,7 @@ class FaissIndex:
         return np.ascontiguousarray(rows[:, : gallery.n_components] / self.unit, dtype=np.float32)
 
     def _scaled_queries(self, gallery: Gallery, queries: np.ndarray) -> np.ndarray:
-        if gallery.similarity != "euclidean":  # the length of a query does not change its order
+        if gallery.similarity.origin is None:  # the length of a query does not change its order
             return self._scaled(gallery, unit_rows(queries) * self.unit)
         largest = float(np.abs(queries[:, :-1]).max(initial=0)) / self.unit
         if largest > _RANGE:
@@ -100,17 +97,7 @@ def import_faiss() -> Any:
     return faiss
 
 
-def _rows_from(gallery: Gallery, start: int) -> list[np.ndarray]:
-    """Prepared rows from `start` on, chunk by chunk."""
-    ends = np.cumsum([len(part) for part in gallery.rows.parts])
-    return [
-        part[max(0, len(part) - (end - start)) :]
-        for part, end in zip(gallery.rows.parts, ends, strict=True)
-        if end > start
-    ]
-
-
 def _largest_entry(gallery: Gallery, start: int) -> float:
     """Largest absolute value of the prepared rows from `start` on."""
-    new = (rows[:, : gallery.n_components] for rows in _rows_from(gallery, start))
+    new = (rows[:, : gallery.n_components] for rows in gallery.rows.parts_from(start))
     return max((float(np.abs(rows).max()) for rows in new), default=0.0)

@@ -18,6 +18,7 @@ from mvcca.blocks.sources._dask import DaskRows
 from mvcca.machine.config import block_slices
 from mvcca.machine.printable import printable
 from mvcca.machine.warnings import warn
+from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on, without_empty
 from mvcca.retrieval.hubs import (
@@ -33,7 +34,7 @@ from mvcca.retrieval.index.stored_ids import no_ids
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.search import Gallery, checked_k, search
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
-from mvcca.retrieval.similarity import Similarity, checked_rows
+from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
 from mvcca.views import Views, as_views, in_memory, in_same_container
 from mvcca.views.typing import ViewsLike

@@ -5,12 +5,11 @@ queries, k)`` runs on the host, or on the device that the rows came from.
 """
 
 from mvcca.retrieval.search.exact import checked_k, n_ranked, row_blocks, search, tile_rows
-from mvcca.retrieval.search.gallery import Gallery, in_order, padded
+from mvcca.retrieval.search.gallery import Gallery, padded
 
 __all__ = [
     "Gallery",
     "checked_k",
-    "in_order",
     "n_ranked",
     "padded",
     "row_blocks",

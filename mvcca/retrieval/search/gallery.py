@@ -1,4 +1,4 @@
-"""The gallery: rows to rank, prepared once for their similarity. Galleries change by value."""
+"""The gallery: item vectors of the rows to rank, made once. Galleries change by value."""
 
 from __future__ import annotations
 
@@ -9,19 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca.blocks.array_api import is_device_array
-from mvcca.machine.config import block_slices
-from mvcca.machine.threads import each
+from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
-from mvcca.retrieval.similarity import (
-    Similarity,
-    checked_rows,
-    checked_similarity,
-    is_cosine,
-    lengths_of_rows,
-    origin_near,
-    prepared_gallery,
-    prepared_queries,
-)
+from mvcca.retrieval.similarity import InnerProduct, Similarity, similarity_of
 
 _PAD = 16  # a multiple of the widths of BLAS's inner loops
 _SAMPLED_ROWS = 4096
@@ -29,55 +19,57 @@ _SAMPLED_ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
-    """Rows to rank, prepared for one similarity.
+    """Item vectors of the rows to rank, and the similarity that made them."""
 
-    The cosine with a zero row is 0. Rows that are multiples of each other have equal cosines with
-    every query.
-    """
+    is_product: ClassVar[bool] = True  # scores order a gallery as products with its vectors do
 
-    is_product: ClassVar[bool] = True  # scores order a gallery as products with its rows do
-
-    similarity: Similarity
-    rows: ChunkedRows = field(default_factory=ChunkedRows)  # prepared; chunks are padded
-    origin: np.ndarray | None = None  # (n_components,), from which distances are measured
+    similarity: InnerProduct
+    rows: ChunkedRows = field(default_factory=ChunkedRows)  # item vectors; chunks are padded
     n_at_origin: int = 0  # rows when the origin was last checked
-    largest_norm: float = 0.0  # of the prepared rows
+    largest_norm: float = 0.0  # of the item vectors
     removed: RemovedRows = field(default_factory=RemovedRows)  # rows that are not ranked
     lineage: object = field(default_factory=object)  # another one if rows have moved
-    norms: ChunkedRows | None = None  # of a cosine: lengths of the rows that `plus` added
+    lengths: ChunkedRows | None = None  # of a cosine: lengths of the rows that `plus` added
     device: Any = None  # array without rows on the device that the rows came from, or None
 
     @classmethod
     def of(cls, rows: Any, similarity: Similarity = "cosine") -> Gallery:
-        """Check and prepare rows; float32 is kept, any other type becomes float64."""
-        checked_similarity(similarity)
+        """Check rows; float32 is kept, any other type becomes float64."""
+        like = similarity_of(similarity)
         device = rows[:0, :] if is_device_array(rows) else None
         rows = checked_rows(rows, "gallery")
         if not len(rows):
             raise ValueError("The gallery is empty; at least one row to search is needed.")
-        origin = origin_near(rows) if similarity == "euclidean" else None
-        rows = prepared_gallery(rows, similarity, origin)
-        chunk = ChunkedRows((padded(rows),), len(rows))
-        return cls(similarity, chunk, origin, len(rows), _largest_norm(rows), device=device)
+        like = like.near(rows)
+        return cls.of_vectors(like.items(rows), like, device)
 
     @classmethod
-    def of_prepared(
+    def of_vectors(
+        cls, vectors: np.ndarray, similarity: InnerProduct | None = None, device: Any = None
+    ) -> Gallery:
+        """Gallery of item vectors, in one chunk."""
+        rows = ChunkedRows((padded(vectors),), len(vectors))
+        largest = _largest_norm(vectors)
+        return cls(similarity or InnerProduct(), rows, len(vectors), largest, device=device)
+
+    @classmethod
+    def of_stored(
         cls,
-        similarity: Similarity,
+        similarity: InnerProduct,
         stored: Sequence[np.ndarray],
-        norms: np.ndarray | None,
-        origin: np.ndarray | None,
+        lengths: np.ndarray | None,
         n_at_origin: int,
         largest_norm: float,
     ) -> Gallery:
         """Gallery of stored parts, which are not copied; memory-mapped ones are not read."""
+        origin = similarity.origin
         if (
             not stored
             or any(part.shape[1:] != stored[0].shape[1:] for part in stored)
-            or (similarity == "euclidean") != (origin is not None)
+            or bool(similarity.n_added) != (origin is not None)
             or (origin is not None and origin.shape != (stored[0].shape[1] - 1,))
-            or is_cosine(similarity) != (norms is not None)
-            or (norms is not None and norms.shape != (sum(map(len, stored)),))
+            or similarity.is_cosine != (lengths is not None)
+            or (lengths is not None and lengths.shape != (sum(map(len, stored)),))
         ):
             raise ValueError("rows, lengths and origin of a gallery do not belong together")
         parts = [
@@ -86,11 +78,11 @@ class Gallery:
         ]
         if any(part.ndim != 2 or part.dtype not in (np.float32, np.float64) for part in parts):
             raise ValueError("rows of a gallery are matrices of float32 or float64")
-        lengths = None
-        if norms is not None:
-            lengths = ChunkedRows().plus(checked_rows(norms[:, None], "lengths")[:, 0])
+        kept = None
+        if lengths is not None:
+            kept = ChunkedRows().plus(checked_rows(lengths[:, None], "lengths")[:, 0])
         rows = ChunkedRows.of_parts(parts)
-        return cls(similarity, rows, origin, n_at_origin, float(largest_norm), norms=lengths)
+        return cls(similarity, rows, n_at_origin, float(largest_norm), lengths=kept)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,8 +94,8 @@ class Gallery:
 
     @property
     def n_components(self) -> int:
-        """Width of the rows before they were prepared."""
-        return self.rows.chunks[0].shape[1] - (self.origin is not None)
+        """Width of the rows that the vectors were made of."""
+        return self.rows.chunks[0].shape[1] - self.similarity.n_added
 
     @property
     def dtype(self) -> np.dtype:
@@ -112,22 +104,20 @@ class Gallery:
 
     def plus(self, rows: np.ndarray) -> Gallery:
         """Gallery with finite rows added, at the cost of the added rows."""
-        gallery, norms = self, None
-        if self.similarity == "euclidean" and self.origin is None:
-            gallery = replace(self, origin=origin_near(rows), n_at_origin=len(rows))
-        if is_cosine(self.similarity):
-            norms = lengths_of_rows(rows, self.similarity)
-        prepared = prepared_gallery(rows, self.similarity, gallery.origin)
-        gallery = gallery.plus_prepared(prepared, norms)
-        if gallery.origin is not None and len(gallery) >= 2 * gallery.n_at_origin:
+        gallery = self
+        if not len(self):
+            gallery = replace(self, similarity=self.similarity.near(rows), n_at_origin=len(rows))
+        similarity = gallery.similarity
+        gallery = gallery.plus_vectors(similarity.items(rows), similarity.lengths(rows))
+        if similarity.origin is not None and len(gallery) >= 2 * gallery.n_at_origin:
             return gallery._with_checked_origin()
         return gallery
 
-    def plus_prepared(self, rows: np.ndarray, norms: np.ndarray | None = None) -> Gallery:
-        """Gallery with prepared rows added, and their lengths before."""
-        lengths = self.norms if norms is None else (self.norms or ChunkedRows()).plus(norms)
-        largest = max(self.largest_norm, _largest_norm(rows))
-        return replace(self, rows=self.rows.plus(rows), norms=lengths, largest_norm=largest)
+    def plus_vectors(self, vectors: np.ndarray, lengths: np.ndarray | None = None) -> Gallery:
+        """Gallery with item vectors added, and the lengths of their rows."""
+        kept = self.lengths if lengths is None else (self.lengths or ChunkedRows()).plus(lengths)
+        largest = max(self.largest_norm, _largest_norm(vectors))
+        return replace(self, rows=self.rows.plus(vectors), lengths=kept, largest_norm=largest)
 
     def without(self, positions: np.ndarray) -> Gallery:
         """Gallery that no longer ranks the rows at these positions."""
@@ -140,43 +130,32 @@ class Gallery:
             self,
             rows=rows,
             largest_norm=max(map(_largest_norm, rows.parts)),
-            norms=None if self.norms is None else self.norms.subset(kept),
+            lengths=None if self.lengths is None else self.lengths.subset(kept),
             removed=RemovedRows(),
             lineage=object(),
         )
 
     def added_rows(self, positions: np.ndarray) -> np.ndarray:
         """Rows as they were added, up to rounding."""
-        rows = self.rows.take(positions)
-        if self.origin is not None:
-            return rows[:, :-1] + self.origin.astype(rows.dtype)
-        if not is_cosine(self.similarity):
-            return rows
-        assert self.norms is not None  # rows were added by `plus`
-        return (rows * self.norms.take(positions)[:, None]).astype(rows.dtype)
-
-    def stored_norms(self) -> np.ndarray | None:
-        """Lengths of the rows before they were prepared, in one array."""
-        return None if self.norms is None else np.concatenate(self.norms.parts)
+        lengths = None if self.lengths is None else self.lengths.take(positions)
+        return self.similarity.rows(self.rows.take(positions), lengths)
 
     def _with_checked_origin(self) -> Gallery:
         """Gallery with a new origin if most rows are far from the present one.
 
         The first rows of an index need not be like those added later.
         """
-        assert self.origin is not None
         step = -(-len(self) // _SAMPLED_ROWS)
-        sample = np.concatenate([part[::step, :-1] for part in self.rows.parts])
-        if not (np.abs(sample.mean(axis=0)) > sample.std(axis=0)).any():
+        sample = np.concatenate([part[::step] for part in self.rows.parts])
+        moved = sample[:, : self.n_components]
+        if not (np.abs(moved.mean(axis=0)) > moved.std(axis=0)).any():
             return replace(self, n_at_origin=len(self))
-        origin = origin_near(sample + self.origin.astype(sample.dtype))
-        moved = replace(
-            self, rows=ChunkedRows(), largest_norm=0.0, origin=origin, n_at_origin=len(self)
-        )
+        similarity = self.similarity.near(self.similarity.rows(sample, None))
+        gallery = Gallery(similarity, n_at_origin=len(self), removed=self.removed)
         for part in self.rows.parts:
-            rows = part[:, :-1] + self.origin.astype(part.dtype)
-            moved = moved.plus_prepared(prepared_gallery(rows, self.similarity, origin))
-        return moved
+            rows = self.similarity.rows(part, None)
+            gallery = gallery.plus_vectors(similarity.items(rows))
+        return gallery
 
     def tiles(self, width: int) -> Iterator[tuple[int, np.ndarray, int]]:
         """Tiles of at most `width` rows: first position, padded rows, number of rows to count."""
@@ -188,7 +167,7 @@ class Gallery:
             start += len(part)
 
     def queries(self, rows: Any, exclude_self: bool = False) -> np.ndarray:
-        """Check and prepare queries, in the precision of the gallery.
+        """Query vectors of checked rows, in the precision of the gallery.
 
         `exclude_self` matters to corrections for hubs that depend on the best item of a query.
         """
@@ -197,49 +176,26 @@ class Gallery:
             raise ValueError(
                 f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
             )
-        rows = prepared_queries(rows, self.similarity, self.origin)
-        if not is_cosine(self.similarity) and (
-            _largest_norm(rows) * self.largest_norm > np.finfo(rows.dtype).max
+        vectors = self.similarity.queries(rows)
+        if not self.similarity.is_cosine and (
+            _largest_norm(vectors) * self.largest_norm > np.finfo(vectors.dtype).max
         ):
             raise ValueError(
-                f"Scores overflow {rows.dtype}: rescale queries and gallery, or use float64."
+                f"Scores overflow {vectors.dtype}: rescale queries and gallery, or use float64."
             )
-        return rows
+        return vectors
 
     def products(self, queries: np.ndarray) -> np.ndarray:
-        """Products of prepared queries with all rows, (n_queries, n_gallery)."""
+        """Products of query vectors with all item vectors, (n_queries, n_gallery)."""
         block, n_queries = padded(queries), len(queries)
         tiles = [(block @ rows.T)[:n_queries, :n] for _, rows, n in self.tiles(len(self))]
         return tiles[0] if len(tiles) == 1 else np.hstack(tiles)
 
-    def offsets(self, queries: np.ndarray) -> np.ndarray:
-        """Column to add to products with prepared queries so that they are similarities.
-
-        The similarity of distances is -‖q - g‖² / 2.
-        """
-        if self.similarity != "euclidean":
-            return np.zeros((len(queries), 1), queries.dtype)
-        return -np.einsum("ij,ij->i", queries[:, :-1], queries[:, :-1])[:, None] / 2
-
     def scored(
         self, queries: np.ndarray, products: np.ndarray, items: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and items of ranked lists, from the products of prepared queries with items."""
-        if self.similarity != "euclidean":
-            return products, items
-
-        def distances(block: slice) -> np.ndarray:  # of the rows: in products, small ones cancel
-            rows = self.rows.take(items[block])
-            return np.linalg.norm(queries[block, None, :-1] - rows[..., :-1], axis=2)
-
-        blocks = block_slices(len(queries), queries.itemsize * queries.shape[1] * items.shape[1])
-        return in_order(-np.concatenate([products[:0], *each(distances, blocks)]), items)
-
-
-def in_order(scores: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lists by descending score, equal scores by index."""
-    order = np.lexsort((items, -scores), axis=1)
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(items, order, 1)
+        """Scores and items of ranked lists, from the products of query vectors with items."""
+        return self.similarity.scored(queries, products, items, self.rows.take)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:

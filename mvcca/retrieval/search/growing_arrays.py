@@ -53,6 +53,15 @@ class ChunkedRows:
         starts = range(0, self.n, CHUNK_ROWS)
         return [chunk[: self.n - start] for chunk, start in zip(self.chunks, starts, strict=True)]
 
+    def parts_from(self, start: int) -> list[np.ndarray]:
+        """Rows from `start` on, chunk by chunk."""
+        ends = np.cumsum([len(part) for part in self.parts])
+        return [
+            part[max(0, len(part) - (end - start)) :]
+            for part, end in zip(self.parts, ends, strict=True)
+            if end > start
+        ]
+
     def plus(self, added: np.ndarray) -> ChunkedRows:
         """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
         chunks, n = list(self.chunks), self.n
