@@ -37,14 +37,15 @@ from sklearn.pipeline import make_pipeline
 import mvcca
 from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, PerView, Views, retrieval_scorer
 from mvcca.comparison import Labels, Presentation, significance
+from mvcca.comparison.candidates import Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import make_folds
 from mvcca.comparison.groups import Groups
-from mvcca.comparison.markdown import code
-from mvcca.comparison.one_fold import Settings, searching
+from mvcca.comparison.one_fold import searching
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.verdict import verdict
+from mvcca.comparison.wording import code
 
 N = 150
 CLASSES = np.arange(N) % 5
@@ -718,6 +719,113 @@ def test_the_plot_draws_means_and_intervals(result):
         assert result.interval(name, "mrr") in drawn
         assert any(result.mean(name, "mrr") in xs for xs in drawn)
     ax.figure.clear()
+
+
+# ---- results that grow --------------------------------------------------------------------------
+
+
+def values_of(found):
+    """All that is measured but seconds and bytes, with uncertainty and decisions."""
+    return {
+        (name, measure): (
+            found.fold_values(name, measure).tolist(),
+            found.interval(name, measure),
+            found.against_best(measure)[name],
+            found.by_direction(name, measure),
+        )
+        for name in found.methods
+        for measure in found.measures
+    }
+
+
+@pytest.mark.parametrize("cv", [3, 0.4], ids=["folds", "split"])
+@pytest.mark.parametrize("search", [None, {"reg": [0.01, 1.0]}], ids=["plain", "search"])
+def test_results_of_several_calls_are_those_of_one(cv, search):
+    methods = {"CCA": CCA(3), "MLCCA": MLCCA(3, reg=0.1), "NCCA": NCCA(3), "bad": CCA(2, reg=-1)}
+    compared = partial(
+        mvcca.compare, X=planted(), y=CLASSES, cv=cv, search=search, measures=("map", "mr")
+    )
+    once = compared(methods)
+    first, second = (
+        {name: methods[name] for name in names} for names in (("CCA", "MLCCA"), ("NCCA", "bad"))
+    )
+    steps = compared(first)
+    added = steps.add(second)
+    assert steps.methods == ("CCA", "MLCCA")  # not changed
+    for found in (added, steps | compared(second)):
+        assert found.methods == once.methods
+        assert found.failures == once.failures
+        assert found.best == once.best
+        assert values_of(replace(found, candidates=found.candidates[:3])) == values_of(
+            replace(once, candidates=once.candidates[:3])
+        )
+        assert verdict(found) == verdict(once)
+        assert found.refit("MLCCA").get_params() == once.refit("MLCCA").get_params()
+
+
+def test_names_and_estimators_are_added_to_each_other():
+    params = {"n_components": 2}
+    named = mvcca.compare(["cca"], planted(), CLASSES, cv=2, params=params)
+    both = named.add("mlcca").add({"mine": MLCCA(2, reg=0.1)})
+    assert both.methods == ("CCA", "MLCCA", "mine")
+    assert both.mean("mine", "mrr") == both.mean("MLCCA", "mrr")
+    given = mvcca.compare({"mine": MLCCA(2, reg=0.1)}, planted(), CLASSES, cv=2)
+    assert "settings" not in str(given)
+    for joined in (given | named, named | given):
+        assert values_of(joined) == values_of(replace(joined, settings=named.settings))
+        assert "settings: 2 components, reg 0.1" in str(joined)
+
+
+def test_a_method_is_added_once_and_under_a_name_of_its_own(result):
+    with pytest.raises(ValueError, match="There is a method 'CCA' already"):
+        result.add({"CCA": CCA(1)})
+    with pytest.raises(ValueError, match="There is a method 'CCA' already"):
+        result.add("cca")
+    with pytest.raises(ValueError, match="Both results have a method 'CCA'"):
+        result | result
+    with pytest.raises(ValueError, match="unknown method 'nkca'; did you mean 'nkcca'"):
+        result.add("nkca")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        result | {"mine": CCA(2)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"X": planted(seed=1)}, "views"),
+        ({"y": CLASSES[::-1]}, "labels and labels to learn from"),
+        ({"fit_labels": CLASSES // 2}, "labels to learn from"),
+        ({"cv": 4}, "folds"),
+        ({"groups": np.arange(N)}, "groups"),
+        ({"measures": "mrr"}, "measures"),
+        ({"relevance": "labels"}, "relevance"),
+        ({"directions": "all"}, "directions"),
+        ({"search": {"reg": [0.1, 1.0]}}, "search"),
+        ({"random_state": 1}, "folds and random_state"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_results_that_were_measured_differently_are_not_joined(changed, what):
+    given = {"X": planted(), "y": CLASSES, "cv": 3}
+    result = mvcca.compare({"CCA": CCA(2)}, **given)
+    other = mvcca.compare({"other": CCA(2)}, **(given | changed))
+    with pytest.raises(ValueError, match=f"they differ in {what}\\. Compare the methods in one"):
+        result | other
+
+
+def test_params_differ_only_between_methods_selected_by_name():
+    first = mvcca.compare("cca", planted(), cv=2, params={"n_components": 2})
+    other = mvcca.compare("pls", planted(), cv=2, params={"n_components": 3})
+    with pytest.raises(ValueError, match=r"they differ in params\."):
+        first | other
+
+
+def test_an_interruption_while_a_method_is_added_leaves_the_others(result):
+    methods = {"again": CCA(2), "ends": Ends(KeyboardInterrupt)}
+    with pytest.warns(UserWarning, match="Interrupted: the result contains 1 of 10 fits"):
+        found = result.add(methods)
+    assert found.successes == ["CCA", "MLCCA", "again"]
+    assert not found.is_complete
 
 
 # ---- names --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 
 from mvcca.blocks.containers import are_positions, few
 from mvcca.comparison.folds import Fold, make_folds
-from mvcca.comparison.groups import Groups
+from mvcca.comparison.groups import Groups, row_keys
 from mvcca.comparison.labels import Labels
 from mvcca.retrieval import Measure
 from mvcca.retrieval.view_labels import word_vectors
@@ -77,6 +77,21 @@ class Data:
     def has_pairs(self) -> bool:
         """Whether any object is seen in two views."""
         return bool((self.views.seen.sum(axis=1) > 1).any())
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """Plain values that are equal for equal data."""
+        labels, learned = (
+            None if own is None else (own.names, own.vectors.shape, row_keys(own.vectors))
+            for own in (self.labels, self.fit_labels)
+        )
+        return {
+            "views": [(name, row_keys(block)) for name, block in self.views.items()],
+            "objects seen in each view": self.views.seen,
+            "labels": labels,
+            "labels to learn from": learned,
+            "groups": None if self.groups is None else self.groups.codes,
+        }
 
     @property
     def relevance_vectors(self) -> Any:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mvcca.comparison.markdown import code, escaped
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
+from mvcca.comparison.wording import code, escaped
 from mvcca.machine.printable import printable_json
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import check_format

@@ -100,7 +100,7 @@ def draw_recall(result: Measurements, ax: Any) -> Any:
     """Draw one line per distinct curve, labelled at its end, and the recall of random scores."""
     curves: dict[str, np.ndarray] = {}
     for name in result.successes:
-        of_folds = [list(one.curves.values()) for one in result.fits(name)]
+        of_folds = [one.curves for one in result.fits(name)]
         curves[name] = np.mean(of_folds, axis=(0, 1))
     merged = _merged(curves)
     RecallCurveDisplay({name: {("", ""): curve} for name, curve in merged.items()}).plot(ax)

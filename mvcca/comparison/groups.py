@@ -162,25 +162,31 @@ def _is_repeated(codes: np.ndarray) -> np.ndarray:
     return counts[codes + 1] > 1
 
 
-def _row_codes(block: Any) -> np.ndarray:
-    """Number of each distinct row, from 0; -1 for a row of zeros and for an empty text."""
+def row_keys(block: Any) -> Any:
+    """Equal keys for equal rows: hashes of numbers, or the cells of texts and of mixed columns."""
     if is_device_array(block):
         block = to_host(block)
     if not issparse(block):
         block = np.asarray(block)
         if block.dtype.kind not in "biuf":
-            return _codes_of_objects(block)
-    hashes = row_hashes(block)
-    _, codes = np.unique(hashes, axis=0, return_inverse=True)
+            return [tuple(row) for row in block.tolist()]
+    return row_hashes(block)
+
+
+def _row_codes(block: Any) -> np.ndarray:
+    """Number of each distinct row, from 0; -1 for a row of zeros and for an empty text."""
+    keys = row_keys(block)
+    if isinstance(keys, list):
+        return _codes_of_cells(keys)
+    _, codes = np.unique(keys, axis=0, return_inverse=True)
     codes = codes.reshape(-1)
-    codes[~hashes.any(axis=1)] = -1
+    codes[~keys.any(axis=1)] = -1
     return codes
 
 
-def _codes_of_objects(block: np.ndarray) -> np.ndarray:
+def _codes_of_cells(rows: list[tuple[Any, ...]]) -> np.ndarray:
     """The same for texts and for columns of several types; -1 where rows cannot be compared."""
     numbers: dict[Any, int] = {}
-    rows = [tuple(row) for row in block.tolist()]
     try:
         codes = [numbers.setdefault(row, len(numbers)) if any(row) else -1 for row in rows]
     except (TypeError, ValueError):  # lists or arrays in cells

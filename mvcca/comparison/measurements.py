@@ -10,19 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks.containers import few
-from mvcca.comparison import significance
+from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.folds import Fold
-from mvcca.comparison.one_fold import (
-    Candidate,
-    Failed,
-    Measured,
-    Outcome,
-    Settings,
-)
+from mvcca.comparison.one_fold import Failed, Measured, Outcome
+from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
 from mvcca.retrieval import Measure, RetrievalTable
 
-LEVEL = 1 - significance.CONFIDENCE
+LEVEL = 1 - CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -75,6 +70,27 @@ class Measurements:
     def measures(self) -> tuple[str, ...]:
         """Names of the measures."""
         return self.settings.measures
+
+    @property
+    def has_named(self) -> bool:
+        """Whether methods were selected by name, so that ``params`` are theirs."""
+        return any(candidate.method is not None for candidate in self.candidates)
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Values that are equal if methods of two results can be compared with each other."""
+        settings = self.settings
+        return {
+            **self.data.contents,
+            "folds": [(fold.train, fold.test) for fold in self.folds],
+            "measures": settings.measures,
+            "relevance": settings.relevance,
+            "directions": settings.directions,
+            "word vectors of the labels": settings.label_vectors,
+            "search": {name: list(values) for name, values in settings.search.items()},
+            "params": settings.params,
+            "random_state": settings.random_state,
+        }
 
     @cached_property
     def failures(self) -> dict[str, str]:
@@ -195,12 +211,7 @@ class Measurements:
         it is estimated by the bootstrap of `interval`. NaN with one split for measures without
         values of queries, such as ``hubness@10``.
         """
-        if self._is_single_value(measure):
-            return np.nan
-        if self.is_one_split:
-            return float(self._resampled(method, measure).standard_error)
-        values = self.fold_values(method, measure)
-        return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+        return self._values(method, measure).standard_error()
 
     def interval(self, method: str, measure: str) -> tuple[float, float]:
         """95 % confidence interval of a measure.
@@ -208,15 +219,7 @@ class Measurements:
         With several folds it is the interval of the corrected resampled t-test; with one split, the
         percentile bootstrap over held-out objects. NaN where `standard_error` is.
         """
-        if self._is_single_value(measure):
-            return np.nan, np.nan
-        if self.is_one_split:
-            low, high = self._resampled(method, measure).confidence_interval
-            return float(low), float(high)
-        values = self.fold_values(method, measure)
-        if len(values) < 2:
-            return np.nan, np.nan
-        return significance.corrected_interval(values, self._test_share)
+        return self._values(method, measure).interval()
 
     def p_values(self, measure: str) -> dict[str, float]:
         """P-value of the difference between each method and the best one, with Holm's correction.
@@ -243,17 +246,23 @@ class Measurements:
         return self._compared[measure]
 
     def _compare_with(self, best: str, measure: str) -> dict[str, Difference]:
-        found = {best: Difference(0.0, 1.0, 0.0)}
-        behind = {n: self._behind(best, n, measure) for n in self.successes if n != best}
-        raw = {name: self._p_value(values, measure) for name, values in behind.items()}
+        sign = -1.0 if Measure.parse(measure).smaller_is_better else 1.0
+        of_best: Any = self._values(best, measure)
+        behind = {
+            name: sign * self._values(name, measure).behind(of_best)
+            for name in self.successes
+            if name != best
+        }
+        raw = {name: of_best.p_value(values) for name, values in behind.items()}
         known = {name: p for name, p in raw.items() if not np.isnan(p)}
-        corrected = significance.holm(known)
+        corrected = holm(known)
+        found = {best: Difference(0.0, 1.0, 0.0)}
         for name, values in behind.items():
             if name not in known:
                 found[name] = Difference(float(np.mean(values)) if len(values) else np.nan)
                 continue
-            level = significance.holm_level((p for n, p in known.items() if n != name), LEVEL)
-            detectable = self._detectable(values, measure, level)
+            level = holm_level((p for n, p in known.items() if n != name), LEVEL)
+            detectable = of_best.detectable(values, level)
             found[name] = Difference(float(np.mean(values)), corrected[name], detectable)
         return found
 
@@ -270,78 +279,28 @@ class Measurements:
         compared = self.against_best(measure).items()
         return {name for name, found in compared if found.decision == "undecided"}
 
-    @property
-    def _test_share(self) -> float:
-        """Held-out objects per training object."""
-        return float(np.mean([len(fold.test) / len(fold.train) for fold in self.folds]))
-
-    def _is_single_value(self, measure: str) -> bool:
-        """Whether there is one value of a method, so that its uncertainty is unknown."""
-        return self.is_one_split and Measure.parse(measure).is_of_gallery
-
-    def _p_value(self, behind: np.ndarray, measure: str) -> float:
-        """P-value of the difference from the best method, without correction."""
-        if len(behind) < 2:
-            return np.nan
-        if self.is_one_split:
-            return significance.paired_test(behind, Measure.parse(measure).kind == "mr")
-        return significance.corrected_t_test(behind, self._test_share)
-
-    def _detectable(self, behind: np.ndarray, measure: str, level: float) -> float:
-        """Smallest difference that the test finds; NaN for Wilcoxon's test of medians."""
-        if not self.is_one_split:
-            return significance.detectable_over_folds(behind, self._test_share, level)
-        if Measure.parse(measure).kind == "mr" and np.any(behind):
-            return np.nan
-        return significance.detectable_over_objects(behind, level)
-
-    def _behind(self, best: str, method: str, measure: str) -> np.ndarray:
-        """How far a method is behind the best one, per fold or, with one split, per group."""
-        sign = -1.0 if Measure.parse(measure).smaller_is_better else 1.0
-        if self._is_single_value(measure):
-            return np.empty(0)
-        if self.is_one_split:
-            of_best, of_method = (self._by_object(name, measure) for name in (best, method))
-            differences = of_best - of_method
-            differences[~np.isfinite(differences)] = np.nan
-            is_query = np.isfinite(differences).any(axis=1)
-            differences = np.nanmean(differences[is_query], axis=1)
-            return sign * significance.by_group(differences, self._groups[is_query])
-        a, b = self.measured(best), self.measured(method)
-        return sign * np.array(
-            [a[j].table.mean()[measure] - b[j].table.mean()[measure] for j in a if j in b]
-        )
-
-    @property
-    def _groups(self) -> np.ndarray:
-        """Number of the group of each held-out object of the split."""
-        held_out = self.folds[0].test
-        groups = self.data.groups
-        return np.arange(len(held_out)) if groups is None else groups.codes[held_out]
-
-    def _by_object(self, method: str, measure: str) -> np.ndarray:
-        """Value of each held-out object of the split in each direction; NaN if it is no query."""
-        (found,) = self.fits(method)
-        values = np.full((len(self.folds[0].test), len(found.table)), np.nan)
-        for column, row in enumerate(found.table):
-            values[row.query_objects[measure], column] = row.per_query[measure]
-        return values
-
-    def _resampled(self, method: str, measure: str) -> Any:
-        if (method, measure) not in self._bootstraps:
-            values = self._by_object(method, measure)
-            is_query = np.isfinite(values).any(axis=1)
-            self._bootstraps[method, measure] = significance.bootstrap(
-                values[is_query],
-                self._groups[is_query],
-                Measure.parse(measure).kind == "mr",
-                self.settings.random_state,
-            )
-        return self._bootstraps[method, measure]
+    def _values(self, method: str, measure: str) -> OverFolds | OverObjects:
+        """Values whose spread is tested: those of the folds or, with one split, of its objects."""
+        if (method, measure) not in self._tested:
+            self._tested[method, measure] = self._values_to_test(method, measure)
+        return self._tested[method, measure]
 
     @cached_property
-    def _bootstraps(self) -> dict[tuple[str, str], Any]:
+    def _tested(self) -> dict[tuple[str, str], OverFolds | OverObjects]:
         return {}
+
+    def _values_to_test(self, method: str, measure: str) -> OverFolds | OverObjects:
+        values = dict(zip(self.measured(method), self.fold_values(method, measure), strict=True))
+        parsed = Measure.parse(measure)
+        if not self.is_one_split or parsed.is_of_gallery:
+            shares = [len(fold.test) / len(fold.train) for fold in self.folds]
+            return OverFolds(values, float(np.mean(shares)))
+        (fold,), (found,), groups = self.folds, self.fits(method), self.data.groups
+        of_objects = np.full((len(fold.test), len(found.table)), np.nan)
+        for column, row in enumerate(found.table):
+            of_objects[row.query_objects[measure], column] = row.per_query[measure]
+        codes = np.arange(len(fold.test)) if groups is None else groups.codes[fold.test]
+        return OverObjects(of_objects, codes, parsed.kind == "mr", self.settings.random_state)
 
     # ---- tables ---------------------------------------------------------------------------------
 

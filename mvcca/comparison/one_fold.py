@@ -1,14 +1,15 @@
 """Fit one method to the training part of a fold and measure it on the held-out part.
 
-A method that cannot be fitted is an outcome with a reason; warnings are stored with the outcome
-that caused them.
+Held-out rows are projected once; measures, correlations, curves and examples are read from these
+rows. A method that cannot be fitted is an outcome with a reason; warnings are stored with the
+outcome that caused them.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -17,21 +18,17 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from threadpoolctl import threadpool_limits
 
+from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold
 from mvcca.comparison.progress import epochs_reported
-from mvcca.comparison.registry import Method
 from mvcca.comparison.texts import text_step, text_views
-from mvcca.compose import PerView
 from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
-from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.views import Views, as_views
 
 CURVE_LENGTH = 50  # of the recall curve
@@ -41,75 +38,6 @@ RANKS = "mr"  # measure whose values of queries are ranks
 
 Correlations = dict[tuple[str, str], np.ndarray]
 Report = Callable[[str], None]  # shows progress
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A method to compare.
-
-    Attributes
-    ----------
-    name : str
-        Name in results.
-    estimator : estimator
-        It is cloned before it is fitted.
-    learns_from : str
-        Pairs, labels, or both.
-    method : Method or None
-        Entry of the registry, if it was selected by name.
-    """
-
-    name: str
-    estimator: Any
-    learns_from: str
-    method: Method | None = None
-
-    @property
-    def is_deep(self) -> bool:
-        """Whether it trains networks."""
-        return hasattr(self.estimator, "callbacks")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings common to all methods.
-
-    Attributes
-    ----------
-    measures : tuple of str
-        The first one determines the best method and the best hyper-parameters.
-    relevance : {"pairs", "labels"} or None
-    search : mapping of str to sequence
-        Values of hyper-parameters.
-    params : mapping of str to object
-        Parameters of methods selected by name, where they have them.
-    random_state : int
-    directions : {"cross", "within", "all"} or iterable of (query, target)
-    label_vectors : ndarray or None
-        Word vectors of the labels that define relevance.
-    """
-
-    measures: tuple[str, ...]
-    relevance: RelevanceBy | None
-    search: Mapping[str, Sequence[Any]]
-    params: Mapping[str, Any]
-    random_state: int
-    directions: Directions = "cross"
-    label_vectors: np.ndarray | None = None
-
-    def evaluate(
-        self, X: Views, labels: Any, measures: Sequence[str], estimator: Any = None
-    ) -> RetrievalTable:
-        """Retrieval of views projected by an estimator, or of scores."""
-        return evaluate_retrieval(
-            X,
-            labels,
-            measures=measures,
-            relevance=self.relevance,
-            directions=self.directions,
-            estimator=estimator,
-            label_vectors=None if labels is None else self.label_vectors,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +52,6 @@ class Measured:
         Similarity that the method declares, in words.
     similarity : {"cosine", "euclidean", "inner"}
         Similarity of the rows in `shown`.
-    curves : dict of (query, target) to ndarray
-        Recall at 1, 2, ...; empty if neither pairs nor shared labels define it.
     train_correlations, test_correlations : dict of (str, str) to ndarray, or None
         Correlation of each component between pairs of views; None for unpaired views.
     fit_seconds, query_seconds : float
@@ -145,7 +71,6 @@ class Measured:
     table: RetrievalTable
     ranked_by: str
     similarity: Any
-    curves: dict[tuple[str, str], np.ndarray]
     train_correlations: Correlations | None
     test_correlations: Correlations | None
     fit_seconds: float
@@ -156,6 +81,13 @@ class Measured:
     n_components: int | None
     warnings: tuple[str, ...]
     shown: Views | None
+
+    @property
+    def curves(self) -> list[np.ndarray]:
+        """Recall at 1, 2, ... in each direction; empty if neither pairs nor labels define it."""
+        lengths = np.arange(1, CURVE_LENGTH + 1)
+        ranks = [row.per_query[RANKS] for row in self.table if RANKS in row.per_query]
+        return [(of_queries[:, None] <= lengths).mean(axis=0) for of_queries in ranks]
 
 
 @dataclass(frozen=True)
@@ -172,28 +104,16 @@ def run_fold(
     candidate: Candidate, data: Data, fold: Fold, settings: Settings, report: Report | None = None
 ) -> Outcome:
     """Fit a method and measure it."""
-    if "labels" in candidate.learns_from and data.y is None:
-        return Failed("needs labels")
-    if "labels" not in candidate.learns_from and not data.has_pairs:
-        return Failed("needs objects seen in two views; these are unpaired")
-    step = None
+    if reason := candidate.cannot_learn(data):
+        return Failed(reason)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            if candidate.method is not None:  # other estimators have a step for texts
-                words = getattr(candidate.estimator, "tokens", None) or ()
-                step = _fitted_text_step(data.views[fold.train], words)
-            with threadpool_limits(1 if data.is_small else None):
-                return _measured(candidate, data, fold, settings, report, caught, step)
+            return _measured(candidate, data, fold, settings, report, caught)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
             return Failed(_in_one_line(error))
-
-
-def _fitted_text_step(train: Views, words: Collection[str]) -> PerView | None:
-    """The step that turns texts into numbers, fitted to the training rows; None without texts."""
-    return text_step(train, words).fit(train) if text_views(train) else None
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
@@ -225,8 +145,22 @@ class _OnObjects:
     def __call__(self, estimator: Any, X: Views, y: Any = None) -> float:
         labels = None if self.labels is None else self.labels[np.asarray(X.ids) - 1]
         measure = self.settings.measures[0]
-        value = self.settings.evaluate(X, labels, [measure], estimator).mean()[measure]
+        table = evaluate_retrieval(
+            X, estimator=estimator, **_options(self.settings, labels, [measure])
+        )
+        value = table.mean()[measure]
         return -value if Measure.parse(measure).smaller_is_better else value
+
+
+def _options(settings: Settings, labels: Any, measures: Sequence[str]) -> dict[str, Any]:
+    """What an evaluation takes of the settings."""
+    return {
+        "labels": labels,
+        "measures": measures,
+        "relevance": settings.relevance,
+        "directions": settings.directions,
+        "label_vectors": None if labels is None else settings.label_vectors,
+    }
 
 
 def _measured(
@@ -236,33 +170,35 @@ def _measured(
     settings: Settings,
     report: Report | None,
     caught: list[warnings.WarningMessage],
-    step: PerView | None,
 ) -> Measured:
-    held_out = data.views[fold.test]  # with texts
-    if step is not None:
+    held_out, step = data.views[fold.test], None
+    if candidate.method is not None and text_views(data.views[fold.train]):  # others have a step
+        words = getattr(candidate.estimator, "tokens", None) or ()
+        step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
         data = replace(data, views=step.transform(data.views))
-    train, test = data.views[fold.train], data.views[fold.test]
+    train = data.views[fold.train]
     estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)
     y = data.labels_to_learn_from(fold.train)
     caught.clear()
+    watching = nullcontext() if report is None else epochs_reported(estimator, report)
     start = perf_counter()
-    with PeakMemory() as memory, epochs_reported(estimator, report):
+    with PeakMemory() as memory, watching:
         estimator.fit(train, y)
     fit_seconds = getattr(estimator, "refit_time_", perf_counter() - start)
     start = perf_counter()
-    has_ranks = data.has_pairs or settings.label_vectors is None
-    measures = dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])])
     whole = estimator if step is None else make_pipeline(step, estimator)
-    table = settings.evaluate(held_out, data.relevance_of(fold.test), list(measures), whole)
+    has_ranks = data.has_pairs or settings.label_vectors is None
+    measures = list(dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])]))
+    options = _options(settings, data.relevance_of(fold.test), measures)
+    table = evaluate_retrieval(held_out, estimator=whole, **options)
     query_seconds = perf_counter() - start
-    ranking = Ranking.of(estimator)
+    ranking, test = Ranking.of(estimator), data.views[fold.test]
     fitted = getattr(estimator, "best_estimator_", estimator)
     return Measured(
         table,
         str(ranking),
         ranking.similarity,
-        recall_curves(table),
         _correlations(estimator, train),
         _correlations(estimator, test),
         fit_seconds,
@@ -290,25 +226,8 @@ def by_chance(
     data: Data, fold: Fold, settings: Settings, measures: Sequence[str]
 ) -> RetrievalTable:
     """Exact expectation of measures if every query ranks its gallery in a random order."""
-    labels = data.relevance_of(fold.test)
-    return expected_at_random(
-        data.views[fold.test],
-        labels,
-        measures=measures,
-        relevance=settings.relevance,
-        directions=settings.directions,
-        label_vectors=None if labels is None else settings.label_vectors,
-    )
-
-
-def recall_curves(table: RetrievalTable) -> dict[tuple[str, str], np.ndarray]:
-    """Share of ranks up to 1, 2, ... in each direction; empty without ranks."""
-    lengths = np.arange(1, CURVE_LENGTH + 1)
-    return {
-        (row.query, row.target): (row.per_query[RANKS][:, None] <= lengths).mean(axis=0)
-        for row in table
-        if RANKS in row.per_query
-    }
+    options = _options(settings, data.relevance_of(fold.test), measures)
+    return expected_at_random(data.views[fold.test], **options)
 
 
 def _correlations(estimator: Any, views: Views) -> Correlations | None:

@@ -1,19 +1,24 @@
-"""`ComparisonResult`: measurements with their table, plot and report, and the best estimator."""
+"""`ComparisonResult`: measurements that grow, their table, plot and report, the best estimator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from joblib import hash as hash_of
 
 from mvcca.blocks.containers import few
+from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import write
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.one_fold import searching
+from mvcca.comparison.runs import outcomes_of
 from mvcca.comparison.summary import Summary
+from mvcca.comparison.wording import listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +42,83 @@ class ComparisonResult(Measurements):
         The best method, fitted to all objects, after the search if there is one. It is fitted when
         it is first accessed.
     """
+
+    def add(
+        self,
+        methods: Any,
+        *,
+        n_jobs: int | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Measure more methods on the same folds, as if they had been compared in the same call.
+
+        Data, folds, measures, searched hyper-parameters, ``params`` and seeds are those of this
+        result, which is not changed.
+
+        Parameters
+        ----------
+        methods : mapping of str to estimator, or str or sequence of str
+            As for `mvcca.compare`.
+        n_jobs : int, optional
+            Number of processes; -1 uses all processors.
+        progress : callable, optional
+            Called with a line of text about what is being fitted.
+
+        Returns
+        -------
+        ComparisonResult
+            With the methods of this result, followed by the new ones.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or one of the result's methods has it.
+        TypeError
+            If `methods` are neither names nor estimators by name.
+
+        Examples
+        --------
+        >>> import mvcca
+        >>> from mvcca.datasets import load_digits_views
+        >>> data = load_digits_views()
+        >>> result = mvcca.compare(["cca", "mlcca"], data.views, data.labels, cv=3)
+        >>> result.add({"mine": mvcca.CCA(9, reg=1.0)}).methods
+        ('CCA', 'MLCCA', 'mine')
+        """
+        added = candidates_of(methods, self.data, self.settings, self.candidates)
+        found = outcomes_of(added, self.data, self.folds, self.settings, n_jobs, progress)
+        return replace(
+            self,
+            candidates=(*self.candidates, *added),
+            outcomes={**self.outcomes, **found},
+        )
+
+    def __or__(self, other: Any) -> Self:
+        """The methods of both results, if these were measured in the same way.
+
+        Raises
+        ------
+        ValueError
+            If data, folds or settings differ, or a method is in both results.
+        """
+        if not isinstance(other, ComparisonResult):
+            return NotImplemented
+        ours, theirs = self.conditions, other.conditions
+        if not (self.has_named and other.has_named):
+            ours["params"] = theirs["params"]  # which estimators do not take
+        if differing := [what for what in ours if hash_of(ours[what]) != hash_of(theirs[what])]:
+            raise ValueError(
+                f"The results cannot be joined: they differ in {listed(differing)}. Compare the "
+                "methods in one call, or pass those of one result to the other's `add`."
+            )
+        if shared := [name for name in self.methods if name in other.methods]:
+            raise ValueError(f"Both results have a method {shared[0]!r}; give one another name.")
+        return replace(
+            self,
+            candidates=(*self.candidates, *other.candidates),
+            settings=self.settings if self.has_named else other.settings,
+            outcomes={**self.outcomes, **other.outcomes},
+        )
 
     @cached_property
     def best_estimator_(self) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -10,6 +13,86 @@ from scipy import stats
 CONFIDENCE = 0.95
 _N_RESAMPLES = 1000
 _BATCH = 50  # resamples in memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class OverFolds:
+    """Values of one method on several folds, and the tests of their differences.
+
+    With a single fold, nothing is known of their uncertainty.
+    """
+
+    values: Mapping[int, float]  # by number of the fold
+    test_share: float  # n_test / n_train
+
+    @property
+    def _array(self) -> np.ndarray:
+        return np.array(list(self.values.values()))
+
+    def standard_error(self) -> float:
+        """S / √J, without a correction for training parts that overlap."""
+        n = len(self.values)
+        return float(np.std(self._array, ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+
+    def interval(self) -> tuple[float, float]:
+        """Interval of the mean that goes with the test."""
+        if len(self.values) < 2:
+            return np.nan, np.nan
+        return corrected_interval(self._array, self.test_share)
+
+    def behind(self, best: OverFolds) -> np.ndarray:
+        """Differences from another method, one for each fold in common."""
+        return np.array([best.values[j] - self.values[j] for j in best.values if j in self.values])
+
+    def p_value(self, differences: np.ndarray) -> float:
+        """P-value without correction for several methods."""
+        return corrected_t_test(differences, self.test_share) if len(differences) > 1 else np.nan
+
+    def detectable(self, differences: np.ndarray, level: float) -> float:
+        """Smallest difference that the test finds at this level."""
+        return detectable_over_folds(differences, self.test_share, level)
+
+
+@dataclass(frozen=True, eq=False)
+class OverObjects:
+    """Values of one method on the held-out objects of one split, and the tests of differences."""
+
+    values: np.ndarray  # (n_objects, n_directions), NaN where an object is no query
+    groups: np.ndarray  # (n_objects,), int
+    is_median: bool
+    random_state: int
+
+    @cached_property
+    def _resampled(self) -> Any:
+        is_query = np.isfinite(self.values).any(axis=1)
+        values, groups = self.values[is_query], self.groups[is_query]
+        return bootstrap(values, groups, self.is_median, self.random_state)
+
+    def standard_error(self) -> float:
+        """Standard error of the bootstrap over groups of objects."""
+        return float(self._resampled.standard_error)
+
+    def interval(self) -> tuple[float, float]:
+        """Percentiles of the bootstrap."""
+        low, high = self._resampled.confidence_interval
+        return float(low), float(high)
+
+    def behind(self, best: OverObjects) -> np.ndarray:
+        """Differences from another method, one for each group, as means over directions."""
+        differences = best.values - self.values
+        differences[~np.isfinite(differences)] = np.nan
+        is_query = np.isfinite(differences).any(axis=1)
+        return by_group(np.nanmean(differences[is_query], axis=1), self.groups[is_query])
+
+    def p_value(self, differences: np.ndarray) -> float:
+        """P-value without correction for several methods."""
+        return paired_test(differences, self.is_median) if len(differences) > 1 else np.nan
+
+    def detectable(self, differences: np.ndarray, level: float) -> float:
+        """Smallest difference that the test finds; NaN for Wilcoxon's test of medians."""
+        if self.is_median and np.any(differences):
+            return np.nan
+        return detectable_over_objects(differences, level)
 
 
 def corrected_t_test(differences: np.ndarray, test_share: float) -> float:

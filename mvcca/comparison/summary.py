@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mvcca.comparison.markdown import escaped
+from mvcca.comparison.candidates import DEFAULTS
 from mvcca.comparison.measurements import Measurements, mean_correlation
 from mvcca.comparison.verdict import verdict
-from mvcca.comparison.wording import pretty, with_error, written
+from mvcca.comparison.wording import escaped, pretty, with_error, written
 from mvcca.machine.printable import in_one_line, printable
 from mvcca.retrieval import Measure
 
@@ -319,9 +319,10 @@ def _settings(result: Measurements) -> list[str]:
     for name in settings.measures:
         right.setdefault(result.right_items(name), []).append(pretty(name))
     lines.append("right items: " + "; ".join(f"{k} ({', '.join(v)})" for k, v in right.items()))
+    params = {**DEFAULTS, **settings.params} if result.has_named else {}
     given = [
         f"{value} components" if name == "n_components" else f"{name} {value}"
-        for name, value in settings.params.items()
+        for name, value in params.items()
         if name not in settings.search
     ]
     if given:

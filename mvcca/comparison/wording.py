@@ -1,11 +1,18 @@
-"""How measures and their values are written in tables, figures and sentences."""
+"""How measures, values and names are written in tables, figures, sentences and Markdown.
+
+In Markdown, names and messages are shown as they are and never become markup.
+"""
 
 from __future__ import annotations
+
+import re
+from html import escape
 
 import numpy as np
 
 from mvcca.retrieval import Measure
 
+_ACTIVE = re.compile(r"([\\`*_{}\[\]|~#!])")
 _PRETTY = {"map": "mAP", "p": "P", "r": "R", "mrr": "MRR", "mr": "median rank"}
 
 
@@ -31,3 +38,16 @@ def listed(names: list[str]) -> str:
     """Names in a sentence: ``A``, ``A and B``, ``A, B and C``."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def escaped(text: str) -> str:
+    """Escape characters that have a meaning in Markdown or HTML, such as ``<``, ``*`` and ``|``."""
+    return _ACTIVE.sub(r"\\\1", escape(text, quote=False))
+
+
+def code(text: str) -> str:
+    """A code span that holds any text, between more backticks than the text has in a row."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{padding}{text}{padding}{fence}"

@@ -1,0 +1,195 @@
+"""What is compared: the user's estimators or methods selected by name, and common settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from mvcca.comparison.data import Data
+from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
+from mvcca.comparison.texts import text_views
+from mvcca.retrieval import Measure
+from mvcca.retrieval.evaluate import Directions
+from mvcca.retrieval.relevance import RelevanceBy
+
+# Parameters of methods selected by name; networks have a ridge of their own.
+DEFAULTS = {"n_components": 10, "reg": 0.1}
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Settings common to all methods.
+
+    Attributes
+    ----------
+    measures : tuple of str
+        The first one determines the best method and the best hyper-parameters.
+    relevance : {"pairs", "labels"} or None
+    search : mapping of str to sequence
+        Values of hyper-parameters.
+    params : mapping of str to object
+        The user's parameters of methods selected by name, where they have them.
+    random_state : int
+    directions : {"cross", "within", "all"} or iterable of (query, target)
+    label_vectors : ndarray or None
+        Word vectors of the labels that define relevance.
+    """
+
+    measures: tuple[str, ...]
+    relevance: RelevanceBy | None
+    search: Mapping[str, Sequence[Any]]
+    params: Mapping[str, Any]
+    random_state: int
+    directions: Directions = "cross"
+    label_vectors: np.ndarray | None = None
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for values that fit no data."""
+        if not isinstance(self.random_state, Integral) or self.random_state < 0:
+            raise ValueError(
+                f"Expected random_state to be a seed of at least 0, got {self.random_state!r}."
+            )
+        if not isinstance(self.search, Mapping):
+            raise TypeError(
+                "Expected search to map parameters to their values, such as {'reg': [0.01, 1]}, "
+                f"got {self.search!r}."
+            )
+        for name, values in self.search.items():
+            if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
+                raise ValueError(
+                    f"search: expected a sequence of values of {name}, got {values!r}."
+                )
+        if not self.measures:
+            raise ValueError("Expected at least one measure, got none.")
+        for name in self.measures:
+            Measure.parse(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A method to compare.
+
+    Attributes
+    ----------
+    name : str
+        Name in results.
+    estimator : estimator
+        It is cloned before it is fitted.
+    learns_from : str
+        Pairs, labels, or both.
+    method : Method or None
+        Entry of the registry, if it was selected by name.
+    """
+
+    name: str
+    estimator: Any
+    learns_from: str
+    method: Method | None = None
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether it trains networks."""
+        return hasattr(self.estimator, "callbacks")
+
+    def cannot_learn(self, data: Data) -> str:
+        """Why it cannot be fitted to the data; empty if it can."""
+        if "labels" in self.learns_from:
+            return "needs labels" if data.y is None else ""
+        return "" if data.has_pairs else "needs objects seen in two views; these are unpaired"
+
+
+def candidates_of(
+    methods: Any, data: Data, settings: Settings, others: Sequence[Candidate] = ()
+) -> list[Candidate]:
+    """The candidates that a user names or gives, beside `others` that were compared before.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or taken, or none of the methods has one of the parameters.
+    TypeError
+        If `methods` are neither names nor estimators by name.
+    """
+    if isinstance(methods, Mapping):
+        found = [Candidate(str(k), v, _learns_from(v, data)) for k, v in methods.items()]
+    else:
+        found = [_named(method, data, settings) for method in _chosen(methods, data)]
+    if not found:
+        raise ValueError("Expected at least one method to compare, got none.")
+    together = [*others, *found]
+    names = [one.name for one in together]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"There is a method {name!r} already; give the new one another name.")
+    by_name = [one.method for one in together if one.method is not None]
+    known: set[str] = set().union(*(method.takes() for method in by_name))
+    if by_name:
+        for name in settings.params.keys() - known:
+            titles = ", ".join(method.name for method in by_name)
+            raise ValueError(f"{name!r} is not a parameter of {titles}{_hint(name, known)}")
+    known = set().union(*(one.estimator.get_params() for one in together))
+    for name in settings.search.keys() - known:
+        raise ValueError(
+            f"search: {name!r} is not a parameter of any of the methods{_hint(name, known)}"
+        )
+    return found
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    return did_you_mean(name, known) or "."
+
+
+def _chosen(methods: Any, data: Data) -> list[Method]:
+    """Methods by name; of the default group, those that apply to the data."""
+    names = [methods] if isinstance(methods, str | BaseEstimator) else list(methods)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            "Expected names of methods (see mvcca.methods()), or a mapping of names to "
+            f"estimators such as {{'CCA': CCA(2)}}, got {methods!r}."
+        )
+    chosen = [METHODS[name] for name in selected(names)]
+    if "default" in names:
+        chosen = [m for m in chosen if m.name in names or _is_worthwhile(m, data)]
+    return chosen
+
+
+def _is_worthwhile(method: Method, data: Data) -> bool:
+    """Whether a method of the default group applies to the data and duplicates no other."""
+    if method.name in ("cca", "ncca"):  # of two views
+        return len(data.views.names) == 2 and data.has_pairs
+    if method.name == "mvcca":  # on two views it is CCA
+        return len(data.views.names) > 2 and data.has_pairs
+    return data.has_pairs if method.learns_from == "pairs" else data.y is not None
+
+
+def _named(method: Method, data: Data, settings: Settings) -> Candidate:
+    given: dict[str, Any] = {**DEFAULTS, "random_state": settings.random_state}
+    if method.is_deep:
+        del given["reg"]
+    if method.reads_words and (texts := text_views(data.views)):
+        given["tokens"] = texts
+    learns_from = "pairs" if method.learns_from == "pairs" else "labels"
+    if method.learns_from == "labels as a view" and data.has_pairs:
+        learns_from = "pairs, labels"
+    return Candidate(method.title, method.build({**given, **settings.params}), learns_from, method)
+
+
+def _learns_from(estimator: Any, data: Data) -> str:
+    for name in ("fit", "transform"):
+        if not hasattr(estimator, name):
+            raise TypeError(f"Expected estimators with {name}, got {estimator!r}.")
+    last = estimator
+    while isinstance(last, Pipeline) or hasattr(last, "estimator"):  # or a search
+        last = last[-1] if isinstance(last, Pipeline) else last.estimator
+    required = get_tags(last).target_tags.required  # by ours too, as the second of two matrices
+    if getattr(last, "_supervised", required):
+        return "labels"
+    # without pairs, some that do not require labels learn from them
+    return "pairs" if data.has_pairs or getattr(last, "_needs_pairs", True) else "labels"
