@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from mvcca.plotting._style import GREY, color, marker, tidy_axes
+from mvcca.plotting.style import GREY, color, marker, tidy_axes
 
 ROOT = Path(__file__).parents[1]
 Table = list[dict[str, str]]

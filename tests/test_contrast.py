@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from mvcca.plotting._style import COLORS, GREY, RIGHT, WRONG
+from mvcca.plotting.style import COLORS, GREY, RIGHT, WRONG
 
 STYLE = (files("mvcca.comparison") / "templates" / "report.css").read_text(encoding="utf-8")
 TEXT, LINES = 4.5, 3.0  # the least contrast of each

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -39,10 +40,12 @@ from mvcca.plotting import (  # noqa: E402
     RecallCurveDisplay,
     RetrievedDisplay,
     ScalesDisplay,
+    ScoresDisplay,
     ScreeDisplay,
     VariatesDisplay,
     ViewPairsDisplay,
 )
+from mvcca.plotting.style import COLORS, tidy_axes  # noqa: E402
 
 RED = "#ff0000"
 
@@ -74,6 +77,7 @@ OF_ROWS = [
     Case(ViewPairsDisplay, "im_", keywords=HEAT, n_components=1),
 ]
 OF_MODELS = [CategoryMarginsDisplay, GridSearchDisplay, LearningCurveDisplay, ScalesDisplay]
+PUBLIC = {*mvcca.plotting.__all__} - {"Display", "ScoresDisplay"}
 NAMES = [f"{case.display.__name__}-{case.artist}" for case in OF_ROWS]
 every_display = pytest.mark.parametrize("case", OF_ROWS, ids=NAMES)
 
@@ -117,12 +121,11 @@ def has(artist: Artist, keywords: dict[str, Any]) -> bool:
 
 
 def test_the_table_has_every_display():
-    public = {name for name in mvcca.plotting.__all__ if name.endswith("Display")}
-    assert {case.display.__name__ for case in OF_ROWS} | {d.__name__ for d in OF_MODELS} == public
+    assert {case.display.__name__ for case in OF_ROWS} | {d.__name__ for d in OF_MODELS} == PUBLIC
 
 
-@pytest.mark.parametrize("name", [n for n in mvcca.plotting.__all__ if n.endswith("Display")])
-def test_every_display_has_a_function_and_the_signature_of_scikit_learn(name):
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_display_has_the_signature_of_scikit_learn(name):
     display = getattr(mvcca.plotting, name)
     of_plot = list(inspect.signature(display.plot).parameters.values())
     assert (of_plot[1].name, of_plot[1].default) == ("ax", None)
@@ -130,8 +133,6 @@ def test_every_display_has_a_function_and_the_signature_of_scikit_learn(name):
         *_, last = inspect.signature(method).parameters.values()
         assert last.kind is inspect.Parameter.VAR_KEYWORD
     assert inspect.signature(display.from_estimator).parameters["ax"].default is None
-    functions = [getattr(mvcca.plotting, f) for f in mvcca.plotting.__all__ if f[:5] == "plot_"]
-    assert [f for f in functions if f.__wrapped__.__self__ is display]
 
 
 @every_display
@@ -162,6 +163,26 @@ def test_keywords_of_matplotlib_reach_the_artists(case, frames):
 def test_an_unknown_keyword_raises(case, frames):
     with pytest.raises((AttributeError, TypeError), match="colour"):
         case.display.from_estimator(CCA(2).fit(frames), frames, **case.options, colour="red")
+
+
+@every_display
+def test_the_frame_has_a_row_for_everything_that_can_be_drawn(case, frames):
+    pytest.importorskip("pandas")
+    drawn = case.display.from_estimator(CCA(2).fit(frames), frames, **case.options)
+    rows = {
+        BiplotDisplay: 20 + 6,  # objects and variables
+        CorrelationDisplay: 2,
+        EmbeddingDisplay: 2 * 20,
+        LoadingsDisplay: 6 * 2,
+        RecallCurveDisplay: 2 * 50,
+        RetrievedDisplay: 5 * 3,
+        ScreeDisplay: 2,
+        VariatesDisplay: 20,
+        ViewPairsDisplay: 2,  # both orders
+    }
+    frame = drawn.frame()
+    assert len(frame) == rows[case.display]
+    assert frame.columns.is_unique
 
 
 @pytest.mark.parametrize(
@@ -483,7 +504,7 @@ def test_methods_are_compared_on_one_set_of_rows(frames):
         expected = component_correlations(model, frames)["exercise", "body"]
         np.testing.assert_allclose(drawn.line_[name].get_ydata(), expected)
     tones = [line.get_color() for line in drawn.line_.values()]
-    assert tones == list(mvcca.plotting._style.COLORS[:2])
+    assert tones == list(COLORS[:2])
     with pytest.raises(ValueError, match="Pass the held-out rows as X"):
         CorrelationDisplay.from_estimator(models, frames, X_test=frames)
 
@@ -613,3 +634,86 @@ def test_a_model_without_what_is_drawn_says_so(display, frames):
 def test_a_constructor_refuses_what_cannot_be_drawn(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+# ---- frames -------------------------------------------------------------------------------------
+
+
+def test_frames_have_the_values_that_are_drawn(frames, three):
+    pytest.importorskip("pandas")
+    model = CCA(2).fit(frames)
+    drawn = LoadingsDisplay.from_estimator(model, frames)
+    table = drawn.frame().pivot(index="name", columns="component", values="loading")
+    for name, values in loadings(model, frames).items():
+        np.testing.assert_array_equal(table.loc[list(frames[name].columns)], values)
+    drawn = CorrelationDisplay.from_estimator(MVCCA(2).fit(three), three)
+    means = drawn.frame().groupby("component")["correlation"].mean()
+    np.testing.assert_allclose(means, drawn.line_["training"].get_ydata())
+    groups = np.repeat(["a", "b"], 10)
+    drawn = VariatesDisplay.from_estimator(model, frames, groups=groups)
+    assert list(drawn.frame().columns) == ["exercise", "body", "group"]
+    assert drawn.frame()["group"].tolist() == groups.tolist()
+    drawn = EmbeddingDisplay.from_estimator(model, frames, groups)
+    of_body = drawn.frame().query("view == 'body'")
+    np.testing.assert_array_equal(of_body[["x", "y"]], drawn.scatter_["body"].get_offsets())
+    drawn = BiplotDisplay.from_estimator(model, frames, groups=groups)
+    assert drawn.frame()["name"].dropna().tolist() == [c for f in frames.values() for c in f]
+
+
+def test_frames_of_models():
+    pytest.importorskip("pandas")
+    margins = CategoryMarginsDisplay([[0.0, 0.4], [0.4, 0.0]], ["art", "music"]).frame()
+    assert margins["margin"].tolist() == [0.0, 0.4, 0.4, 0.0]
+    scales = ScalesDisplay(np.arange(6.0).reshape(2, 3)).frame()
+    assert scales.loc[scales["component"] == 1, "scale"].tolist() == [3, 4, 5]
+    grid = GridSearchDisplay([[0.1, 0.2]], ([1], [3, 4]), ("reg", "power")).frame()
+    assert grid.to_dict("list") == {"reg": [1, 1], "power": [3, 4], "score": [0.1, 0.2]}
+    histories = {"a": {"epoch": [1, 2], "loss": [3.0, 2.0]}, "b": {"epoch": [1], "loss": [1.0]}}
+    curves = LearningCurveDisplay.from_history(histories).frame()
+    assert curves["model"].tolist() == ["a", "a", "b"]
+    assert curves["loss"].tolist() == [3.0, 2.0, 1.0]
+
+
+def test_a_missing_pandas_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="frame needs pandas: pip install pandas"):
+        ScalesDisplay(np.ones((2, 3))).frame()
+
+
+def test_columns_of_files_name_the_variables(tmp_path, frames):
+    pytest.importorskip("pyarrow")
+    frames["exercise"].to_parquet(tmp_path / "exercise.parquet", index=False)
+    np.save(tmp_path / "body.npy", frames["body"])
+    files = {
+        "exercise": mvcca.open_matrix(tmp_path / "exercise.parquet"),
+        "body": mvcca.open_matrix(tmp_path / "body.npy"),
+    }
+    drawn = LoadingsDisplay.from_estimator(CCA(2).fit(frames), files)
+    names = [*frames["exercise"].columns, "body 0", "body 1", "body 2"]
+    assert drawn.frame()["name"].unique().tolist() == names
+
+
+class Lengths(ScoresDisplay):
+    """A display of one's own, made of public names only."""
+
+    def __init__(self, lengths):
+        self.lengths = lengths
+
+    @classmethod
+    def from_scores(cls, scores, *, ax=None, **kwargs):
+        lengths = {name: np.linalg.norm(rows, axis=1) for name, rows in scores.items()}
+        return cls(lengths).plot(ax, **kwargs)
+
+    def plot(self, ax=None, **kwargs):
+        self.ax_ = tidy_axes(ax)
+        self.box_ = self.ax_.boxplot(list(self.lengths.values()), **kwargs)
+        return self
+
+    def frame(self):
+        return self.lengths
+
+
+def test_a_display_of_ones_own_gets_from_estimator(frames):
+    drawn = Lengths.from_estimator(CCA(2).fit(frames), frames, notch=True)
+    assert list(drawn.frame()) == ["exercise", "body"]
+    assert drawn.figure_ is drawn.ax_.figure

@@ -34,13 +34,8 @@ from mvcca.plotting import (  # noqa: E402
     LearningCurveDisplay,
     LoadingsDisplay,
     RecallCurveDisplay,
-    plot_correlations,
-    plot_embedding,
-    plot_learning_curve,
-    plot_loadings,
-    plot_recall,
 )
-from mvcca.plotting._style import COLORS  # noqa: E402
+from mvcca.plotting.style import COLORS  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -91,13 +86,6 @@ def test_a_display_draws_on_the_axes_it_is_given(display, cca, views):
     assert ax.has_data()
 
 
-@pytest.mark.parametrize("plot", [plot_correlations, plot_embedding, plot_loadings, plot_recall])
-def test_plot_functions_return_the_axes(plot, cca, views):
-    _, ax = plt.subplots()
-    assert plot(cca, views, ax=ax) is ax
-    assert ax.has_data()
-
-
 @pytest.mark.parametrize("display", [CorrelationDisplay, EmbeddingDisplay, RecallCurveDisplay])
 def test_projected_rows_draw_what_the_estimator_draws(display, cca, views):
     ranked = display is RecallCurveDisplay
@@ -121,7 +109,7 @@ def test_plotting_is_imported_without_matplotlib():
 def test_a_missing_matplotlib_names_what_to_install(monkeypatch, cca, views):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install mvcca\[plot\]"):
-        plot_recall(cca, views)
+        RecallCurveDisplay.from_estimator(cca, views)
 
 
 # Linear RGB without one kind of cone: Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009.
@@ -163,7 +151,7 @@ def test_all_colours_are_told_apart_with_any_colour_vision(vision):
 
 
 def test_training_and_held_out_correlations_are_the_two_lines(cca, views):
-    ax = plot_correlations(cca, views[:80], X_test=views[80:])
+    ax = CorrelationDisplay.from_estimator(cca, views[:80], X_test=views[80:]).ax_
     found = [line.get_ydata() for line in ax.lines]
     for values, rows in zip(found, (views[:80], views[80:]), strict=True):
         expected = component_correlations(cca, rows)["view0", "view1"]
@@ -177,7 +165,7 @@ def test_training_and_held_out_correlations_are_the_two_lines(cca, views):
 def test_of_many_views_the_mean_over_pairs_is_drawn():
     views = make_gaussian_views(100, n_features=(4, 3, 3), random_state=0).views
     model = MVCCA(2).fit(views)
-    (line,) = plot_correlations(model, views).lines
+    (line,) = CorrelationDisplay.from_estimator(model, views).ax_.lines
     pairs = component_correlations(model, views).values()
     np.testing.assert_allclose(line.get_ydata(), np.mean(list(pairs), axis=0))
 
@@ -185,7 +173,7 @@ def test_of_many_views_the_mean_over_pairs_is_drawn():
 def test_two_lone_matrices_are_two_views(views):
     X, Y = views["view0"], views["view1"]
     model = CCA(2).fit(X, Y)
-    (line,) = plot_correlations(model, X, Y).lines
+    (line,) = CorrelationDisplay.from_estimator(model, X, Y).ax_.lines
     np.testing.assert_allclose(line.get_ydata(), model.canonical_correlations_)
 
 
@@ -204,7 +192,7 @@ def recall_by_hand(queries, gallery, k, scale=normalize):
 
 def test_recall_curves_are_recall_counted_query_by_query(cca, views):
     scores = cca.retrieval_scores(views[80:])
-    forth, back = plot_recall(cca, views[80:], k=20).lines
+    forth, back = RecallCurveDisplay.from_estimator(cca, views[80:], k=20).ax_.lines
     for line, query, target in ((forth, "view0", "view1"), (back, "view1", "view0")):
         expected = [
             recall_by_hand(scores[query], scores[target], k, scale=np.asarray) for k in range(1, 21)
@@ -214,7 +202,9 @@ def test_recall_curves_are_recall_counted_query_by_query(cca, views):
 
 
 def test_methods_are_told_by_colour_and_directions_by_dashes(cca, views):
-    ax = plot_recall({"loose": cca, "tight": CCA(3, reg=1.0).fit(views)}, views, k=5)
+    ax = RecallCurveDisplay.from_estimator(
+        {"loose": cca, "tight": CCA(3, reg=1.0).fit(views)}, views, k=5
+    ).ax_
     colors = [to_hex(line.get_color()) for line in ax.lines]
     dashes = [line.get_linestyle() for line in ax.lines]
     assert colors[0] == colors[1] != colors[2] == colors[3]
@@ -240,7 +230,7 @@ def test_of_many_views_the_mean_over_directions_is_drawn():
 
 def test_the_plane_is_that_of_the_principal_components_of_all_views_together(cca, views):
     scores = cca.transform(views)
-    ax = plot_embedding(cca, views)
+    ax = EmbeddingDisplay.from_estimator(cca, views).ax_
     drawn = np.concatenate([np.asarray(part.get_offsets()) for part in scatters(ax)])
     stacked = normalize(np.concatenate([scores["view0"], scores["view1"]]))
     expected = PCA(2).fit_transform(stacked)
@@ -258,7 +248,7 @@ def test_euclidean_keeps_the_length_of_rows(cca, views):
 def test_views_have_markers_and_labels_have_colours():
     data = make_multilabel_views(60, max_labels=1, n_classes=3, random_state=0)
     model = MLCCA(2, reg=0.1).fit(data.views, data.labels)
-    ax = plot_embedding(model, data.views, data.labels)
+    ax = EmbeddingDisplay.from_estimator(model, data.views, data.labels).ax_
     first, second = scatters(ax)
     assert drawn_shape(first) != drawn_shape(second)
     for name, part in zip(data.views.names, (first, second), strict=True):
@@ -329,7 +319,7 @@ def test_what_cannot_be_drawn_in_the_plane_says_why(scores, options, message):
 def test_bars_are_the_largest_loadings_in_order():
     views = load_digits_views().views
     model = CCA(3, reg=0.1).fit(views)
-    ax = plot_loadings(model, views, components=1, n_top=7)
+    ax = LoadingsDisplay.from_estimator(model, views, components=1, n_top=7).ax_
     values = np.concatenate([v[:, 1] for v in loadings(model, views).values()])
     expected = np.sort(values[np.argsort(-np.abs(values))[:7]])
     bars = sorted((bar.get_y(), bar.get_width()) for bar in ax.patches)
@@ -338,7 +328,7 @@ def test_bars_are_the_largest_loadings_in_order():
 
 def test_bars_are_named_by_the_columns_of_data_frames(linnerud):
     model = CCA(2).fit(linnerud)
-    ax = plot_loadings(model, linnerud)
+    ax = LoadingsDisplay.from_estimator(model, linnerud).ax_
     named = {
         f: value
         for name, values in loadings(model, linnerud).items()
@@ -350,7 +340,7 @@ def test_bars_are_named_by_the_columns_of_data_frames(linnerud):
 
 def test_points_in_the_circle_are_pairs_of_loadings(linnerud):
     model = CCA(2).fit(linnerud)
-    ax = plot_loadings(model, linnerud, kind="circle", components=(1, 0))
+    ax = LoadingsDisplay.from_estimator(model, linnerud, kind="circle", components=(1, 0)).ax_
     for part, values in zip(scatters(ax), loadings(model, linnerud).values(), strict=True):
         np.testing.assert_allclose(part.get_offsets(), values[:, [1, 0]])
     assert {text.get_text() for text in ax.texts} == {
@@ -377,12 +367,12 @@ def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
 def test_feature_names_of_other_features_are_refused(view, names, message):
     views = make_gaussian_views(50, random_state=0).views
     with pytest.raises(ValueError, match=message):
-        plot_loadings(CCA(2).fit(views), views, feature_names={view: names})
+        LoadingsDisplay.from_estimator(CCA(2).fit(views), views, feature_names={view: names})
 
 
 def test_given_feature_names_are_used(cca, views):
     names = {"view0": list("abcde"), "view1": list("fghi")}
-    ax = plot_loadings(cca, views, feature_names=names)
+    ax = LoadingsDisplay.from_estimator(cca, views, feature_names=names).ax_
     assert {text.get_text() for text in ax.get_yticklabels()} == set("abcdefghi")
 
 
@@ -396,7 +386,7 @@ def test_given_feature_names_are_used(cca, views):
 )
 def test_loadings_that_cannot_be_drawn_say_why(options, message, cca, views):
     with pytest.raises(ValueError, match=message):
-        plot_loadings(cca, views, **options)
+        LoadingsDisplay.from_estimator(cca, views, **options)
 
 
 # ---- learning curves ----------------------------------------------------------------------------
@@ -477,7 +467,7 @@ def test_without_validation_rows_there_is_one_curve_and_no_dot():
 
 def test_models_are_told_by_colour_and_rows_by_strength():
     models = {"one": Trained(WATCHED).fit(), "other": Trained(WATCHED).fit()}
-    ax = plot_learning_curve(models)["loss"]
+    ax = LearningCurveDisplay.from_estimator(models).axes_["loss"]
     one, other = (
         [line for line in ax.lines if to_hex(line.get_color()) == tone] for tone in COLORS[:2]
     )
@@ -513,20 +503,23 @@ def test_learning_curves_are_drawn_on_the_axes_they_are_given():
     display = LearningCurveDisplay.from_history(WATCHED, ax=pair)
     assert [display.axes_["loss"], display.axes_["correlation"]] == list(pair)
     assert display.figure_ is figure
-    assert plot_learning_curve(Trained(UNWATCHED).fit(), ax=pair[0])["loss"] is pair[0]
+    assert (
+        LearningCurveDisplay.from_estimator(Trained(UNWATCHED).fit(), ax=pair[0]).axes_["loss"]
+        is pair[0]
+    )
     with pytest.raises(ValueError, match=r"\['loss', 'correlation'\], got 1"):
         LearningCurveDisplay.from_history(WATCHED, ax=pair[0])
 
 
 def test_what_has_no_learning_curve_says_why(cca):
     with pytest.raises(TypeError, match=r"CCA has no training history.* pipeline\[-1\]"):
-        plot_learning_curve(cca)
+        LearningCurveDisplay.from_estimator(cca)
     with pytest.raises(NotFittedError):
-        plot_learning_curve(Trained(WATCHED))
+        LearningCurveDisplay.from_estimator(Trained(WATCHED))
     with pytest.raises(ValueError, match=r"columns epoch and loss, got \['loss'\]"):
         LearningCurveDisplay.from_history({"loss": [1, 2]})
     with pytest.raises(ValueError, match="at least one history"):
-        plot_learning_curve({})
+        LearningCurveDisplay.from_estimator({})
 
 
 def test_the_curve_of_a_deep_model_is_its_history(views):

@@ -25,7 +25,7 @@ from mvcca.plotting import (
     RecallCurveDisplay,
     RetrievedDisplay,
 )
-from mvcca.plotting._style import GREY, color, literal, tidy_axes
+from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import Measure
 
 _DPI = 150

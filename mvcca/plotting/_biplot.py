@@ -7,34 +7,32 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.inspection import projected, variable_correlations
-from mvcca.plotting._embedding import group_names
-from mvcca.plotting._feature_names import column_names, variable_names, view_numbers
-from mvcca.plotting._style import (
-    FAINT,
-    GREY,
+from mvcca.inspection import variable_correlations
+from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._drawing import (
     check_component,
-    color,
-    group_tones,
-    literal,
-    marker,
-    styled,
-    tidy_axes,
+    component_title,
+    draw_origin,
+    draw_points,
+    legend_beside,
 )
+from mvcca.plotting._groups import group_keys, group_tones, groups_of
+from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
+from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views import as_views
-from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.figure import Figure
     from matplotlib.quiver import Quiver
     from matplotlib.text import Annotation
+    from pandas import DataFrame
 
 _REACH = 0.95  # length of the longest arrow, as a share of the furthest object
 
 
-class BiplotDisplay:
+class BiplotDisplay(ScoresDisplay):
     """Objects as points and variables as arrows on two components.
 
     A point is the mean over the views of an object's canonical variates, each standardized. An
@@ -83,8 +81,6 @@ class BiplotDisplay:
     scatter_: PathCollection
     arrow_: dict[str, Quiver]
     text_: list[Annotation]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -104,36 +100,32 @@ class BiplotDisplay:
         self.components = components
 
     @classmethod
-    def from_estimator(
+    def from_scores(
         cls,
-        estimator: Any,
-        X: ViewsLike | MatrixLike,
-        y: MatrixLike | None = None,
+        scores: ViewsLike,
+        X: ViewsLike,
         *,
         groups: LabelsLike | None = None,
         components: tuple[int, int] = (0, 1),
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        n_top: int = 12,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw rows projected by a fitted estimator, and the loadings of their variables.
+        """Draw projected rows, and the loadings of their variables.
 
         Parameters
         ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
-        X : Views, mapping, list of matrices, or matrix
-            Rows of the fitted views. Objects seen in all views are drawn.
-        y : matrix, optional
-            The second view, if X is a single matrix.
+        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
+            Projected rows. Objects seen in all views are drawn.
+        X : Views, mapping or list of matrices
+            The same rows before projection.
         groups : labels, optional
             One class or label set per object.
         components : pair of int, default=(0, 1)
             The components, from 0.
         feature_names : mapping of str to sequence of str, optional
             Names of the variables, by view; by default the column names of DataFrames.
-        n_top, ax, **kwargs
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -145,47 +137,7 @@ class BiplotDisplay:
         ValueError
             If there are no such components, or fewer than two objects are seen in all views.
         """
-        views, scores = projected(estimator, X, y)
-        names = feature_names or column_names(X, y, views.names)
-        return cls._of(scores, views, groups, components, names).plot(ax, n_top=n_top, **kwargs)
-
-    @classmethod
-    def from_scores(
-        cls,
-        scores: ViewsLike,
-        X: ViewsLike,
-        *,
-        groups: LabelsLike | None = None,
-        components: tuple[int, int] = (0, 1),
-        feature_names: Mapping[str, Sequence[str]] | None = None,
-        n_top: int = 12,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw projected rows, and the loadings of their variables.
-
-        Parameters
-        ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows.
-        X : Views, mapping or list of matrices
-            The same rows before projection.
-        groups, components, feature_names
-            See `from_estimator`.
-        n_top, ax, **kwargs
-            See `plot`.
-
-        Returns
-        -------
-        BiplotDisplay
-        """
-        names = feature_names or column_names(X, None, as_views(scores).names)
-        return cls._of(scores, X, groups, components, names).plot(ax, n_top=n_top, **kwargs)
-
-    @classmethod
-    def _of(cls, scores: Any, X: Any, groups: Any, components: Any, feature_names: Any) -> Self:
-        chosen = list(components)
-        scores = as_views(scores).in_memory()
+        scores, chosen = as_views(scores).in_memory(), list(components)
         if len(chosen) != 2:
             raise ValueError(f"A biplot shows two components, got {components!r}.")
         for component in chosen:
@@ -193,23 +145,19 @@ class BiplotDisplay:
         common = np.flatnonzero(scores.seen.all(axis=1))
         if len(common) < 2:
             raise ValueError("A biplot needs at least two objects that are seen in all views.")
-        blocks = [np.asarray(block)[:, chosen] for _, block in scores[common].items()]
-        scales = [np.where(block.std(axis=0) > 0, block.std(axis=0), 1) for block in blocks]
-        points = np.mean(
-            [(block - block.mean(axis=0)) / s for block, s in zip(blocks, scales, strict=True)],
-            axis=0,
-        )
-        values = variable_correlations(X, scores)
-        names = None
-        if groups is not None:
-            named = group_names(groups)
-            if len(named) != len(scores):
-                raise ValueError(
-                    f"Expected {len(scores)} groups, one per object, got {len(named)}."
-                )
-            names = [named[i] for i in common]
-        loadings = {name: of_view[:, chosen] for name, of_view in values.items()}
-        return cls(points, loadings, feature_names, names, (chosen[0], chosen[1]))
+        points = [_standardized(np.asarray(Z)[:, chosen]) for _, Z in scores[common].items()]
+        loadings = variable_correlations(X, scores)
+        return cls(
+            np.mean(points, axis=0),
+            {name: of_view[:, chosen] for name, of_view in loadings.items()},
+            feature_names or column_names(X, scores.names),
+            groups_of(groups, len(scores), common),
+            (chosen[0], chosen[1]),
+        ).plot(ax, **kwargs)
+
+    @classmethod
+    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        return rows_with_names(estimator, X, y)
 
     def plot(self, ax: Axes | None = None, *, n_top: int = 12, **kwargs: Any) -> Self:
         """Draw the display.
@@ -232,55 +180,58 @@ class BiplotDisplay:
         ValueError
             If `feature_names` has an unknown view or not all features of a view.
         """
-        names = variable_names(self.loadings, self.feature_names)
-        ax = tidy_axes(ax, layout="compressed")
-        from matplotlib.collections import PathCollection
-        from matplotlib.lines import Line2D
+        variables = Variables(self.loadings, self.feature_names)
+        self.ax_ = ax = tidy_axes(ax, layout="compressed")
         from matplotlib.patches import Patch
 
         from mvcca.plotting._labels import label_points
 
-        tones = {} if self.groups is None else group_tones(self.groups)
+        tones = group_tones(self.groups)
         tone: Any = GREY if self.groups is None else [tones[group] for group in self.groups]
         size = float(np.clip(6000 / len(self.points), 6, 25))
-        style = {"c": tone, "s": size, "alpha": 0.6, "linewidth": 0}
-        self.scatter_ = ax.scatter(*self.points.T, **styled(style, kwargs, PathCollection))
+        self.scatter_ = draw_points(ax, self.points, kwargs, c=tone, s=size, alpha=0.6)
 
-        values, views = np.concatenate(list(self.loadings.values())), view_numbers(self.loadings)
-        lengths = np.linalg.norm(values, axis=1)
-        top = np.argsort(-lengths, kind="stable")[:n_top]
-        furthest = np.linalg.norm(self.points, axis=1).max()
-        ends = values * (_REACH * furthest / max(lengths.max(), np.finfo(float).tiny))
-        self.arrow_ = {}
-        offset = len(tones)  # colours of views beside those of groups
-        for number, name in enumerate(self.loadings):
-            tips = ends[top[views[top] == number]]
+        ends = variables.loadings * self._stretch(variables.loadings)
+        top = largest(variables.loadings, n_top)
+        self.arrow_, views = {}, []
+        for number, name in enumerate(self.loadings, start=len(tones)):  # beside those of groups
+            tips = ends[top[variables.of_view(name)[top]]]
+            style = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.004}
             self.arrow_[name] = ax.quiver(
-                *np.zeros_like(tips).T,
-                *tips.T,
-                angles="xy",
-                scale_units="xy",
-                scale=1,
-                width=0.004,
-                color=color(offset + number),
+                *np.zeros_like(tips).T, *tips.T, **style, color=color(number)
             )
-        self.text_ = label_points(ax, ends[top], [names[i] for i in top])
-        ax.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
-        ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+            views.append(Patch(color=color(number), label=literal(name)))
+        self.text_ = label_points(ax, ends[top], [variables.names[i] for i in top])
+        draw_origin(ax)
         ax.update_datalim(ends[top])
         ax.margins(0.12)
         ax.autoscale_view()
-        first, second = self.components
-        ax.set(xlabel=f"Component {first + 1}", ylabel=f"Component {second + 1}", aspect="equal")
-        handles: list[Any] = [
-            Patch(color=color(offset + number), label=literal(name))
-            for number, name in enumerate(self.loadings)
-        ]
-        handles += [
-            Line2D([], [], linestyle="", marker=marker(0), color=own, label=literal(group))
-            for group, own in tones.items()
-            if own != FAINT
-        ]
-        ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
+        first, second = map(component_title, self.components)
+        ax.set(xlabel=first, ylabel=second, aspect="equal")
+        legend_beside(ax, [*views, *group_keys(tones)])
         return self
+
+    def frame(self) -> DataFrame:
+        """Objects with their groups, then variables with their views, each with two coordinates."""
+        variables = Variables(self.loadings, self.feature_names)
+        (x, y), (u, v) = np.transpose(self.points), variables.loadings.T
+        return data_frame(
+            kind=["object"] * len(x) + ["variable"] * len(u),
+            group=[*([None] * len(x) if self.groups is None else self.groups), *[None] * len(u)],
+            view=[None] * len(x) + variables.views,
+            name=[None] * len(x) + variables.names,
+            x=np.concatenate([x, u]),
+            y=np.concatenate([y, v]),
+        )
+
+    def _stretch(self, loadings: np.ndarray) -> float:
+        """Factor that makes the longest arrow nearly as long as the furthest object is far."""
+        furthest = np.linalg.norm(self.points, axis=1).max()
+        longest = np.linalg.norm(loadings, axis=1).max()
+        return float(_REACH * furthest / max(longest, np.finfo(float).tiny))
+
+
+def _standardized(rows: np.ndarray) -> np.ndarray:
+    """Rows with columns of mean 0 and deviation 1, or 0 if they are constant."""
+    deviations = rows.std(axis=0)
+    return (rows - rows.mean(axis=0)) / np.where(deviations > 0, deviations, 1)

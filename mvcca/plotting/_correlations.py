@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.inspection import component_correlations, pairwise_correlations
-from mvcca.plotting._display import Display
-from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
+from mvcca.inspection import pairwise_correlations, projected
+from mvcca.plotting._display import ScoresDisplay, are_methods, data_frame
+from mvcca.plotting._drawing import draw_band, draw_line
+from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
+    from pandas import DataFrame
 
 
-class CorrelationDisplay(Display):
+class CorrelationDisplay(ScoresDisplay):
     """Correlation of each component, on training and on held-out rows or for several methods.
 
     For more than two views, the mean over pairs of views is drawn with a band from the smallest to
@@ -52,6 +54,36 @@ class CorrelationDisplay(Display):
         self.correlations = correlations
 
     @classmethod
+    def from_scores(
+        cls,
+        scores: ViewsLike | Mapping[str, ViewsLike],
+        *,
+        scores_test: ViewsLike | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the correlations of projected rows.
+
+        Parameters
+        ----------
+        scores : Views, mapping or list of matrices, or mapping of str to these
+            Projected training rows; or those of several methods by name, preferably held-out.
+        scores_test : Views, mapping or list of matrices, optional
+            Projected held-out rows, of a single method.
+        ax, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        CorrelationDisplay
+        """
+        methods: Any = scores if are_methods(scores) else {"training": scores}
+        if scores_test is not None:
+            methods = {**methods, "held-out": scores_test}
+        found = {name: pairwise_correlations(of_rows) for name, of_rows in methods.items()}
+        return cls(found).plot(ax, **kwargs)
+
+    @classmethod
     def from_estimator(
         cls,
         estimator: Any,
@@ -61,7 +93,7 @@ class CorrelationDisplay(Display):
         X_test: ViewsLike | MatrixLike | None = None,
         y_test: MatrixLike | None = None,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **options: Any,
     ) -> Self:
         """Draw the correlations of fitted estimators.
 
@@ -76,10 +108,8 @@ class CorrelationDisplay(Display):
             The second view of the training rows, if X is a single matrix.
         X_test, y_test : optional
             Held-out rows, in the same form.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
+        ax, **options
+            See `plot`.
 
         Returns
         -------
@@ -90,36 +120,26 @@ class CorrelationDisplay(Display):
         ValueError
             If there are held-out rows beside those of several estimators.
         """
-        if isinstance(estimator, Mapping):
-            if X_test is not None:
+        if X_test is not None:
+            if isinstance(estimator, Mapping):
                 raise ValueError(
                     "Several estimators are compared on one set of rows. Pass the held-out rows as "
                     "X and omit X_test."
                 )
-            found = {name: component_correlations(one, X, y) for name, one in estimator.items()}
-            return cls(found).plot(ax, **kwargs)
-        correlations = {"training": component_correlations(estimator, X, y)}
-        if X_test is not None:
-            correlations["held-out"] = component_correlations(estimator, X_test, y_test)
-        return cls(correlations).plot(ax, **kwargs)
+            options["scores_test"] = projected(estimator, X_test, y_test)[1]
+        return super().from_estimator(estimator, X, y, ax=ax, **options)
 
     @classmethod
-    def from_scores(
-        cls,
-        scores: ViewsLike,
-        *,
-        scores_test: ViewsLike | None = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the correlations of projected rows.
+    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        if isinstance(estimator, Mapping):
+            return {"scores": {name: projected(of, X, y)[1] for name, of in estimator.items()}}
+        return super()._arguments(estimator, X, y)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
 
         Parameters
         ----------
-        scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected training rows.
-        scores_test : same, optional
-            Projected held-out rows.
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
@@ -127,39 +147,31 @@ class CorrelationDisplay(Display):
 
         Returns
         -------
-        CorrelationDisplay
+        self
         """
-        correlations = {"training": pairwise_correlations(scores)}
-        if scores_test is not None:
-            correlations["held-out"] = pairwise_correlations(scores_test)
-        return cls(correlations).plot(ax, **kwargs)
-
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
-        ax = tidy_axes(ax, grid="y")
-        from matplotlib.lines import Line2D
-
+        self.ax_ = ax = tidy_axes(ax, grid="y")
         lowest, longest = 0.0, 1
         tones = iter(range(len(self.correlations)))
         self.line_ = {}
         for rows, of_pairs in self.correlations.items():
             values = np.stack(list(of_pairs.values()))
             mean, n_components = values.mean(axis=0), values.shape[1]
-            longest = max(longest, n_components)
+            longest, lowest = max(longest, n_components), min(lowest, float(values.min()))
             place = np.arange(1, n_components + 1)
-            lowest = min(lowest, float(values.min()))
             in_background = rows == "training" and len(self.correlations) > 1
-            style = {
-                "marker": "o",
-                "color": GREY if in_background else color(next(tones)),
-                "markersize": 5 if n_components <= 30 else 3,
-                "linewidth": 1.2,
-                "label": f"{literal(rows)} (sum {mean.sum():.2f})",
-            }
-            (line,) = ax.plot(place, mean, **styled(style, given, Line2D))
-            self.line_[rows] = line
+            self.line_[rows] = draw_line(
+                ax,
+                place,
+                mean,
+                kwargs,
+                marker="o",
+                color=GREY if in_background else color(next(tones)),
+                markersize=5 if n_components <= 30 else 3,
+                linewidth=1.2,
+                label=f"{literal(rows)} (sum {mean.sum():.2f})",
+            )
             if len(values) > 1:
-                band = values.min(axis=0), values.max(axis=0)
-                ax.fill_between(place, *band, color=line.get_color(), alpha=0.15, linewidth=0)
+                draw_band(ax, place, values, self.line_[rows].get_color())
         ax.set(xlabel="Component", ylabel="Correlation")
         # Limits as data, so that axes that are shared or used twice show everything.
         ax.update_datalim([(0.5, min(0.0, 1.1 * lowest)), (longest + 0.5, 1.02)])
@@ -167,4 +179,13 @@ class CorrelationDisplay(Display):
         ax.autoscale_view()
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(frameon=False)
-        return ax
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per set of rows or method, pair of views and component."""
+        return data_frame(
+            {"rows": rows, "first": p, "second": q, "component": i, "correlation": value}
+            for rows, of_pairs in self.correlations.items()
+            for (p, q), values in of_pairs.items()
+            for i, value in enumerate(values)
+        )

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from mvcca.inspection import projected
 from mvcca.measures import unit_rows
-from mvcca.plotting._style import (
-    FAINT,
-    GREY,
-    color,
-    group_tones,
-    literal,
-    marker,
-    styled,
-    tidy_axes,
-)
+from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._drawing import draw_points, legend_beside, point_key
+from mvcca.plotting._groups import group_keys, group_names, group_tones
+from mvcca.plotting.style import GREY, color, marker, tidy_axes
 from mvcca.views import Views, as_views
-from mvcca.views.labels import encode_labels
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PathCollection
-    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
-class EmbeddingDisplay:
+class EmbeddingDisplay(ScoresDisplay):
     """Projected rows of all views in two dimensions, with a marker per view and a colour per label.
 
     Parameters
@@ -61,54 +55,10 @@ class EmbeddingDisplay:
 
     scatter_: dict[str, PathCollection]
     lines_: list[LineCollection]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, points: ViewsLike, groups: Sequence[str] | None = None) -> None:
         self.points = as_views(points).in_memory()
         self.groups = groups
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ViewsLike,
-        y: LabelsLike | None = None,
-        *,
-        method: Literal["pca", "tsne"] = "pca",
-        similarity: Literal["cosine", "euclidean"] = "cosine",
-        lines: bool = False,
-        random_state: Any = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw rows projected by a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` keeps the container of X.
-        X : Views, mapping or list of matrices
-            Rows to project; a few hundred to a few thousand.
-        y : labels, optional
-            One class or label set per object.
-        method, similarity, lines, random_state, ax, **kwargs
-            See `from_scores`.
-
-        Returns
-        -------
-        EmbeddingDisplay
-        """
-        return cls.from_scores(
-            estimator.transform(X),
-            y,
-            method=method,
-            similarity=similarity,
-            lines=lines,
-            random_state=random_state,
-            ax=ax,
-            **kwargs,
-        )
 
     @classmethod
     def from_scores(
@@ -118,7 +68,6 @@ class EmbeddingDisplay:
         *,
         method: Literal["pca", "tsne"] = "pca",
         similarity: Literal["cosine", "euclidean"] = "cosine",
-        lines: bool = False,
         random_state: Any = None,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -128,21 +77,17 @@ class EmbeddingDisplay:
         Parameters
         ----------
         scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows of one or more views.
+            Projected rows of one or more views; a few hundred to a few thousand.
         y : labels, optional
             One class or label set per object.
         method : {"pca", "tsne"}, default="pca"
             Dimensionality reduction of the shared space.
         similarity : {"cosine", "euclidean"}, default="cosine"
             Similarity of rows; for "cosine", as in retrieval, rows are scaled to unit length.
-        lines : bool, default=False
-            Whether to connect the views of each object by a line.
         random_state : int, RandomState or None, default=None
             Seed for t-SNE.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of the points, see `plot`.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -163,7 +108,11 @@ class EmbeddingDisplay:
         ends = np.cumsum([len(block) for block in blocks.values()])[:-1]
         points = dict(zip(blocks, np.split(plane, ends), strict=True))
         groups = None if y is None else group_names(y)
-        return cls(scores.replace(points), groups).plot(ax, lines=lines, **kwargs)
+        return cls(scores.replace(points), groups).plot(ax, **kwargs)
+
+    @classmethod
+    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        return {"scores": projected(estimator, X, None)[1], "y": y}
 
     def plot(self, ax: Axes | None = None, *, lines: bool = False, **kwargs: Any) -> Self:
         """Draw the display.
@@ -181,62 +130,39 @@ class EmbeddingDisplay:
         -------
         self
         """
-        ax = tidy_axes(ax, layout="compressed")
-        from matplotlib.collections import PathCollection
-
+        self.ax_ = ax = tidy_axes(ax, layout="compressed")
         ax.set(xticks=[], yticks=[], aspect="equal")
         ax.spines[:].set_visible(False)  # the axes of an embedding have no meaning
         joined = list(pairwise(self.points.names)) if lines else []
         self.lines_ = [_join(ax, self.points.select(pair)) for pair in joined]
-        tones = {} if self.groups is None else group_tones(self.groups)
+        tones = group_tones(self.groups)
         n_points = sum(block.shape[0] for _, block in self.points.items())
-        style = {"s": float(np.clip(12000 / n_points, 8, 40)), "alpha": 0.75, "linewidth": 0}
-        self.scatter_ = {}
+        size = float(np.clip(12000 / n_points, 8, 40))
+        self.scatter_, views = {}, []
         for number, (name, block) in enumerate(self.points.items()):
             tone: Any = color(number)
             if self.groups is not None:
                 tone = [tones[self.groups[i]] for i in self.points.objects(name)]
-            own = {"c": tone, "marker": marker(number), **style}
-            self.scatter_[name] = ax.scatter(*block.T, **styled(own, kwargs, PathCollection))
-        self._explain(ax, tones)
-        self.ax_, self.figure_ = ax, ax.figure
+            self.scatter_[name] = draw_points(
+                ax, block, kwargs, c=tone, marker=marker(number), s=size, alpha=0.75
+            )
+            views.append(point_key(name, marker(number), GREY if tones else color(number)))
+        legend_beside(ax, [*views, *group_keys(tones)], handletextpad=0.2)
         return self
 
-    def _explain(self, ax: Axes, tones: Mapping[str, str]) -> None:
-        """Draw a legend of views and labels."""
-        from matplotlib.lines import Line2D
-
-        def dot(shape: str, tone: str, label: str) -> Line2D:
-            return Line2D([], [], linestyle="", marker=shape, color=tone, label=literal(label))
-
-        views = [
-            dot(marker(i), GREY if tones else color(i), name)
-            for i, name in enumerate(self.points.names)
-        ]
-        named = [dot("o", tone, group) for group, tone in tones.items() if tone != FAINT]
-        if len(named) < len(tones):
-            named.append(dot("o", FAINT, f"{len(tones) - len(named)} others"))
-        ax.legend(
-            handles=views + named,
-            loc="center left",
-            bbox_to_anchor=(1.0, 0.5),
-            frameon=False,
-            handletextpad=0.2,
+    def frame(self) -> DataFrame:
+        """One row per row of each view: its object, group and coordinates."""
+        return data_frame(
+            {
+                "view": name,
+                "object": i,
+                "group": None if self.groups is None else self.groups[i],
+                "x": x,
+                "y": y,
+            }
+            for name, block in self.points.items()
+            for i, (x, y) in zip(self.points.objects(name), block, strict=True)
         )
-
-
-def group_names(y: Any) -> list[str]:
-    """Name of the label or label set of each row."""
-    table, codes = encode_labels(y)
-    if not table.is_binary:
-        raise ValueError(
-            "Colours need classes, label sets or an indicator matrix, got real label vectors."
-        )
-    words = range(table.vectors.shape[1]) if table.vocabulary is None else table.vocabulary
-    words = np.array([str(word) for word in words], dtype=object)
-    starts = table.vectors.indptr
-    sets = [words[table.vectors.indices[a:b]] for a, b in pairwise(starts)]
-    return [" + ".join(sets[code]) or "no label" for code in codes]
 
 
 def _reduced(rows: np.ndarray, method: str, random_state: Any) -> np.ndarray:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.plotting._display import Display
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._heatmap import draw_heatmap
-from mvcca.plotting._style import color, literal
+from mvcca.plotting.style import color, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
     from matplotlib.patches import Rectangle
+    from pandas import DataFrame
 
 
 class GridSearchDisplay(Display):
@@ -101,10 +102,8 @@ class GridSearchDisplay(Display):
             The parameters in rows and columns; unnecessary if the search has two.
         measure : str, default="score"
             Name of the measure, if the search has several.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -143,20 +142,41 @@ class GridSearchDisplay(Display):
         label = "Mean score" if measure == "score" else f"Mean {measure}"
         return cls(scores, (values[0], values[1]), (chosen[0], chosen[1]), label).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        self
+        """
         sides = [_name(v) for v in self.values[0]], [_name(v) for v in self.values[1]]
-        style = {"cmap": "viridis"}
-        ax, self.im_, self.text_ = draw_heatmap(
-            ax, self.scores, sides, self.label, style, given, digits=3
+        self.ax_, self.im_, self.text_ = draw_heatmap(
+            ax, self.scores, sides, self.label, {"cmap": "viridis"}, kwargs, digits=3
         )
         from matplotlib.patches import Rectangle
 
         i, j = np.unravel_index(np.nanargmax(self.scores), self.scores.shape)
         box = {"fill": False, "edgecolor": color(1), "linewidth": 3}
         self.best_ = Rectangle((j - 0.5, i - 0.5), 1, 1, clip_on=False, **box)
-        ax.add_patch(self.best_)
-        ax.set(ylabel=literal(self.parameters[0]), xlabel=literal(self.parameters[1]))
-        return ax
+        self.ax_.add_patch(self.best_)
+        self.ax_.set(ylabel=literal(self.parameters[0]), xlabel=literal(self.parameters[1]))
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per pair of values: both parameters by name, and the score."""
+        first, second = self.parameters
+        return data_frame(
+            {first: a, second: b, "score": self.scores[i, j]}
+            for i, a in enumerate(self.values[0])
+            for j, b in enumerate(self.values[1])
+        )
 
 
 def _distinct(values: list[Any]) -> list[Any]:

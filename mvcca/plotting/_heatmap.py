@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvcca.plotting._style import literal, styled, tidy_axes
+from mvcca.plotting._drawing import styled
+from mvcca.plotting.style import literal, tidy_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

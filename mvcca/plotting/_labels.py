@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation, Text
 
-from mvcca.plotting._style import GREY, literal
+from mvcca.plotting.style import GREY, literal
 
 _TURNS = np.deg2rad([0, 22, -22, 45, -45, 68, -68, 90, -90, 112, -112, 135, -135, 158, -158, 180])
 _RADII = (7, 16, 26, 38, 52, 68, 86, 106, 130, 160)  # points

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
+from mvcca.plotting._display import Display, by_name, data_frame
+from mvcca.plotting._drawing import draw_line, line_key
+from mvcca.plotting.style import GREY, color, literal, tidy_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+    from pandas import DataFrame
 
 History = Mapping[str, Any]
 
@@ -30,7 +32,7 @@ _BEST: dict[str, Any] = {"marker": "o", "markersize": 7, "markeredgecolor": "whi
 _BESIDE = {"epoch", "seconds"}  # columns that are no panels
 
 
-class LearningCurveDisplay:
+class LearningCurveDisplay(Display):
     """Loss, total correlation and other quantities per epoch of one or several models.
 
     One panel shows the loss, and others the total correlation, MRR or mAP of the validation rows,
@@ -73,8 +75,6 @@ class LearningCurveDisplay:
 
     line_: dict[str, list[Line2D]]
     axes_: dict[str, Axes]
-    ax_: Axes
-    figure_: Figure
 
     def __init__(self, histories: Mapping[str, History], best_epochs: Mapping[str, int]) -> None:
         if not histories:
@@ -85,16 +85,14 @@ class LearningCurveDisplay:
         self.best_epochs = best_epochs
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, panels: Sequence[str] | None = None, ax: Any = None, **kwargs: Any
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw the learning curves of fitted estimators.
 
         Parameters
         ----------
         estimator : fitted estimator, or mapping of str to fitted estimators
             Estimators of `mvcca.deep`: one model, or several by name.
-        panels, ax, **kwargs
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -106,16 +104,13 @@ class LearningCurveDisplay:
         TypeError
             If an estimator has no history.
         """
-        several = isinstance(estimator, Mapping)
-        models = estimator if several else {type(estimator).__name__: estimator}
+        models = by_name(estimator)
         histories = {name: _history_of(model) for name, model in models.items()}
         best = {name: int(model.best_epoch_) for name, model in models.items()}
-        return cls(histories, best).plot(ax, panels=panels, **kwargs)
+        return cls(histories, best).plot(ax, **kwargs)
 
     @classmethod
-    def from_history(
-        cls, history: Any, *, panels: Sequence[str] | None = None, ax: Any = None, **kwargs: Any
-    ) -> Self:
+    def from_history(cls, history: Any, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw histories, such as ``model.history_``.
 
         Parameters
@@ -123,7 +118,7 @@ class LearningCurveDisplay:
         history : mapping of str to array, or mapping of str to such mappings
             One history, or several by name. The best epoch is that with the highest
             valid_total_correlation or, if that was not measured, the lowest valid_loss.
-        panels, ax, **kwargs
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -133,7 +128,7 @@ class LearningCurveDisplay:
         several = all(isinstance(history[name], Mapping) for name in history)
         histories = history if several else {"": history}
         best = {name: _best_of(of) for name, of in histories.items()}
-        return cls(histories, best).plot(ax, panels=panels, **kwargs)
+        return cls(histories, best).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, panels: Sequence[str] | None = None, **kwargs: Any) -> Self:
         """Draw the display.
@@ -164,7 +159,6 @@ class LearningCurveDisplay:
         columns_of = {name: _columns_of(name, measured) for name in panels}
         self.axes_ = dict(zip(panels, _axes_for(panels, ax), strict=True))
         self.ax_ = next(iter(self.axes_.values()))
-        self.figure_ = self.ax_.figure
         self.line_ = {name: [] for name in self.histories}
         for panel, axes in self.axes_.items():
             for number, (name, history) in enumerate(self.histories.items()):
@@ -176,61 +170,50 @@ class LearningCurveDisplay:
             axes.set(xlabel="Epoch", ylabel=literal(label))
             axes.xaxis.get_major_locator().set_params(integer=True)
         shown = {column for columns in columns_of.values() for column in columns}
-        self._explain({column.startswith("valid") for column in shown})
+        if keys := self._keys({column.startswith("valid") for column in shown}):
+            self.ax_.legend(handles=keys, frameon=False, loc="best")
         return self
+
+    def frame(self) -> DataFrame:
+        """One row per model and epoch, with all columns of the histories."""
+        return data_frame(
+            {"model": name, **dict(zip(history, epoch, strict=True))}
+            for name, history in self.histories.items()
+            for epoch in zip(*(history[column] for column in history), strict=True)
+        )
 
     def _draw(
         self, ax: Axes, name: str, column: str, tone: str, given: Mapping[str, Any]
     ) -> Line2D:
         """Draw one column of one model, and mark the best epoch on validation figures."""
-        from matplotlib.lines import Line2D
-
         history = self.histories[name]
         epochs, values = (np.asarray(history[c], dtype=float) for c in ("epoch", column))
         held_out = column.startswith("valid")
         style = _TRAINING if not held_out and f"valid_{column}" in history else _VALIDATION
         alone = "o" if len(epochs) == 1 else None  # a line needs two points
-        (line,) = ax.plot(
-            epochs, values, **styled({"color": tone, "marker": alone, **style}, given, Line2D)
-        )
+        line = draw_line(ax, epochs, values, given, color=tone, marker=alone, **style)
         if held_out:
             best = epochs == self.best_epochs[name]
-            ax.plot(
-                epochs[best], values[best], linestyle="", color=line.get_color(), zorder=3, **_BEST
-            )
+            tone = line.get_color()
+            ax.plot(epochs[best], values[best], linestyle="", color=tone, zorder=3, **_BEST)
         return line
 
-    def _explain(self, held_out: set[bool]) -> None:
-        """Draw a legend of models, of training and validation rows, and of the best epoch."""
-        from matplotlib.lines import Line2D
-
-        handles = [
-            Line2D(
-                [],
-                [],
-                color=color(number),
-                linewidth=_VALIDATION["linewidth"],
-                label=literal(name),
-            )
+    def _keys(self, held_out: set[bool]) -> list[Line2D]:
+        """Legend entries of models, of training and validation rows, and of the best epoch."""
+        width = _VALIDATION["linewidth"]
+        keys = [
+            line_key(name, color=color(number), linewidth=width)
             for number, name in enumerate(self.histories)
             if name
         ]
-        rows = [
-            Line2D([], [], color=GREY, label="training rows", **_TRAINING),
-            Line2D([], [], color=GREY, label="validation rows", **_VALIDATION),
-        ]
         if len(held_out) == 2:
-            handles += rows
+            keys.append(line_key("training rows", color=GREY, **_TRAINING))
+            keys.append(line_key("validation rows", color=GREY, **_VALIDATION))
         if True in held_out:
-            handles.append(Line2D([], [], linestyle="", color=GREY, label=self._of_best(), **_BEST))
-        if handles:
-            self.ax_.legend(handles=handles, frameon=False, loc="best")
-
-    def _of_best(self) -> str:
-        if len(self.best_epochs) > 1:
-            return "best epoch"
-        (epoch,) = self.best_epochs.values()
-        return f"best epoch, {epoch}"
+            alone = list(self.best_epochs.values()) if len(self.best_epochs) == 1 else []
+            label = ", ".join(map(str, ["best epoch", *alone]))
+            keys.append(line_key(label, linestyle="", color=GREY, **_BEST))
+        return keys
 
 
 def _columns_of(panel: str, measured: set[str]) -> list[str]:

@@ -7,31 +7,32 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from mvcca.inspection import loadings, variable_correlations
-from mvcca.plotting._feature_names import column_names, variable_names, view_numbers
-from mvcca.plotting._heatmap import draw_heatmap
-from mvcca.plotting._style import (
-    FAINT,
-    GREY,
+from mvcca.inspection import variable_correlations
+from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._drawing import (
     check_component,
-    color,
-    literal,
+    component_title,
+    draw_origin,
+    draw_points,
     styled,
-    tidy_axes,
 )
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.plotting._heatmap import draw_heatmap
+from mvcca.plotting._variables import Variables, column_names, largest, rows_with_names
+from mvcca.plotting.style import FAINT, GREY, color, literal, tidy_axes
+from mvcca.views import as_views
+from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
     from matplotlib.container import BarContainer
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+    from pandas import DataFrame
 
 Kind = Literal["bar", "circle", "heatmap"]
 
 
-class LoadingsDisplay:
+class LoadingsDisplay(ScoresDisplay):
     """The largest loadings of all views.
 
     Parameters
@@ -68,8 +69,6 @@ class LoadingsDisplay:
     scatter_: dict[str, PathCollection]
     im_: AxesImage
     text_: Any
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -80,46 +79,6 @@ class LoadingsDisplay:
         self.feature_names = feature_names
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ViewsLike | MatrixLike,
-        y: MatrixLike | None = None,
-        *,
-        variates: str | None = None,
-        feature_names: Mapping[str, Sequence[str]] | None = None,
-        kind: Kind = "bar",
-        components: int | Sequence[int] | None = None,
-        n_top: int = 12,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the loadings of a fitted estimator on given rows.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
-        X : Views, mapping, list of matrices, or matrix
-            Rows of the fitted views.
-        y : matrix, optional
-            The second view, if X is a single matrix.
-        variates : str, optional
-            The view whose variates are used for all views; by default each view's own.
-        feature_names : mapping of str to sequence of str, optional
-            Names of the variables, by view; by default the column names of DataFrames.
-        kind, components, n_top, ax, **kwargs
-            See `plot`.
-
-        Returns
-        -------
-        LoadingsDisplay
-        """
-        values = loadings(estimator, X, y, variates=variates)
-        display = cls(values, feature_names or column_names(X, y, list(values)))
-        return display.plot(ax, kind=kind, components=components, n_top=n_top, **kwargs)
-
-    @classmethod
     def from_scores(
         cls,
         scores: ViewsLike,
@@ -127,9 +86,6 @@ class LoadingsDisplay:
         *,
         variates: str | None = None,
         feature_names: Mapping[str, Sequence[str]] | None = None,
-        kind: Kind = "bar",
-        components: int | Sequence[int] | None = None,
-        n_top: int = 12,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -141,9 +97,11 @@ class LoadingsDisplay:
             Projected rows.
         X : Views, mapping or list of matrices
             The same rows before projection.
-        variates, feature_names
-            See `from_estimator`.
-        kind, components, n_top, ax, **kwargs
+        variates : str, optional
+            The view whose variates are used for all views; by default each view's own.
+        feature_names : mapping of str to sequence of str, optional
+            Names of the variables, by view; by default the column names of DataFrames.
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -151,8 +109,12 @@ class LoadingsDisplay:
         LoadingsDisplay
         """
         values = variable_correlations(X, scores, variates=variates)
-        display = cls(values, feature_names or column_names(X, None, list(values)))
-        return display.plot(ax, kind=kind, components=components, n_top=n_top, **kwargs)
+        names = feature_names or column_names(X, as_views(scores).names)
+        return cls(values, names).plot(ax, **kwargs)
+
+    @classmethod
+    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        return rows_with_names(estimator, X, y)
 
     def plot(
         self,
@@ -191,42 +153,50 @@ class LoadingsDisplay:
             If `kind` is unknown or does not match `components`, a component does not exist, or
             `feature_names` has an unknown view or not all features of a view.
         """
-        if kind not in ("bar", "circle", "heatmap"):
+        draw = {"bar": self._bars, "circle": self._circle, "heatmap": self._heatmap}.get(kind)
+        if draw is None:
             raise ValueError(f"kind must be 'bar', 'circle' or 'heatmap', got {kind!r}.")
-        values = np.concatenate(list(self.loadings.values()))
+        variables = Variables(self.loadings, self.feature_names)
+        n_components = variables.loadings.shape[1]
         if components is None:
-            components = {"bar": [0], "circle": [0, 1]}.get(kind, range(values.shape[1]))
+            components = {"bar": [0], "circle": [0, 1]}.get(kind, range(n_components))
         shown = [components] if isinstance(components, int) else list(components)
         needed = {"bar": 1, "circle": 2}.get(kind, len(shown))
         if len(shown) != needed:
             raise ValueError(f"kind={kind!r} needs {needed} component(s), got {components!r}.")
         for component in shown:
-            check_component(component, values.shape[1])
-        chosen = values[:, shown]
-        top = np.argsort(-np.linalg.norm(chosen, axis=1), kind="stable")[:n_top]
-        names = variable_names(self.loadings, self.feature_names)
-        draw = {"bar": self._bars, "circle": self._circle, "heatmap": self._heatmap}[kind]
-        self.ax_ = draw(ax, chosen, top, names, shown, kwargs)
-        self.figure_ = self.ax_.figure
+            check_component(component, n_components)
+        top = largest(variables.loadings[:, shown], n_top)
+        self.ax_ = draw(ax, variables, top, shown, kwargs)
         return self
 
-    def _bars(
-        self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
-    ) -> Axes:
+    def frame(self) -> DataFrame:
+        """One row per variable and component."""
+        variables = Variables(self.loadings, self.feature_names)
+        return data_frame(
+            {"view": view, "name": name, "component": i, "loading": value}
+            for view, name, values in zip(
+                variables.views, variables.names, variables.loadings, strict=True
+            )
+            for i, value in enumerate(values)
+        )
+
+    def _bars(self, ax: Any, variables: Variables, top: Any, shown: list[int], given: Any) -> Axes:
         ax = tidy_axes(ax, grid="x")
         from matplotlib.patches import Rectangle
 
-        top = top[np.argsort(chosen[top, 0], kind="stable")]
-        views, place = view_numbers(self.loadings), np.arange(len(top))
+        values = variables.loadings[:, shown[0]]
+        top = top[np.argsort(values[top], kind="stable")]
+        place = np.arange(len(top))
         self.bar_ = {}
         for number, name in enumerate(self.loadings):
-            rows = views[top] == number
+            rows = variables.of_view(name)[top]
             style = {"color": color(number), "height": 0.7, "label": literal(name)}
             self.bar_[name] = ax.barh(
-                place[rows], chosen[top[rows], 0], **styled(style, given, Rectangle)
+                place[rows], values[top[rows]], **styled(style, given, Rectangle)
             )
         ax.axvline(0, color=GREY, linewidth=0.8)
-        ax.set_yticks(place, [literal(names[i]) for i in top])
+        ax.set_yticks(place, [literal(variables.names[i]) for i in top])
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
         ax.set(xlim=(-1, 1), xlabel=f"Loading on component {shown[0] + 1}")
@@ -234,48 +204,47 @@ class LoadingsDisplay:
         return ax
 
     def _circle(
-        self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
+        self, ax: Any, variables: Variables, top: Any, shown: list[int], given: Any
     ) -> Axes:
         ax = tidy_axes(ax, layout="compressed")
-        from matplotlib.collections import PathCollection
         from matplotlib.patches import Circle
 
         from mvcca.plotting._labels import label_points
 
         for radius in (0.5, 1.0):
             ax.add_patch(Circle((0, 0), radius, fill=False, color=FAINT))
-        ax.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
-        ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
-        views = view_numbers(self.loadings)
+        draw_origin(ax)
+        points = variables.loadings[:, shown]
         self.scatter_ = {}
         for number, name in enumerate(self.loadings):
-            style = {"c": color(number), "s": 30, "linewidth": 0, "label": literal(name)}
-            points = chosen[views == number]
-            self.scatter_[name] = ax.scatter(*points.T, **styled(style, given, PathCollection))
-        self.text_ = label_points(ax, chosen[top], [names[i] for i in top])
-        ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
-        ax.set(xlabel=f"Component {shown[0] + 1}", ylabel=f"Component {shown[1] + 1}")
+            style = {"c": color(number), "s": 30, "label": literal(name)}
+            self.scatter_[name] = draw_points(ax, points[variables.of_view(name)], given, **style)
+        self.text_ = label_points(ax, points[top], [variables.names[i] for i in top])
+        first, second = map(component_title, shown)
+        ticks = [-1, -0.5, 0, 0.5, 1]
+        ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=ticks, yticks=ticks)
+        ax.set(xlabel=first, ylabel=second)
         ax.spines[:].set_visible(False)
-        ax.set(xticks=[-1, -0.5, 0, 0.5, 1], yticks=[-1, -0.5, 0, 0.5, 1])
         ax.tick_params(length=0)
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return ax
 
     def _heatmap(
-        self, ax: Any, chosen: np.ndarray, top: np.ndarray, names: list[str], shown: Any, given: Any
+        self, ax: Any, variables: Variables, top: Any, shown: list[int], given: Any
     ) -> Axes:
         top = np.sort(top)  # in the order of the views
-        views = view_numbers(self.loadings)[top]
-        of_views = list(self.loadings)
-        given_names = self.feature_names or {}
+        views, names = ([of[i] for i in top] for of in (variables.views, variables.names))
+        named = self.feature_names or {}
         rows = [
-            f"{of_views[v]}: {names[i]}" if of_views[v] in given_names else names[i]
-            for i, v in zip(top, views, strict=True)
+            f"{view}: {name}" if view in named else name
+            for view, name in zip(views, names, strict=True)
         ]
         sides = rows, [str(component + 1) for component in shown]
         style = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}
-        ax, self.im_, self.text_ = draw_heatmap(ax, chosen[top], sides, "Loading", style, given)
-        for end in np.flatnonzero(np.diff(views)):
-            ax.axhline(end + 0.5, color="black", linewidth=1)
+        values = variables.loadings[np.ix_(top, shown)]
+        ax, self.im_, self.text_ = draw_heatmap(ax, values, sides, "Loading", style, given)
+        for end in range(1, len(views)):
+            if views[end] != views[end - 1]:
+                ax.axhline(end - 0.5, color="black", linewidth=1)
         ax.set_xlabel("Component")
         return ax

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.plotting._display import Display
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._heatmap import draw_heatmap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
+    from pandas import DataFrame
 
 
 class CategoryMarginsDisplay(Display):
@@ -85,10 +86,8 @@ class CategoryMarginsDisplay(Display):
             An estimator with ``category_margins_`` and ``categories_``.
         categories : sequence of str, optional
             Names of the categories, in the order of ``categories_``.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -108,7 +107,30 @@ class CategoryMarginsDisplay(Display):
         names = estimator.categories_ if categories is None else categories
         return cls(estimator.category_margins_, names).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        self
+        """
         sides, style = (self.categories, self.categories), {"cmap": "viridis", "aspect": "equal"}
-        ax, self.im_, self.text_ = draw_heatmap(ax, self.margins, sides, "Margin", style, given)
-        return ax
+        self.ax_, self.im_, self.text_ = draw_heatmap(
+            ax, self.margins, sides, "Margin", style, kwargs
+        )
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per pair of categories."""
+        return data_frame(
+            {"first": first, "second": second, "margin": margin}
+            for first, margins in zip(self.categories, self.margins, strict=True)
+            for second, margin in zip(self.categories, margins, strict=True)
+        )

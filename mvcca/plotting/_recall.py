@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from mvcca.measures import Ties
-from mvcca.plotting._display import Display
-from mvcca.plotting._style import GREY, color, literal, styled, tidy_axes
+from mvcca.plotting._display import ScoresDisplay, are_methods, by_name, data_frame
+from mvcca.plotting._drawing import draw_band, draw_line, line_key
+from mvcca.plotting.style import GREY, color, tidy_axes
 from mvcca.retrieval import recall_curve
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
-from mvcca.views import holds_views
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
+    from pandas import DataFrame
 
 _DASHES: tuple[Literal["-", "--"], ...] = ("-", "--")  # for the two directions between two views
 
 
-class RecallCurveDisplay(Display):
+class RecallCurveDisplay(ScoresDisplay):
     """Recall@k as a function of k, for one or several methods.
 
     Each method has a colour. For two views there is a line per direction; for more views, the mean
@@ -60,61 +60,6 @@ class RecallCurveDisplay(Display):
         self.curves = curves
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ViewsLike,
-        y: LabelsLike | None = None,
-        *,
-        k: int = 50,
-        similarity: Similarity | None = None,
-        relevance: RelevanceBy | None = None,
-        directions: Directions = "cross",
-        exclude_self: bool = True,
-        ties: Ties = "average",
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the recall of fitted estimators.
-
-        Parameters
-        ----------
-        estimator : fitted estimator, or mapping of str to fitted estimators
-            One method, or several by name.
-        X : Views, mapping or list of matrices
-            Held-out rows: queries and gallery.
-        y : labels, optional
-            Labels that define relevant items.
-        k, similarity, relevance, directions, exclude_self, ties
-            See `mvcca.retrieval.recall_curve`. By default each estimator is ranked by the
-            similarity that it declares.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for all lines.
-
-        Returns
-        -------
-        RecallCurveDisplay
-        """
-        if not isinstance(estimator, Mapping):
-            estimator = {type(estimator).__name__: estimator}
-        compute = partial(
-            recall_curve,
-            X,
-            y,
-            k=k,
-            similarity=similarity,
-            relevance=relevance,
-            directions=directions,
-            exclude_self=exclude_self,
-            ties=ties,
-        )
-        return cls({name: compute(estimator=one) for name, one in estimator.items()}).plot(
-            ax, **kwargs
-        )
-
-    @classmethod
     def from_scores(
         cls,
         scores: ViewsLike | Mapping[str, ViewsLike],
@@ -126,6 +71,7 @@ class RecallCurveDisplay(Display):
         directions: Directions = "cross",
         exclude_self: bool = True,
         ties: Ties = "average",
+        estimator: Any = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -134,11 +80,51 @@ class RecallCurveDisplay(Display):
         Parameters
         ----------
         scores : Views, mapping or list of matrices, or mapping of str to these
-            Projected rows; those of several methods by name.
+            Projected rows, queries and gallery; those of several methods by name. With an
+            `estimator`, the rows to project.
         y : labels, optional
             Labels that define relevant items.
-        k, similarity, relevance, directions, exclude_self, ties
-            See `mvcca.retrieval.recall_curve`.
+        k, similarity, relevance, directions, exclude_self, ties, estimator
+            See `mvcca.retrieval.recall_curve`. By default each estimator is ranked by the
+            similarity that it declares. Several estimators are a mapping by name.
+        ax, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        RecallCurveDisplay
+        """
+        if estimator is not None:
+            methods: Any = {name: (scores, one) for name, one in by_name(estimator).items()}
+        elif are_methods(scores):
+            methods = {name: (of, None) for name, of in scores.items()}  # type: ignore[union-attr]
+        else:
+            methods = {"": (scores, None)}
+        curves = {
+            name: recall_curve(
+                rows,
+                y,
+                k=k,
+                similarity=similarity,
+                relevance=relevance,
+                directions=directions,
+                exclude_self=exclude_self,
+                ties=ties,
+                estimator=one,
+            )
+            for name, (rows, one) in methods.items()
+        }
+        return cls(curves).plot(ax, **kwargs)
+
+    @classmethod
+    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        return {"scores": X, "y": y, "estimator": estimator}
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
         ax : matplotlib Axes, optional
             Axes to draw on; by default new axes.
         **kwargs
@@ -146,24 +132,9 @@ class RecallCurveDisplay(Display):
 
         Returns
         -------
-        RecallCurveDisplay
+        self
         """
-        methods: Any = scores if _are_methods(scores) else {"": scores}
-        compute = partial(
-            recall_curve,
-            labels=y,
-            k=k,
-            similarity=similarity,
-            relevance=relevance,
-            directions=directions,
-            exclude_self=exclude_self,
-            ties=ties,
-        )
-        return cls({name: compute(scores) for name, scores in methods.items()}).plot(ax, **kwargs)
-
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
-        ax = tidy_axes(ax, grid="both")
-        from matplotlib.lines import Line2D
+        self.ax_ = ax = tidy_axes(ax, grid="both")
         from matplotlib.ticker import NullFormatter, PercentFormatter, ScalarFormatter
 
         longest = 1
@@ -173,12 +144,11 @@ class RecallCurveDisplay(Display):
             longest = max(longest, values.shape[1])
             place = np.arange(1, values.shape[1] + 1)
             if len(values) > 2:  # too many lines to distinguish
-                band = values.min(axis=0), values.max(axis=0)
-                ax.fill_between(place, *band, color=color(number), alpha=0.15, linewidth=0)
+                draw_band(ax, place, values, color(number))
                 values = values.mean(axis=0, keepdims=True)
             style = {"color": color(number), "linewidth": 1.6}
             self.line_[name] = [
-                ax.plot(place, curve, **styled({"linestyle": dash, **style}, given, Line2D))[0]
+                draw_line(ax, place, curve, kwargs, linestyle=dash, **style)
                 for curve, dash in zip(values, _DASHES, strict=False)
             ]
         ax.set(xscale="log", xlim=(1, longest), xlabel="Length of the list k", ylabel="Recall@k")
@@ -187,31 +157,28 @@ class RecallCurveDisplay(Display):
         ax.xaxis.set_major_formatter(ScalarFormatter())
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(PercentFormatter(1))
-        self._explain(ax)
-        return ax
+        ax.legend(handles=self._keys(), frameon=False, loc="best")
+        return self
 
-    def _explain(self, ax: Axes) -> None:
-        """Draw a legend of methods and directions."""
-        from matplotlib.lines import Line2D
+    def frame(self) -> DataFrame:
+        """One row per method, direction and length of the list."""
+        return data_frame(
+            {"method": method, "query": query, "target": target, "k": k, "recall": recall}
+            for method, directions in self.curves.items()
+            for (query, target), curve in directions.items()
+            for k, recall in enumerate(curve, start=1)
+        )
+
+    def _keys(self) -> list[Any]:
+        """Legend entries of methods and directions."""
         from matplotlib.patches import Patch
 
-        handles: list[Any] = [
-            Line2D([], [], color=color(number), label=literal(method))
-            for number, method in enumerate(self.curves)
-            if method
-        ]
+        methods = [line_key(m, color=color(i)) for i, m in enumerate(self.curves) if m]
         directions = list(next(iter(self.curves.values())))
         if len(directions) > 2:
             label = f"from worst to best of {len(directions)} directions"
-            handles.append(Patch(color=GREY, alpha=0.3, linewidth=0, label=label))
-        else:
-            handles += [
-                Line2D([], [], color=GREY, linestyle=dash, label=literal(f"{query} → {target}"))
-                for dash, (query, target) in zip(_DASHES, directions, strict=False)
-            ]
-        ax.legend(handles=handles, frameon=False, loc="best")
-
-
-def _are_methods(scores: Any) -> bool:
-    """Whether scores are a mapping of methods to projected rows."""
-    return isinstance(scores, Mapping) and all(holds_views(of) for of in scores.values())
+            return [*methods, Patch(color=GREY, alpha=0.3, linewidth=0, label=label)]
+        return methods + [
+            line_key(f"{query} → {target}", color=GREY, linestyle=dash)
+            for dash, (query, target) in zip(_DASHES, directions, strict=False)
+        ]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.plotting._display import Display
-from mvcca.plotting._style import RIGHT, WRONG, literal, styled, tidy_axes
+from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._drawing import styled
+from mvcca.plotting.style import RIGHT, WRONG, literal, tidy_axes
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from matplotlib.patches import Rectangle
     from matplotlib.text import Text
+    from pandas import DataFrame
 
 _GAP = 0.3  # between the query and its items, in widths of an image
 _CHARACTERS = 40  # of a text
 _WIDTH = 4.0  # of a column of texts, in widths of an image
 
 
-class RetrievedDisplay(Display):
+class RetrievedDisplay(ScoresDisplay):
     """Queries in the first column, each followed by the items it retrieves, best first.
 
     Images have a frame: solid green around relevant items, dashed orange around others. Texts
@@ -84,65 +86,6 @@ class RetrievedDisplay(Display):
         self.queries, self.items, self.relevant = queries, items, np.asarray(relevant, dtype=bool)
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ViewsLike,
-        y: LabelsLike | None = None,
-        *,
-        query: str | None = None,
-        target: str | None = None,
-        queries: int | Sequence[int] = 5,
-        k: int = 8,
-        show: Any = None,
-        similarity: Similarity | None = None,
-        weighting: Weighting | None = "auto",
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Search with a fitted estimator, ranked as it declares.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` keeps the container of X.
-        X : Views, mapping or list of matrices
-            Held-out rows: queries and gallery.
-        y : labels, optional
-            Items that share a label with the query are relevant; by default those of its object.
-        query, target : str, optional
-            The two views; by default the first two.
-        queries : int or sequence of int, default=5
-            The first so many objects that can be queries, or positions among these.
-        k : int, default=8
-            Number of items for each query.
-        show : tuple of int, or mapping of str to array, sequence of str or tuple, optional
-            What a row looks like, by view or for all views: its image (an array of images, with a
-            row for each of the view's rows, or a shape to bring the features into) or a text. By
-            default the row labels of a DataFrame, or the row number.
-        similarity, weighting
-            See `mvcca.evaluate_retrieval`.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`, or of `matplotlib.axes.Axes.text` if there
-            are only texts.
-
-        Returns
-        -------
-        RetrievedDisplay
-
-        Raises
-        ------
-        ValueError
-            If a view is unknown, there are fewer queries, or `show` does not have a row for each
-            row of its view.
-        """
-        views = as_views(X, getattr(estimator, "view_names_", None)).in_memory()
-        options = {"estimator": estimator, "similarity": similarity, "weighting": weighting}
-        return cls._of(views, views, y, query, target, queries, k, show, options).plot(ax, **kwargs)
-
-    @classmethod
     def from_scores(
         cls,
         scores: ViewsLike,
@@ -155,6 +98,8 @@ class RetrievedDisplay(Display):
         k: int = 8,
         show: Any = None,
         similarity: Similarity | None = None,
+        weighting: Weighting | None = "auto",
+        estimator: Any = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -163,46 +108,50 @@ class RetrievedDisplay(Display):
         Parameters
         ----------
         scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows: queries and gallery.
+            Projected rows, queries and gallery. With an `estimator`, the rows to project.
         y : labels, optional
             Items that share a label with the query are relevant; by default those of its object.
         X : Views, mapping or list of matrices, optional
             The same rows before projection, which `show` may bring into the shape of an image.
-        query, target, queries, k, show, similarity, ax, **kwargs
-            See `from_estimator`.
+        query, target : str, optional
+            The two views; by default the first two.
+        queries : int or sequence of int, default=5
+            The first so many objects that can be queries, or positions among these.
+        k : int, default=8
+            Number of items for each query.
+        show : tuple of int, or mapping of str to array, sequence of str or tuple, optional
+            What a row looks like, by view or for all views: its image (an array of images, with a
+            row for each of the view's rows, or a shape to bring the features into) or a text. By
+            default the row labels of a DataFrame, or the row number.
+        similarity, weighting, estimator
+            See `mvcca.evaluate_retrieval`. By default an estimator is ranked as it declares.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
         RetrievedDisplay
-        """
-        scores = as_views(scores).in_memory()
-        rows = scores if X is None else as_views(X, scores.names).in_memory()
-        options = {"similarity": similarity}
-        return cls._of(scores, rows, y, query, target, queries, k, show, options).plot(ax, **kwargs)
 
-    @classmethod
-    def _of(
-        cls,
-        searched: Views,
-        rows: Views,
-        y: Any,
-        query: str | None,
-        target: str | None,
-        queries: int | Sequence[int],
-        k: int,
-        show: Any,
-        options: Mapping[str, Any],
-    ) -> Self:
+        Raises
+        ------
+        ValueError
+            If a view is unknown, there are fewer queries, or `show` does not have a row for each
+            row of its view.
+        """
+        searched = as_views(scores, getattr(estimator, "view_names_", None)).in_memory()
+        rows = searched if X is None else as_views(X, searched.names).in_memory()
         first, second = _direction(searched, query, target)
         relevance: Any = "pairs" if y is None else "labels"
         table = evaluate_retrieval(
             searched,
             y,
             measures="r@1",
+            similarity=similarity,
+            weighting=weighting,
             relevance=relevance,
             directions=[(first, second)],
+            estimator=estimator,
             keep_run=k,
-            **options,
         )
         run = table.rows[0].runs[relevance]
         chosen = np.arange(queries) if isinstance(queries, int) else np.asarray(queries, dtype=int)
@@ -214,9 +163,27 @@ class RetrievedDisplay(Display):
             [looks[first][i] for i in run.queries[chosen]],
             [[looks[second][j] for j in run.items[i]] for i in chosen],
             np.array(gains) > 0,
-        )
+        ).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
+    @classmethod
+    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        return {"scores": X, "y": y, "estimator": estimator}
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`, or of `matplotlib.axes.Axes.text` if there
+            are only texts.
+
+        Returns
+        -------
+        self
+        """
         n_queries, k = self.relevant.shape
         of_texts = isinstance(self.items[0][0], str)
         start = 1 + _GAP if not isinstance(self.queries[0], str) else _WIDTH / 2 + 0.5
@@ -225,25 +192,40 @@ class RetrievedDisplay(Display):
             ax = tidy_axes()
             height = n_queries * max(0.85, 0.2 * k if of_texts else 0)
             ax.figure.set_size_inches(min(0.9 * width, 12), height)
-        tidy_axes(ax).set_axis_off()
+        self.ax_ = tidy_axes(ax)
+        ax.set_axis_off()
         self.im_, self.frame_, self.text_ = [], [], []
         for line, (query, items, relevant) in enumerate(
             zip(self.queries, self.items, self.relevant, strict=True)
         ):
-            self._place(ax, query, 0.0 if isinstance(query, str) else 0.5, line, 1.0, given)
+            self._place(ax, query, 0.0 if isinstance(query, str) else 0.5, line, 1.0, kwargs)
             for place, (item, right) in enumerate(zip(items, relevant, strict=True)):
                 if of_texts:
                     middle = line - 0.5 + (place + 0.5) / k
                     mark = "✓" if right else "✗"
-                    text = self._place(ax, f"{mark} {item}", start, middle, 1 / k, given)
+                    text = self._place(ax, f"{mark} {item}", start, middle, 1 / k, kwargs)
                     text.set_color(RIGHT if right else WRONG)
                 else:
                     middle = start + place + 0.5
-                    image = self._place(ax, item, middle, line, 1.0, given)
+                    image = self._place(ax, item, middle, line, 1.0, kwargs)
                     self.frame_.append(_framed(ax, image.get_extent(), right))
         ax.set(xlim=(-0.1, width + 0.1), ylim=(n_queries - 0.5, -0.5))
         ax.set_aspect("auto" if of_texts and isinstance(self.queries[0], str) else "equal")
-        return ax
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per query and item: their places, texts (None for images) and relevance."""
+        return data_frame(
+            {
+                "query": number,
+                "rank": place + 1,
+                "query_text": query if isinstance(query, str) else None,
+                "item_text": item if isinstance(item, str) else None,
+                "relevant": bool(self.relevant[number, place]),
+            }
+            for number, (query, items) in enumerate(zip(self.queries, self.items, strict=True))
+            for place, item in enumerate(items)
+        )
 
     def _place(self, ax: Axes, what: Any, x: float, y: float, height: float, given: Any) -> Any:
         """Draw an image around a point, or a text to its right."""

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.plotting._display import Display
+from mvcca.plotting._display import Display, data_frame
 from mvcca.plotting._heatmap import draw_heatmap
 from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
+    from pandas import DataFrame
 
 
 class ScalesDisplay(Display):
@@ -87,10 +88,8 @@ class ScalesDisplay(Display):
         row : int, optional
             A row of the view; by default the standard deviation over the rows of X is drawn, which
             shows what parameters depend on the input.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -120,8 +119,30 @@ class ScalesDisplay(Display):
             of_rows, label = found[view][row], "Scale"
         return cls(of_rows, label).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        self
+        """
         style = {"cmap": "viridis", "interpolation": "nearest"}
-        ax, self.im_, _ = draw_heatmap(ax, self.scales, None, self.label, style, given, digits=None)
-        ax.set(xlabel="Hidden unit (last: bias)", ylabel="Component")
-        return ax
+        self.ax_, self.im_, _ = draw_heatmap(
+            ax, self.scales, None, self.label, style, kwargs, digits=None
+        )
+        self.ax_.set(xlabel="Hidden unit (last: bias)", ylabel="Component")
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per component and hidden unit, of which the last is the bias."""
+        return data_frame(
+            {"component": i, "unit": j, "scale": scale}
+            for (i, j), scale in np.ndenumerate(self.scales)
+        )

@@ -10,8 +10,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.inspection import component_correlations, permutation_test, views_of
-from mvcca.plotting._display import Display
-from mvcca.plotting._style import GREY, color, styled, tidy_axes
+from mvcca.plotting._display import Display, data_frame
+from mvcca.plotting._drawing import draw_line
+from mvcca.plotting.style import GREY, color, tidy_axes
 from mvcca.views import Views
 from mvcca.views.typing import MatrixLike, ViewsLike
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
+    from pandas import DataFrame
 
 _BAND = (5, 95)  # percentiles
 
@@ -124,10 +126,8 @@ class ScreeDisplay(Display):
             Number of permutations.
         random_state : int, RandomState or None, default=None
             Seed for the permutations.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for the line of correlations.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -174,10 +174,8 @@ class ScreeDisplay(Display):
             The second view, if X is a single matrix.
         n_permutations, random_state
             See `mvcca.inspection.permutation_test`.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.plot`, for the line of correlations.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -186,18 +184,29 @@ class ScreeDisplay(Display):
         test = permutation_test(X, y, n_permutations=n_permutations, random_state=random_state)
         return cls(test.correlations, test.permuted, test.p_values).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
-        ax = tidy_axes(ax, grid="y")
-        from matplotlib.lines import Line2D
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
 
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.plot`, for the line of correlations.
+
+        Returns
+        -------
+        self
+        """
+        self.ax_ = ax = tidy_axes(ax, grid="y")
         place = np.arange(1, len(self.correlations) + 1)
         low, high = np.percentile(self.permuted, _BAND, axis=0)
         label = f"90 % of {len(self.permuted)} permutations"
         # Edges are visible where the fill alone would be too faint.
         style = {"facecolor": GREY, "alpha": 0.4, "edgecolor": GREY, "linewidth": 1}
         self.band_ = ax.fill_between(place, low, high, label=label, **style)
-        chosen = {"color": color(0), "linewidth": 1.2, "marker": "o", "label": "observed"}
-        (self.line_,) = ax.plot(place, self.correlations, **styled(chosen, given, Line2D))
+        observed = {"color": color(0), "linewidth": 1.2, "marker": "o", "label": "observed"}
+        self.line_ = draw_line(ax, place, self.correlations, kwargs, **observed)
         within = ~self.significant
         if within.any():
             what = "within the band" if self.p_values is None else "p ≥ 0.05"
@@ -215,7 +224,18 @@ class ScreeDisplay(Display):
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(bottom=min(0.0, float(min(low.min(), self.correlations.min()))))
         ax.legend(frameon=False)
-        return ax
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per component: its correlation, the band, and whether it is significant."""
+        low, high = np.percentile(self.permuted, _BAND, axis=0)
+        return data_frame(
+            component=range(len(low)),
+            correlation=self.correlations,
+            low=low,
+            high=high,
+            significant=self.significant,
+        )
 
 
 def _shuffled(views: Views, rng: np.random.RandomState) -> Views:

@@ -7,28 +7,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.inspection import projected
-from mvcca.plotting._display import Display
-from mvcca.plotting._embedding import group_names
-from mvcca.plotting._style import (
-    FAINT,
+from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._drawing import (
     check_component,
-    color,
-    group_tones,
-    literal,
-    marker,
-    styled,
-    tidy_axes,
+    component_title,
+    draw_points,
+    legend_beside,
 )
+from mvcca.plotting._groups import group_tones, groups_of
+from mvcca.plotting.style import FAINT, color, literal, marker, tidy_axes
 from mvcca.views import as_views
-from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
+from mvcca.views.typing import LabelsLike, ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
+    from pandas import DataFrame
 
 
-class VariatesDisplay(Display):
+class VariatesDisplay(ScoresDisplay):
     """Canonical variates of one component: a point per object, one view against the other.
 
     Points near a line have a high correlation; outliers and groups show where it comes from.
@@ -93,46 +90,6 @@ class VariatesDisplay(Display):
         self.correlation = float(np.corrcoef(x, y)[0, 1])
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ViewsLike | MatrixLike,
-        y: MatrixLike | None = None,
-        *,
-        groups: LabelsLike | None = None,
-        views: tuple[str, str] | None = None,
-        component: int = 0,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw rows projected by a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
-        X : Views, mapping, list of matrices, or matrix
-            Rows to project.
-        y : matrix, optional
-            The second view, if X is a single matrix.
-        groups, views, component, ax, **kwargs
-            See `from_scores`.
-
-        Returns
-        -------
-        VariatesDisplay
-
-        Raises
-        ------
-        ValueError
-            As for `from_scores`.
-        """
-        _, scores = projected(estimator, X, y)
-        return cls.from_scores(
-            scores, groups=groups, views=views, component=component, ax=ax, **kwargs
-        )
-
-    @classmethod
     def from_scores(
         cls,
         scores: ViewsLike,
@@ -155,10 +112,8 @@ class VariatesDisplay(Display):
             The views; by default the first two.
         component : int, default=0
             The component, from 0.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.scatter`, for the points of all groups.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -184,37 +139,37 @@ class VariatesDisplay(Display):
             )
         both = chosen[common]
         check_component(component, min(both.widths.values()))
-        of_objects = None
-        if groups is not None:
-            names = group_names(groups)
-            if len(names) != len(scores):
-                raise ValueError(
-                    f"Expected {len(scores)} groups, one per object, got {len(names)}."
-                )
-            of_objects = [names[i] for i in common]
         values = {name: np.asarray(both[name])[:, component] for name in pair}
-        return cls(values, of_objects, component).plot(ax, **kwargs)
+        named = groups_of(groups, len(scores), common)
+        return cls(values, named, component).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
-        ax = tidy_axes(ax)
-        from matplotlib.collections import PathCollection
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
 
-        x, y = self.variates.values()
-        groups = np.full(len(x), "", dtype=object) if self.groups is None else np.array(self.groups)
-        tones = {"": color(0)} if self.groups is None else group_tones(self.groups)
-        shared = {"s": float(np.clip(12000 / len(x), 8, 40)), "alpha": 0.75, "linewidth": 0}
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.scatter`, for the points of all groups.
+
+        Returns
+        -------
+        self
+        """
+        self.ax_ = ax = tidy_axes(ax)
+        points = np.stack(list(self.variates.values()), axis=1)
+        groups = np.array([""] * len(points) if self.groups is None else self.groups)
+        tones = group_tones(self.groups) or {"": color(0)}
+        size = float(np.clip(12000 / len(points), 8, 40))
         named = [name for name, tone in tones.items() if tone != FAINT]
         self.scatter_ = {}
         for name, tone in sorted(tones.items(), key=lambda pair: pair[1] != FAINT):
             shape = marker(named.index(name)) if name in named else "o"
-            style = {"c": tone, "marker": shape, "label": literal(name), **shared}
-            rows = groups == name
-            self.scatter_[name] = ax.scatter(
-                x[rows], y[rows], **styled(style, given, PathCollection)
-            )
-        first, second = map(literal, self.variates)
-        number = self.component + 1
-        ax.set(xlabel=f"Component {number} of {first}", ylabel=f"Component {number} of {second}")
+            style = {"c": tone, "marker": shape, "label": literal(name), "s": size, "alpha": 0.75}
+            self.scatter_[name] = draw_points(ax, points[groups == name], kwargs, **style)
+        first, second = (component_title(self.component, of=name) for name in self.variates)
+        ax.set(xlabel=first, ylabel=second)
         ax.set_title(f"Correlation {self.correlation:.2f}", fontsize="medium")
         if self.groups is not None:
             handles = [self.scatter_[name] for name in named]
@@ -222,5 +177,9 @@ class VariatesDisplay(Display):
                 other = next(self.scatter_[name] for name in tones if name not in named)
                 other.set_label(f"{len(tones) - len(named)} others")
                 handles.append(other)
-            ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        return ax
+            legend_beside(ax, handles)
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per object: its variate in each view, and its group."""
+        return data_frame(**self.variates, group=self.groups)

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.inspection import component_correlations, pairwise_correlations
-from mvcca.plotting._display import Display
+from mvcca.inspection import pairwise_correlations
+from mvcca.plotting._display import ScoresDisplay, data_frame
+from mvcca.plotting._drawing import check_component
 from mvcca.plotting._heatmap import draw_heatmap
-from mvcca.plotting._style import check_component
 from mvcca.retrieval import RetrievalTable
-from mvcca.views.typing import MatrixLike, ViewsLike
+from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
+    from pandas import DataFrame
 
 
-class ViewPairsDisplay(Display):
+class ViewPairsDisplay(ScoresDisplay):
     """Matrix of a value for every pair of views: correlations, or a retrieval measure.
 
     Parameters
@@ -78,45 +79,6 @@ class ViewPairsDisplay(Display):
         )
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ViewsLike | MatrixLike,
-        y: MatrixLike | None = None,
-        *,
-        component: int | None = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the correlation of each pair of views, as projected by a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Any model whose ``transform`` maps `mvcca.views.Views` to `Views`.
-        X : Views, mapping, list of matrices, or matrix
-            Rows to project; held-out ones, since correlations of training rows are optimistic.
-        y : matrix, optional
-            The second view, if X is a single matrix.
-        component : int, optional
-            One component, from 0; by default the mean over components.
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        ViewPairsDisplay
-
-        Raises
-        ------
-        ValueError
-            If there is no such component, or no two views have two common objects.
-        """
-        return cls._of(component_correlations(estimator, X, y), component).plot(ax, **kwargs)
-
-    @classmethod
     def from_scores(
         cls,
         scores: ViewsLike,
@@ -130,15 +92,30 @@ class ViewPairsDisplay(Display):
         Parameters
         ----------
         scores : Views, mapping or list of matrices of shape (n_rows, n_components)
-            Projected rows.
-        component, ax, **kwargs
-            See `from_estimator`.
+            Projected rows; held-out ones, since correlations of training rows are optimistic.
+        component : int, optional
+            One component, from 0; by default the mean over components.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
         ViewPairsDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is no such component, or no two views have two common objects.
         """
-        return cls._of(pairwise_correlations(scores), component).plot(ax, **kwargs)
+        pairs = pairwise_correlations(scores)
+        if component is None:
+            means = {pair: float(values.mean()) for pair, values in pairs.items()}
+            display = cls(means, "Mean correlation of components", symmetric=True)
+        else:
+            check_component(component, min(map(len, pairs.values())))
+            chosen = {pair: float(values[component]) for pair, values in pairs.items()}
+            display = cls(chosen, f"Correlation of component {component + 1}", symmetric=True)
+        return display.plot(ax, **kwargs)
 
     @classmethod
     def from_table(
@@ -152,10 +129,8 @@ class ViewPairsDisplay(Display):
             Result of `mvcca.evaluate_retrieval`.
         measure : str
             One of its measures, such as "r@10".
-        ax : matplotlib Axes, optional
-            Axes to draw on; by default new axes.
-        **kwargs
-            Keywords of `matplotlib.axes.Axes.imshow`.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -172,20 +147,31 @@ class ViewPairsDisplay(Display):
         values = {(row.query, row.target): row.values[measure] for row in table}
         return cls(values, measure).plot(ax, **kwargs)
 
-    @classmethod
-    def _of(cls, pairs: Mapping[tuple[str, str], np.ndarray], component: int | None) -> Self:
-        """A value per pair of views from the correlations of all components."""
-        if component is None:
-            means = {pair: float(values.mean()) for pair, values in pairs.items()}
-            return cls(means, "Mean correlation of components", symmetric=True)
-        check_component(component, min(map(len, pairs.values())))
-        chosen = {pair: float(values[component]) for pair, values in pairs.items()}
-        return cls(chosen, f"Correlation of component {component + 1}", symmetric=True)
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
 
-    def _draw(self, ax: Axes | None, given: dict[str, Any]) -> Axes:
-        sides = self.rows, self.columns
-        style = {"cmap": "viridis", "aspect": "equal"}
-        ax, self.im_, self.text_ = draw_heatmap(ax, self.matrix, sides, self.label, style, given)
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        **kwargs
+            Keywords of `matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        self
+        """
+        sides, style = (self.rows, self.columns), {"cmap": "viridis", "aspect": "equal"}
+        self.ax_, self.im_, self.text_ = draw_heatmap(
+            ax, self.matrix, sides, self.label, style, kwargs
+        )
         if not self.symmetric:
-            ax.set(xlabel="Target", ylabel="Query")
-        return ax
+            self.ax_.set(xlabel="Target", ylabel="Query")
+        return self
+
+    def frame(self) -> DataFrame:
+        """One row per pair of views: row and column, or query and target."""
+        return data_frame(
+            {"row": row, "column": column, "value": value}
+            for (row, column), value in self.values.items()
+        )

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from mvcca import CCA, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 from mvcca.inspection import loadings, permutation_test
-from mvcca.plotting import plot_correlations, plot_embedding
+from mvcca.plotting import CorrelationDisplay, EmbeddingDisplay
 
 data = load_digits_views("halves")
 views, views_test, digits, digits_test = train_test_split(
@@ -31,7 +31,7 @@ print(views)
 # Correlations on the training rows are optimistic; those on held-out rows are not. Here most of the
 # components hold on new data.
 
-plot_correlations(cca, views, X_test=views_test)
+CorrelationDisplay.from_estimator(cca, views, X_test=views_test)
 plt.show()
 
 # %%
@@ -57,7 +57,7 @@ plt.show()
 # %%
 # Halves of the same digit are neighbors, although CCA uses no labels.
 
-plot_embedding(cca, views_test, digits_test, method="tsne", random_state=0)
+EmbeddingDisplay.from_estimator(cca, views_test, digits_test, method="tsne", random_state=0)
 plt.show()
 
 # %%

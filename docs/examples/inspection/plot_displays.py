@@ -4,7 +4,7 @@ Every aspect of a model has a plot
 
 The displays of :mod:`mvcca.plotting` follow scikit-learn: ``from_estimator`` computes what is
 shown, ``plot`` draws it, and keywords of matplotlib change how. What was drawn is kept, so that it
-can be changed afterwards. Each display also has a function ``plot_*`` that returns the axes.
+can be changed afterwards, and ``frame`` lists it in a DataFrame.
 """
 
 # %%

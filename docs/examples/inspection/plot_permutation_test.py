@@ -16,7 +16,7 @@ import numpy as np
 from mvcca import CCA, MVCCA
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.inspection import permutation_test
-from mvcca.plotting import ScreeDisplay, plot_correlations
+from mvcca.plotting import CorrelationDisplay, ScreeDisplay
 
 planted = (0.8, 0.6, 0.4)
 data = make_gaussian_views(1150, n_features=(12, 10), correlations=planted, random_state=0)
@@ -27,7 +27,7 @@ print("training correlations", model.canonical_correlations_.round(2))
 # %%
 # On new objects, only the planted ones remain. But new objects are not always at hand.
 
-plot_correlations(model, views, X_test=new)
+CorrelationDisplay.from_estimator(model, views, X_test=new)
 plt.show()
 
 # %%

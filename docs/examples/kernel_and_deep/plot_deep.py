@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 from mvcca import CCA, RetrievalIndex, Views, evaluate_retrieval
 from mvcca.deep import DCCA
 from mvcca.deep.callbacks import TotalCorrelation
-from mvcca.plotting import plot_learning_curve
+from mvcca.plotting import LearningCurveDisplay
 
 rng = np.random.default_rng(0)
 n, side = 2600, 12
@@ -79,7 +79,7 @@ for model in (linear, deep):
 # The loss is the negative total correlation of a batch, at least -8 for eight components. It is
 # optimistic; the validation rows show how much of the correlation generalizes.
 
-plot_learning_curve(deep)
+LearningCurveDisplay.from_estimator(deep)
 plt.show()
 
 # %%

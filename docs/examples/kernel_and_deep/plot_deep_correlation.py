@@ -18,7 +18,7 @@ from mvcca import CCA
 from mvcca.datasets import load_digits_views
 from mvcca.deep import DCCA, DCCAE, DSDCCA, L0CCA, SoftCCA, SoftHGR
 from mvcca.deep.callbacks import TotalCorrelation
-from mvcca.plotting import LearningCurveDisplay, ScalesDisplay, plot_correlations
+from mvcca.plotting import CorrelationDisplay, LearningCurveDisplay, ScalesDisplay
 
 views = load_digits_views("halves").views
 train, validation, test = views[:1000], views[1000:1200], views[1200:]
@@ -42,7 +42,7 @@ plt.show()
 # test rows shows where the methods differ from linear CCA.
 
 linear = {"CCA": CCA(10, reg=0.1).fit(train)}
-plot_correlations(linear | models, test)
+CorrelationDisplay.from_estimator(linear | models, test)
 plt.show()
 for name, model in (linear | models).items():
     print(f"{name:8} total correlation {10 * model.score(test):.2f} of 10")

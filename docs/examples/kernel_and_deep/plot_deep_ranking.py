@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 from mvcca import CCA, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 from mvcca.deep import CCAL, DCCA, SAM, LearnedRanking
-from mvcca.plotting import plot_category_margins, plot_learning_curve, plot_recall
+from mvcca.plotting import CategoryMarginsDisplay, LearningCurveDisplay, RecallCurveDisplay
 
 digits = load_digits_views()
 train, validation, test = digits.views[:1000], digits.views[1000:1300], digits.views[1300:]
@@ -51,14 +51,14 @@ for name, model in models.items():
 # %%
 # Recall of the other half of the image, in both directions.
 
-plot_recall(models, test, k=50)
+RecallCurveDisplay.from_estimator(models, test, k=50)
 plt.show()
 
 # %%
 # The ranking models are monitored by the mean reciprocal rank (MRR) of the validation rows.
 
 ranking = {name: models[name] for name in ("LearnedRanking", "CCAL")}
-plot_learning_curve(ranking)
+LearningCurveDisplay.from_estimator(ranking)
 plt.show()
 
 # %%
@@ -80,11 +80,11 @@ sam = SAM(
 sam.fit(train, labels, X_val=validation, y_val=labels_validation)
 table = evaluate_retrieval(test, labels_test, estimator=sam, measures=["r@10", "map"])
 print("SAM", {measure: round(value, 2) for measure, value in table.mean().items()})
-plot_learning_curve(sam, panels=["margin", "adaptation"])
+LearningCurveDisplay.from_estimator(sam, panels=["margin", "adaptation"])
 plt.show()
 
 # %%
 # Digits that the networks place close to each other have small margins.
 
-plot_category_margins(sam)
+CategoryMarginsDisplay.from_estimator(sam)
 plt.show()

@@ -16,7 +16,7 @@ import numpy as np
 
 from mvcca import CCA, MLCCA, MVMLCCA, Views, evaluate_retrieval
 from mvcca.datasets import load_digits_views
-from mvcca.plotting import plot_embedding
+from mvcca.plotting import EmbeddingDisplay
 
 data = load_digits_views("halves")
 order = np.random.RandomState(0).permutation(len(data.views))
@@ -66,5 +66,7 @@ for name, rows in (("paired", right), ("shuffled", right[shuffle])):
 # In the shared space, halves of the same digit are close, although no pair was used in training.
 
 some = held_out[:400]
-plot_embedding(models["MLCCA"], data.views[some], data.labels[some], method="tsne", random_state=0)
+EmbeddingDisplay.from_estimator(
+    models["MLCCA"], data.views[some], data.labels[some], method="tsne", random_state=0
+)
 plt.show()

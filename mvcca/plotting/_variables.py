@@ -1,0 +1,63 @@
+"""Variables of all views, with their names and loadings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mvcca.inspection import projected
+from mvcca.views import as_views, holds_views
+
+Names = Mapping[str, Sequence[str]]
+
+
+class Variables:
+    """Variables of all views, one after another.
+
+    Raises ValueError if names are given of an unknown view, or not of all features of a view.
+    """
+
+    def __init__(self, loadings: Mapping[str, np.ndarray], given: Names | None) -> None:
+        given = given or {}
+        for name, names in given.items():
+            if name not in loadings:
+                raise ValueError(
+                    f"Unknown view {name!r} in feature_names; the views are {list(loadings)}."
+                )
+            if len(names) != len(loadings[name]):
+                raise ValueError(
+                    f"feature_names must name all {len(loadings[name])} features of view "
+                    f"{name!r}, got {len(names)} names."
+                )
+        self.loadings = np.concatenate(list(loadings.values()))  # (n_variables, n_components)
+        self.views = [name for name, values in loadings.items() for _ in values]
+        self.names = [
+            str(given[name][j]) if name in given else f"{name} {j}"
+            for name, values in loadings.items()
+            for j in range(len(values))
+        ]
+
+    def of_view(self, name: str) -> np.ndarray:
+        """Mask of the variables of a view."""
+        return np.array(self.views) == name
+
+
+def largest(loadings: np.ndarray, n_top: int) -> np.ndarray:
+    """Positions of the variables with the largest loadings (n_variables, n_components)."""
+    return np.argsort(-np.linalg.norm(loadings, axis=1), kind="stable")[:n_top]
+
+
+def column_names(X: Any, names: Sequence[str] | None = None) -> dict[str, list[str]]:
+    """Column names of the views that have them, such as DataFrames."""
+    columns = {name: getattr(block, "columns", None) for name, block in as_views(X, names).items()}
+    return {name: [*map(str, of)] for name, of in columns.items() if of is not None}
+
+
+def rows_with_names(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    """Projected rows, the rows themselves in memory, and the names of their columns."""
+    views, scores = projected(estimator, X, y)
+    # Rows of files lose their column names when they are read.
+    names = column_names(X, views.names) if holds_views(X) else column_names(views)
+    return {"scores": scores, "X": views, "feature_names": names}
