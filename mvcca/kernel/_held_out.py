@@ -49,26 +49,14 @@ def fold_of(keys: np.ndarray, n_objects: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Features of the objects that are held out once.
+    """Features of the objects that are held out once."""
 
-    Attributes
-    ----------
-    widths : dict of str to int
-        Number of features of each view.
-    keys, weights : ndarray, shape (n_objects,)
-    are_landmarks : ndarray of bool, shape (n_objects,)
-        Whether an object is a landmark of some view, which new objects are not.
-    seen : ndarray of bool, shape (n_objects, n_views)
-    features : ndarray, shape (n_objects, D)
-        Of all views side by side, zero where an object is not seen.
-    """
-
-    widths: dict[str, int]
-    keys: np.ndarray
-    weights: np.ndarray
-    are_landmarks: np.ndarray
-    seen: np.ndarray
-    features: np.ndarray
+    widths: dict[str, int]  # number of features of each view
+    keys: np.ndarray  # (n_objects,)
+    weights: np.ndarray  # (n_objects,)
+    are_landmarks: np.ndarray  # (n_objects,), of some view; new objects are none
+    seen: np.ndarray  # (n_objects, n_views)
+    features: np.ndarray  # (n_objects, D), of all views side by side, 0 where an object is not seen
 
     @classmethod
     def of(
@@ -112,18 +100,10 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Moments of the features of all objects, and the objects among them that are held out once.
-
-    Attributes
-    ----------
-    total : Moments or PairMoments
-    n_objects : float
-        Number of objects, or the sum of their weights if it is larger.
-    sample : Sample
-    """
+    """Moments of the features of all objects, and the objects among them that are held out once."""
 
     total: Moments | PairMoments
-    n_objects: float
+    n_objects: float  # or the sum of their weights if it is larger
     sample: Sample
 
     def __add__(self, other: HeldOut) -> HeldOut:

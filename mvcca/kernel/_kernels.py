@@ -62,13 +62,7 @@ class Kernel:
 
 
 def median_gamma(X: Any, rng: np.random.RandomState) -> float:
-    """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once.
-
-    Raises
-    ------
-    ValueError
-        If a distance exceeds the largest float.
-    """
+    """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once."""
     if X.shape[0] > _MEDIAN_ROWS:
         X = take_rows(X, np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False)))
     X = to_host(in_memory(X)).astype(np.float64)

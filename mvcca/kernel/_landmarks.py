@@ -17,13 +17,7 @@ from mvcca.views import in_memory, take_rows
 
 
 def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
-    """Features with some rows of X as landmarks.
-
-    Raises
-    ------
-    ValueError
-        If k of the landmarks is not finite, symmetric and positive semi-definite.
-    """
+    """Features with some rows of X as landmarks, whose k must be positive semi-definite."""
     origin = origin_for(kernel, X)
     chosen = about(in_memory(X[rows]), origin)
     landmarks = rows if kernel.is_precomputed else chosen
@@ -36,15 +30,10 @@ def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
 
 
 def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
-    """Rows that an incomplete Cholesky decomposition of k(X, X) takes as pivots, in its order.
-
-    Each is the row that those before it explain least [1]_. Takes n_rows x n_landmarks numbers of
-    memory and as many values of the kernel.
-
-    References
-    ----------
-    .. [1] Bach and Jordan, "Kernel Independent Component Analysis", JMLR 2002, section 4.
-    """
+    """Rows that an incomplete Cholesky decomposition of k(X, X) takes as pivots, in its order."""
+    # Each is the row that those before it explain least (Bach and Jordan, "Kernel Independent
+    # Component Analysis", JMLR 2002, section 4). Takes n_rows x n_landmarks numbers of memory and
+    # as many values of the kernel.
     X = in_memory(X)
     if not kernel.is_precomputed:
         X = about(X, origin_for(kernel, X))

@@ -304,24 +304,12 @@ class NCCA(MultiViewEstimator):
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
-    """Rows to Gaussian weights of their nearest training rows, which add up to 1.
+    """Rows to Gaussian weights of their nearest training rows, which add up to 1."""
 
-    Attributes
-    ----------
-    reducer : fitted transformer or None
-    origin : ndarray, shape (n_features,), or None
-        Subtracted from rows that are dense or far from zero, so that distances keep their digits.
-    unit : float
-        √ of the mean squared distance of the training rows from their mean.
-    search : NearestNeighbors
-        Search among the training rows, in that unit.
-    bandwidth : float
-    """
-
-    reducer: Any
-    origin: np.ndarray | None
-    unit: float
-    search: NearestNeighbors
+    reducer: Any  # fitted transformer or None
+    origin: np.ndarray | None  # (n_features,), subtracted from rows so that distances keep digits
+    unit: float  # √ of the mean squared distance of the training rows from their mean
+    search: NearestNeighbors  # among the training rows, in that unit
     bandwidth: float
 
     @classmethod

@@ -179,14 +179,7 @@ def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
 def fourier_features(
     kernel: LabelKernel, vectors: Any, n_features: int, rng: np.random.RandomState
 ) -> FourierFeatures:
-    """Draw features of exp(-‖·‖² / (2σ)), w ~ N(0, I / σ), or exp(-‖·‖ / σ), w ~ Cauchy.
-
-    Raises
-    ------
-    ValueError
-        If another similarity is given, `n_features` is odd, or frequencies overflow because σ is
-        too small.
-    """
+    """Draw features of exp(-‖·‖² / (2σ)), w ~ N(0, I / σ), or exp(-‖·‖ / σ), w ~ Cauchy."""
     similarity, sigma = kernel.similarity, kernel.sigma
     if similarity not in ("sqexp", "exp"):
         raise ValueError(
@@ -213,14 +206,7 @@ def fourier_features(
 
 
 def landmark_features(kernel: LabelKernel, landmarks: np.ndarray) -> LandmarkFeatures:
-    """Features with given landmark label vectors.
-
-    Raises
-    ------
-    ValueError
-        If the similarity of the landmarks is not finite, symmetric, positive semi-definite and
-        positive for some.
-    """
+    """Features with given landmark label vectors, whose similarity must be a positive kernel."""
     gram = similarities_within(kernel.similarity, kernel.sigma, landmarks)
     if not gram.any():
         raise ValueError(

@@ -48,30 +48,17 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
-    """Random Fourier features c cos((x - o)ᵀw_j + b_j) of a kernel k(x - x') [1]_.
+    """Random Fourier features c cos((x - o)ᵀw_j + b_j) of a kernel k(x - x')."""
 
-    The frequencies w_j are drawn from the Fourier transform of the kernel. With random phases b_j,
-    products of features have the expectation c² m k / 2; with pairs of the phases 0 and -π/2, which
-    make cosine and sine, they also depend on x - x' only. The error is of order 1 / √m.
+    # The frequencies w_j are drawn from the Fourier transform of the kernel (Rahimi and Recht,
+    # "Random Features for Large-Scale Kernel Machines", NIPS 2007). With random phases b_j,
+    # products of features have the expectation c² m k / 2; with pairs of the phases 0 and -π/2,
+    # which make cosine and sine, they also depend on x - x' only. The error is of order 1 / √m.
 
-    Attributes
-    ----------
-    frequencies : ndarray, shape (width, m)
-    phases : ndarray, shape (m,)
-    origin : ndarray, shape (width,), or None
-        o, near the mean of the sample, so that rows far from zero keep their digits.
-    scale : float
-        c.
-
-    References
-    ----------
-    .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
-    """
-
-    frequencies: np.ndarray
-    phases: np.ndarray
-    origin: np.ndarray | None = None
-    scale: float = 1.0
+    frequencies: np.ndarray  # (width, m)
+    phases: np.ndarray  # (m,)
+    origin: np.ndarray | None = None  # o, (width,), near the mean: keeps digits of far rows
+    scale: float = 1.0  # c
 
     @classmethod
     def of_rbf(
@@ -137,36 +124,18 @@ class FourierFeatures:
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFeatures:
-    """Nyström features φ(x) = L⁻¹ k(Z, x), with L Lᵀ = k(Z, Z) of the landmarks Z [1]_.
+    """Nyström features φ(x) = L⁻¹ k(Z, x), with L Lᵀ = k(Z, Z) of the landmarks Z."""
 
-    Products of features are the kernel projected onto the span of the landmarks: exact between
-    rows that are landmarks, so all training rows as landmarks make the kernel itself explicit.
-    Landmarks that add nothing beyond rounding (repeated rows, say) are left out. Always float64.
+    # Products of features are the kernel projected onto the span of the landmarks (Williams and
+    # Seeger, "Using the Nyström Method to Speed Up Kernel Machines", NIPS 2000): exact between rows
+    # that are landmarks, so all training rows as landmarks make the kernel itself explicit.
+    # Landmarks that add nothing beyond rounding (repeated rows, say) are left out. Always float64.
 
-    Attributes
-    ----------
-    kernel : callable
-        ``kernel(X, Z)`` is the matrix of k(x, z).
-    landmarks : matrix, shape (n_features, width), or ndarray of int
-        Rows in pivot order, moved by -origin; of a precomputed kernel, positions of its columns.
-    factor : ndarray, shape (n_features, n_features)
-        L, lower triangular.
-    origin : ndarray, shape (width,), or None
-        Mean of the sample, if the kernel sees only differences: rows that are close to each other
-        and far from zero keep their digits.
-    width : int
-        Number of columns of the rows.
-
-    References
-    ----------
-    .. [1] Williams and Seeger, "Using the Nyström Method to Speed Up Kernel Machines", NIPS 2000.
-    """
-
-    kernel: Callable[[Any, Any], np.ndarray]
-    landmarks: Any
-    factor: np.ndarray
-    origin: np.ndarray | None
-    width: int
+    kernel: Callable[[Any, Any], np.ndarray]  # kernel(X, Z) is the matrix of k(x, z)
+    landmarks: Any  # (n_features, width) in pivot order, moved by -origin; or positions of columns
+    factor: np.ndarray  # L, (n_features, n_features), lower triangular
+    origin: np.ndarray | None  # (width,), if the kernel sees only differences
+    width: int  # of the rows
 
     @classmethod
     def at(
@@ -178,13 +147,7 @@ class LandmarkFeatures:
         origin: np.ndarray | None = None,
         what: str = "kernel",
     ) -> Self:
-        """Make features from landmarks and their kernel matrix K.
-
-        Raises
-        ------
-        ValueError
-            If K is not positive semi-definite; `what` is its name in the message.
-        """
+        """Make features from landmarks and their kernel matrix K; `what` names K in errors."""
         factor, order = _pivoted_cholesky(K, what)
         return cls(kernel, landmarks[order], factor, origin, width)
 

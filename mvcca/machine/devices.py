@@ -21,17 +21,7 @@ _EXTRAS = {"CuPy": "gpu", "torch": "deep"}
 
 
 def check_device(name: str) -> None:
-    """Raise an error if a device name is invalid or the device is not available.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the name is not a string, or not a known device.
-    ImportError
-        If the library that the name refers to is not installed.
-    RuntimeError
-        If there is no such GPU.
-    """
+    """Raise an error if a device name is invalid or the device is not available."""
     if not isinstance(name, str):
         raise TypeError(f"device must be a string or None, got {name!r}.")
     if not _NAMES.fullmatch(name):

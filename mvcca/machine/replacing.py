@@ -22,17 +22,10 @@ _PART = re.compile(r"\.(.*)\.[0-9a-f]{16}\.part", re.DOTALL)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file, which takes the place of `path` once it is safely on the disk.
-
-    If the body fails, is interrupted or is killed, `path` is what it was before. Temporary files
-    that a killed process left beside `path` are removed. A symbolic link stays one, and the file it
-    names is replaced.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written, or `path` exists and is not a regular file.
-    """
+    """Open a new file, which takes the place of `path` once it is safely on the disk."""
+    # If the body fails, is interrupted or is killed, `path` is what it was before. Temporary files
+    # that a killed process left beside `path` are removed. A symbolic link stays one, and the file
+    # it names is replaced.
     target = Path(os.path.realpath(path))
     mode = _mode_of_regular(path)
     _remove_abandoned(target)

@@ -48,17 +48,7 @@ def expected_moments(
     pairs: Iterable[PairCovariance],
     degrees_of_freedom: Mapping[str, float],
 ) -> Expected | None:
-    """`expected_correlation` of all pairs of views that share rows; None without any.
-
-    Parameters
-    ----------
-    weights : mapping of str to ndarray, shape (n_features, k)
-        One map per view.
-    pairs : iterable of PairCovariance
-        Covariances of the pairs of views that share rows.
-    degrees_of_freedom : mapping of str to float
-        Of each view.
-    """
+    """`expected_correlation` of all pairs of views that share rows; None without any."""
     views, counts = list(weights), np.zeros((len(weights), len(weights)))
     variances: dict[str, list[np.ndarray]] = {name: [] for name in views}
     found = {}
@@ -97,35 +87,19 @@ def held_out_moments(weights: Mapping[str, np.ndarray], moments: Moments) -> Exp
 def expected_correlation(
     correlation: np.ndarray, degrees_of_freedom: tuple[float, float], n_rows: float
 ) -> np.ndarray:
-    """Leave-one-out estimate of the correlation of two views' scores on new rows.
-
-    Regress the scores v of one view on the rows of the other, with hat matrix H and fitted values
-    û. Left out of the regression, row j has the fitted value (û_j - H_jj v_j) / (1 - H_jj). With
-    the mean leverage h = tr H / n in place of H_jj, it correlates with v, where û correlates at r,
-    at
-
-        r_h = (r² - h) / √(r² - 2 h r² + h²).
-
-    Both views are fitted, so that r becomes r_x r_y / r. That is pessimistic for weak components of
-    real data: at noise level, r² ≤ h, it is 0, yet they agree on new rows. No component therefore
-    gets less than r / 2, or than 1 / √n, the standard error of a correlation of zero. If there are
-    as many degrees of freedom as rows, training correlations are 1 by construction, and all
-    components get 1 / √n.
-
-    Parameters
-    ----------
-    correlation : ndarray, shape (k,)
-        Correlations of the training scores, r.
-    degrees_of_freedom : tuple of float
-        tr H of either view: its rank, or less with a ridge.
-    n_rows : float
-        Rows that both views share, n.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        Values in [1 / √n, 1].
-    """
+    """Leave-one-out estimate of the correlation (k,) of two views' scores on new rows."""
+    # Regress the scores v of one view on the rows of the other, with hat matrix H and fitted values
+    # û. Left out of the regression, row j has the fitted value (û_j - H_jj v_j) / (1 - H_jj). With
+    # the mean leverage h = tr H / n in place of H_jj, it correlates with v, where û correlates at
+    # r, at
+    #
+    #     r_h = (r² - h) / √(r² - 2 h r² + h²).
+    #
+    # Both views are fitted, so that r becomes r_x r_y / r. That is pessimistic for weak components
+    # of real data: at noise level, r² ≤ h, it is 0, yet they agree on new rows. No component
+    # therefore gets less than r / 2, or than 1 / √n, the standard error of a correlation of zero.
+    # If there are as many degrees of freedom tr H as rows, training correlations are 1 by
+    # construction, and all components get 1 / √n.
     least = np.full_like(correlation, 1 / np.sqrt(n_rows))
     if sum(degrees_of_freedom) >= n_rows:
         return least

@@ -39,19 +39,11 @@ def centred_targets(Z: Any, Y: Any, shares: np.ndarray) -> tuple[np.ndarray, flo
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """A term ½ Σ_pq tr(U_pᵀ M_pq U_q) - Σ_p tr(B_pᵀ U_p) + c of a loss; terms add.
+    """A term ½ Σ_pq tr(U_pᵀ M_pq U_q) - Σ_p tr(B_pᵀ U_p) + c of a loss; terms add."""
 
-    Attributes
-    ----------
-    M : mapping of (str, str) to ndarray, shape (r_p, r_q)
-        Blocks that are not zero.
-    B : mapping of str to ndarray, shape (r_p, m)
-    constant : float
-    """
-
-    M: Mapping[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    B: Mapping[str, np.ndarray] = field(default_factory=dict)
-    constant: float = 0.0
+    M: Mapping[tuple[str, str], np.ndarray] = field(default_factory=dict)  # (r_p, r_q)
+    B: Mapping[str, np.ndarray] = field(default_factory=dict)  # (r_p, m)
+    constant: float = 0.0  # c
 
     def __add__(self, other: Quadratic) -> Quadratic:
         M = {**self.M, **{k: self.M[k] + v if k in self.M else v for k, v in other.M.items()}}
@@ -72,42 +64,23 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class GroupSparse:
-    """Minimise ½ tr(UᵀMU) - tr(BᵀU) + c + Σ_g λ_g ‖U_g‖_F over U of shape (d, m).
+    """Minimise ½ tr(UᵀMU) - tr(BᵀU) + c + Σ_g λ_g ‖U_g‖_F over U of shape (d, m)."""
 
-    Norms are smoothed, ‖U_g‖ → √(‖U_g‖² + ε²), and each is majorised by the quadratic that touches
-    it at the last U [1]_, so that a step is a linear system and never increases the objective:
+    # Norms are smoothed, ‖U_g‖ → √(‖U_g‖² + ε²), and each is majorised by the quadratic that
+    # touches it at the last U (Hunter and Lange, "A Tutorial on MM Algorithms", The American
+    # Statistician, 2004), so that a step is a linear system and never increases the objective:
+    #
+    #     U ← (M + diag(λ_g / ‖U_g‖))⁻¹ B = T (M T + I)⁻¹ B,   T = diag(‖U_g‖ / λ_g).
+    #
+    # The second form divides by no norm. In a basis of the rows, M = Eᵀ M' E and B = Eᵀ B', it is
+    # U = T Eᵀ (M' E T Eᵀ + I)⁻¹ B': a system as large as M'.
 
-        U ← (M + diag(λ_g / ‖U_g‖))⁻¹ B = T (M T + I)⁻¹ B,   T = diag(‖U_g‖ / λ_g).
-
-    The second form divides by no norm. In a basis of the rows, M = Eᵀ M' E and B = Eᵀ B', it is
-    U = T Eᵀ (M' E T Eᵀ + I)⁻¹ B': a system as large as M'.
-
-    Attributes
-    ----------
-    M : ndarray, shape (r, r)
-        Quadratic term, positive semi-definite.
-    B : ndarray, shape (r, m)
-        Linear term.
-    constant : float
-        What makes the objective a sum of squares and norms.
-    penalties : ndarray, shape (d,)
-        λ of the group that a feature is in; positive.
-    groups : ndarray of int, shape (d,)
-        Group of each feature.
-    basis : ndarray, shape (r, d), or None
-        E; None is the identity.
-
-    References
-    ----------
-    .. [1] Hunter and Lange, "A Tutorial on MM Algorithms", The American Statistician, 2004.
-    """
-
-    M: np.ndarray
-    B: np.ndarray
-    constant: float
-    penalties: np.ndarray
-    groups: np.ndarray
-    basis: np.ndarray | None = None
+    M: np.ndarray  # (r, r), positive semi-definite
+    B: np.ndarray  # (r, m)
+    constant: float  # makes the objective a sum of squares and norms
+    penalties: np.ndarray  # (d,), positive: λ of the group of each feature
+    groups: np.ndarray  # (d,) of int
+    basis: np.ndarray | None = None  # E, (r, d); None is the identity
 
     def solve(self, max_iter: int, tol: float, title: str) -> tuple[np.ndarray, np.ndarray]:
         """The minimiser, shape (d, m), and the objective after every step."""

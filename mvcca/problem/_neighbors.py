@@ -22,32 +22,10 @@ def nearest_label_pairs(
     n_neighbors: int,
     similarity: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> csr_array:
-    """Similarities of every row to its nearest rows by label, zero for all others.
-
-    Ties are broken by a cyclic order that starts at the row's place in it: each row gets a
-    different draw, beginning with itself if both sides hold the same objects.
-
-    Parameters
-    ----------
-    vectors : ndarray, shape (n_distinct, n_labels)
-        Distinct label vectors.
-    from_rows, to_rows : pairs of ndarray of int
-        The label code of each row, and its place in the order of ties.
-    n_neighbors : int
-        Neighbours of each row.
-    similarity : callable
-        Function of two stacks of label vectors.
-
-    Returns
-    -------
-    csr_array, shape (n_from, n_to)
-        With n_neighbors entries per row.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than `n_neighbors` rows to take from.
-    """
+    """Similarities (n_from, n_to) of every row to its nearest rows by label, zero elsewhere."""
+    # Rows are pairs of their label codes and their places in a cyclic order, which breaks ties:
+    # starting at its own place, each row gets a different draw, beginning with itself if both sides
+    # hold the same objects.
     (from_codes, from_order), (to_codes, to_order) = from_rows, to_rows
     if n_neighbors > len(to_codes):
         raise ValueError(

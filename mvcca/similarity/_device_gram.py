@@ -21,21 +21,10 @@ Fill = Callable[[slice, slice, np.ndarray], None]
 
 
 class DeviceGram:
-    """Products with G in the precision and on the device of a block of sums.
+    """Products with G in the precision and on the device of a block of sums, `like`."""
 
-    Parameters
-    ----------
-    table : LabelTable
-        U distinct label vectors.
-    similarity : str or callable
-        The similarity; "sqexp", and "exp" of indicators, are computed on the device.
-    sigma : float
-        Bandwidth.
-    fill : callable
-        Fills a tile on the host, for all other similarities.
-    like : device block
-        Array that determines precision and device.
-    """
+    # "sqexp", and "exp" of indicators, are computed on the device; `fill` fills a tile of all other
+    # similarities on the host.
 
     def __init__(
         self, table: LabelTable, similarity: Any, sigma: float, fill: Fill, like: Any

@@ -63,13 +63,7 @@ def grouping(codes: np.ndarray, n_groups: int, weights: np.ndarray) -> csr_array
 
 
 def deviate(sums: np.ndarray, counts: np.ndarray, mean: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Write (sums - counts meanᵀ) / Σ counts to `out`, a few rows at a time.
-
-    Raises
-    ------
-    DigitsLost
-        If squares of these numbers leave the range of `out`, which is float32.
-    """
+    """Write (sums - counts meanᵀ) / Σ counts to `out`, a few rows at a time."""
     total = counts.sum()
 
     def block(rows: slice) -> np.ndarray:

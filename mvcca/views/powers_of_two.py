@@ -25,19 +25,9 @@ _MOST = 1000  # and that scales have at most
 
 
 def exponents_of(views: Views, by_column: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """Binary exponents of views with numbers far from 1, as they are found in memory.
-
-    Views in files and on devices are left alone: they are read once, and in blocks. So are those of
-    float32, whose squares float64 holds.
-
-    Parameters
-    ----------
-    views : Views
-        Blocks of float32 or float64.
-    by_column : collection of str, default=()
-        Views whose columns may be scaled by different powers; all columns of others have the
-        exponent of the largest.
-    """
+    """Binary exponents of views in memory with numbers far from 1, one per view or per column."""
+    # Views in files and on devices are left alone: they are read once, and in blocks. So are those
+    # of float32, whose squares float64 holds.
     found = {}
     for name, X in views.items():
         if isinstance(X, RowSource) or is_device_array(X) or X.dtype == np.float32:
@@ -68,13 +58,7 @@ def scaled(views: Views, exponents: Exponents) -> Views:
 
 
 def weights_back(weights: Mapping[str, np.ndarray], exponents: Exponents) -> dict[str, np.ndarray]:
-    """Weights of the features that give the scores of weights of scaled ones.
-
-    Raises
-    ------
-    ValueError
-        If they overflow.
-    """
+    """Weights of the features that give the scores of weights of scaled ones."""
     found = dict(weights)
     for name in found.keys() & exponents.keys():
         with np.errstate(over="ignore"):

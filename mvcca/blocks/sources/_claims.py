@@ -35,19 +35,7 @@ def check_chunks(
     stored: Iterable[tuple[int, ...]],
     reads_as: str,
 ) -> None:
-    """Warn of the number of chunks that are missing; raise if nearly all are.
-
-    Parameters
-    ----------
-    name : str
-        Name of the array in messages.
-    shape, chunk : tuple of int
-        Shapes of the matrix and of a chunk, rows first.
-    stored : iterable of tuple of int
-        Positions of the stored chunks in the grid of chunks, rows first.
-    reads_as : str
-        End of the message: what missing chunks read as, and why they may be missing.
-    """
+    """Warn of the number of chunks that are missing; raise if nearly all are."""
     grid = tuple(ceil(size / step) for size, step in zip(shape, chunk, strict=True))
     inside = {place for place in stored if all(i < n for i, n in zip(place, grid, strict=True))}
     total, missing = prod(grid), prod(grid) - len(inside)

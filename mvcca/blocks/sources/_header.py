@@ -21,24 +21,7 @@ def is_header(
     n_lines: Callable[[], int],
     n_rows: int | None,
 ) -> bool:
-    """Whether the first line of a table is a header.
-
-    Parameters
-    ----------
-    line : sequence of str
-        Cells of the first line.
-    below : sequence of str or None
-        Cells of the first line under it that has values.
-    n_lines : callable
-        Counts the lines of the table.
-    n_rows : int or None
-        Number of rows without a header, if it is known.
-
-    Raises
-    ------
-    ValueError
-        If names and numbers stand side by side in the first line, and nothing else decides.
-    """
+    """Whether the first line of a table, whose number of rows may be known, is a header."""
     if below is None:
         return False
     if _begins_with_index(line):

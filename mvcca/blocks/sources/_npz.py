@@ -25,13 +25,7 @@ def names_of_members(path: str | os.PathLike[str]) -> list[str]:
 
 
 class Member:
-    """An array in an archive; `zipfile` keeps the position and can seek back.
-
-    Raises
-    ------
-    ValueError
-        If it holds Python objects, or its header claims more than the archive can hold.
-    """
+    """An array in an archive; `zipfile` keeps the position and can seek back."""
 
     def __init__(self, path: str | os.PathLike[str], name: str) -> None:
         file = open(path, "rb")  # noqa: SIM115

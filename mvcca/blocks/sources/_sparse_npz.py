@@ -33,14 +33,8 @@ def kind_of_sparse(path: str | os.PathLike[str]) -> str | None:
 
 
 def read_sparse(path: str | os.PathLike[str]) -> csr_array:
-    """Read a whole matrix written by `scipy.sparse.save_npz`, in any of its formats.
-
-    Raises
-    ------
-    ValueError
-        If arrays do not belong together, or an index points outside the matrix; compiled loops
-        would not check it.
-    """
+    """Read a whole matrix written by `scipy.sparse.save_npz`, in any of its formats."""
+    # Indices are checked here, since compiled loops would read outside the matrix.
     kind = kind_of_sparse(path)
     if kind == "csr":
         source = SparseNpz(path)

@@ -43,22 +43,11 @@ class NamedColumns(np.ndarray):
 
 
 def read_table(path: Path, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:
-    """Read rows of equal length, after a header if there is one.
-
-    A header consists of words above numbers, or of the names that `DataFrame.to_csv` writes for
-    unnamed columns: the numbers 0, 1, 2, ..., or other distinct integers above three or more
-    decimals. If the first line is ambiguous, the number of rows decides (`n_rows`, if known).
-    `header` overrides this. Missing-value markers are values, which no matrix of numbers may hold.
-
-    Returns
-    -------
-    NamedColumns, ndarray of float or ndarray of str
-
-    Warns
-    -----
-    UserWarning
-        If the first line is taken for a header and `header` is None.
-    """
+    """Read rows of equal length, below a header if there is one, as numbers or texts."""
+    # A header consists of words above numbers, or of the names that `DataFrame.to_csv` writes for
+    # unnamed columns: the numbers 0, 1, 2, ..., or other distinct integers above three or more
+    # decimals. If the first line is ambiguous, the number of rows decides. Missing-value markers
+    # are values, which no matrix of numbers may hold.
     delimiter = _delimiter(path)
     end, names, has_names = _first_line(path, n_rows, header)
     if has_names and not names[0]:

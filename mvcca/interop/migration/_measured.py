@@ -16,16 +16,9 @@ _LEAST_REMAINING = 1e-6  # of 1 - h_ii, whose rounding is about 1e-12
 
 
 def found_shares(better: np.ndarray, equal: np.ndarray) -> tuple[float, float, float]:
-    """Shares of queries whose own row is first and among the first 10; standard error of the first.
-
-    A tie is broken at random. For the error two hits and two misses are added [1]_, so that a share
-    of 1 in few queries is not taken for certain.
-
-    References
-    ----------
-    .. [1] Agresti and Coull, "Approximate is better than exact for interval estimation of binomial
-       proportions", The American Statistician 1998.
-    """
+    """Shares of queries whose row is first and among the first 10; standard error of the first."""
+    # A tie is broken at random. For the error two hits and two misses are added (Agresti and Coull,
+    # The American Statistician 1998), so that a share of 1 in few queries is not taken for certain.
     ties = equal + 1
     first = float(np.mean((better == 0) / ties))
     in_ten = float(np.mean(np.clip(NEAREST - better, 0, ties) / ties))

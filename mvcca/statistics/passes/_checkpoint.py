@@ -122,13 +122,7 @@ def checkpointed(
     along: tuple[np.ndarray | None, ...],
     slices: list[slice],
 ) -> Iterator[tuple[Any, int, Callable[[Any, int], None]]]:
-    """State to start a pass from, number of blocks it covers, and a function that saves later ones.
-
-    Raises
-    ------
-    ValueError
-        If the checkpoint belongs to other data, blocks or weights, or to another statistic.
-    """
+    """State to start a pass from, number of its blocks, and a function that saves later states."""
     folder = _folder.get()
     if folder is None:
         yield start, 0, _forget

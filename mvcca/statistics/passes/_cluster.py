@@ -86,15 +86,7 @@ class Cluster:
             yield self._result(task)  # not held here any longer
 
     def in_order(self, tasks: Iterable[Any], slices: list[slice], load: Workload) -> Generator[Any]:
-        """Yield futures of tasks on blocks of rows, in order, when done; a few are active at once.
-
-        Raises
-        ------
-        Exception
-            As raised by a task, with a note that names its rows.
-        RuntimeError
-            If workers die repeatedly over the same task, or the client is closed.
-        """
+        """Yield futures of tasks on blocks of rows in order when done; a few are active at once."""
         from distributed.scheduler import KilledWorker
 
         window = _TASKS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
@@ -169,13 +161,7 @@ class Cluster:
         return value if small else self.submit(delayed(_itself, value))
 
     def check(self, load: Workload) -> None:
-        """Raise an error before anything is read if a task does not fit into a worker's memory.
-
-        Raises
-        ------
-        MemoryError
-            Naming the bytes that are needed and available.
-        """
+        """Raise an error before anything is read if a task does not fit into a worker's memory."""
         import dask
 
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
