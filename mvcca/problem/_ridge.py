@@ -69,8 +69,8 @@ def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkag
     """Estimate how far to shrink the covariance of dense, sparse or weighted rows."""
     # With C = 1/n Σ_i x_i x_iᵀ of centred rows and μ its mean diagonal, (1 - s) C + s μ I is
     # closest to the true covariance for s = min(β, δ) / δ, where δ = ‖C - μ I‖² and
-    # β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² (Ledoit and Wolf, "A well-conditioned estimator for large-dimensional
-    # covariance matrices", Journal of Multivariate Analysis 2004).
+    # β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² (Ledoit and Wolf, "A well-conditioned estimator for
+    # large-dimensional covariance matrices", Journal of Multivariate Analysis 2004).
     n_rows, n_features = X.shape
     w = np.ones(n_rows) if weights is None else weights
     total = w.sum()

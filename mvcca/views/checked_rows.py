@@ -24,19 +24,7 @@ _NAMED_ROWS = 5  # at most, in an error
 
 
 class CheckedRows(Selection):
-    """Rows of a source as floats without NaN and infinity.
-
-    Parameters
-    ----------
-    source : RowSource
-        The rows as stored.
-    name : str
-        View that errors name.
-    estimator : str
-        Estimator that errors name.
-    ensure_min_samples : int, default=0
-        Minimum number of rows.
-    """
+    """Rows of a source as floats without NaN and infinity; errors name view and estimator."""
 
     def __init__(
         self, source: RowSource, name: str, estimator: str, ensure_min_samples: int = 0
