@@ -7,8 +7,7 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import combinations
 from numbers import Integral, Real
@@ -16,14 +15,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import sklearn
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.blocks import RowSource, as_source
-from mvcca.blocks.array_api import is_device_array, placed, precision, to_host
+from mvcca.blocks.array_api import is_device_array, to_host
 from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.devices import working_on
@@ -32,15 +30,14 @@ from mvcca.measures import column_correlations
 from mvcca.model_selection import retrieval_scorer
 from mvcca.problem import (
     Expected,
+    Maps,
     Problem,
     Reg,
     Rows,
-    Solution,
     check_shared_labels,
     reg_of_names,
     reg_of_rows,
 )
-from mvcca.problem.linalg import with_fixed_signs
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.checked_rows import CheckedRows
@@ -106,8 +103,8 @@ def forget(estimator: BaseEstimator) -> None:
 class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
     """Base of all estimators that map several views into one space.
 
-    Subclasses set ``weights_`` and ``means_`` (by view name) in `fit`, and say with
-    ``_min_views`` how many views they need and with ``_supervised`` whether ``y`` is labels.
+    Subclasses define `fit` and `_projection`, and say with ``_min_views`` how many views they need
+    and with ``_supervised`` whether ``y`` is labels.
     """
 
     # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
@@ -119,10 +116,30 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     _keeps_sparse = True  # else blocks of sparse rows are made dense
     _computes_on_devices = True  # else device blocks are copied to the host, and scores back
 
-    weights_: dict[str, np.ndarray]
-    means_: dict[str, np.ndarray]
     n_components_: int
     view_names_: tuple[str, ...]
+
+    @property
+    def maps_(self) -> Maps | None:
+        """The fitted affine maps as a value; None if scores are not made by such maps."""
+        return None
+
+    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
+        """The function that projects checked rows of a view, which must not hold the estimator."""
+        raise NotImplementedError
+
+    def scores_of(self, views: Views, maps: Maps | None) -> dict[str, Any]:
+        """Scores of checked views; override it if those of one view depend on another.
+
+        Parameters
+        ----------
+        views : Views
+            Any of the fitted views.
+        maps : Maps or None
+            Affine maps to end in, `maps_` or others.
+        """
+        sparse, k = self._keeps_sparse, self.n_components_
+        return {n: projected(X, self._projection(n, maps), k, sparse) for n, X in views.items()}
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Project rows of any of the fitted views into the shared space.
@@ -147,7 +164,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         ValueError
             If a view is unknown, or its number of features is not the fitted one.
         """
-        return self._transform(X, y, self._scores_of_views)
+        return self._transform(X, y, lambda views: self.scores_of(views, self.maps_))
 
     def _transform(self, X: Any, y: Any, of_views: Callable[[Views], dict[str, Any]]) -> Any:
         """Matrices that `of_views` computes, in the container of X."""
@@ -211,7 +228,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, second, reset=False, unpaired=unpaired).views
         if (views.seen.sum(axis=1) > 1).any():
-            blocks = {name: to_host(X) for name, X in self._scores_of_views(views).items()}
+            blocks = {name: to_host(X) for name, X in self.scores_of(views, self.maps_).items()}
             scores = views.select(list(blocks)).replace(blocks).in_memory()
             correlation = _mean_correlation(scores)
             if correlation is not None:
@@ -227,36 +244,6 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     def _n_features_out(self) -> int:
         """Number of scores of every view, for `get_feature_names_out`."""
         return self.n_components_
-
-    def _scores_of_views(self, views: Views) -> dict[str, Any]:
-        """Scores of every view; override if those of one view depend on another."""
-        return {name: self._scores(name, block) for name, block in views.items()}
-
-    def _scores(self, name: str, block: Any) -> Any:
-        """Scores of rows in memory or in a file; a lazy Dask array for rows of one."""
-        if not isinstance(block, CheckedRows):
-            return self._project(name, block)
-        model = copy(self)
-        model.__dict__.pop("_statistic", None)  # large, and useless to a worker
-        project = partial(model._project, name)
-        if (lazy := block.map_lazily(project, self.n_components_)) is not None:
-            return lazy
-        scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
-        width = block.row_bytes if self._keeps_sparse else 8 * block.shape[1]
-        row_bytes = max(width, scores.itemsize * scores.shape[1])
-        for rows in block_slices(block.shape[0], row_bytes):
-            scores[rows] = project(block.read(rows.start, rows.stop))
-        return scores
-
-    def _project(self, name: str, block: Any) -> Any:
-        mean, weights = self.means_[name], self.weights_[name]
-        if issparse(block):  # centring rows would fill in their zeros
-            return np.asarray(block @ weights - mean @ weights).astype(block.dtype, copy=False)
-        rounded = mean.astype(precision(block))
-        residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
-        scores = (block - placed(rounded, block)) @ placed(weights, block)
-        scores -= placed(residue, block)
-        return scores
 
     # ---- input checks ---------------------------------------------------------------------------
 
@@ -378,7 +365,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             check_column_names(name, self._column_names[name], block)
 
     def _fitted_width(self, name: str) -> int:
-        return len(self.weights_[name])
+        raise NotImplementedError
 
     def _check_width(self, name: str, width: int) -> None:
         fitted = self._fitted_width(name)
@@ -496,54 +483,78 @@ class LinearEstimator(MultiViewEstimator):
     }
 
     n_components: Any  # int; None in methods that can find as many as the data give
-    power: float = 0.0  # a parameter of some estimators
+    weights_: dict[str, np.ndarray]
+    means_: dict[str, np.ndarray]
 
-    def _project(self, name: str, block: Any) -> Any:
-        scores = super()._project(name, block)
-        if self.power:
-            scores *= placed(self._component_weights(precision(scores)), scores)
-        return scores
+    @property
+    def maps_(self) -> Maps:
+        """The fitted affine maps as a value."""
+        return maps_of(self)
 
-    def _component_weights(self, dtype: np.dtype) -> np.ndarray:
-        """λ^power, which scores are multiplied by."""
-        with np.errstate(over="ignore"):
-            weights = np.maximum(self.eigenvalues_, 0) ** self.power
-        if weights.max(initial=0) > 1e-6 * np.finfo(dtype).max:  # which leaves room for scores
-            raise ValueError(
-                f"power={self.power:g} is too large: λ^power of the first component, "
-                f"{self.eigenvalues_[0]:.3g}^{self.power:g}, exceeds what {dtype} scores can be "
-                "multiplied by. Choose a smaller power; 4 is usual."
-            )
-        return weights
+    def variates(self, X: Any, y: Any = None) -> Any:
+        """Project rows as `transform` does, without the factors λ^power.
 
-    def _learn(self, solution: Solution) -> None:
+        Parameters
+        ----------
+        X, y
+            As for `transform`.
+
+        Returns
+        -------
+        variates : same container as X
+            The scores of `transform` for ``power=0``, and for methods without that parameter.
+        """
+        check_is_fitted(self)
+        maps = replace(self.maps_, power=0.0)
+        return self._transform(X, y, lambda views: self.scores_of(views, maps))
+
+    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
+        assert maps is not None
+        return partial(maps.select([name]).project, name)
+
+    def _fitted_width(self, name: str) -> int:
+        return len(self.weights_[name])
+
+    def _learn(self, maps: Maps) -> None:
         """Set the fitted attributes; warn if there are fewer components than asked for."""
-        if solution.bound == 0:
-            raise ValueError(
-                "The views have nothing in common: their (weighted) covariance between views is "
-                "zero. Check that rows, or labels, correspond."
-            )
-        if self.n_components is not None and solution.bound < self.n_components:
-            warn(
-                f"n_components={self.n_components} is more than the data can give: at most "
-                f"{solution.bound}. Fitted with n_components_={solution.bound}."
-            )
-        self.weights_ = with_fixed_signs(solution.weights, solution.variances)
-        self.means_ = solution.means
-        self.eigenvalues_ = solution.eigenvalues
-        self.n_components_ = len(solution.values)
-        if self.power:
-            self._component_weights(np.dtype(np.float64))  # refused here, not at the first scores
-        self.ranks_ = solution.ranks
-        self.view_names_ = tuple(solution.weights)
-        if solution.expected is not None:
-            self._expect(solution.expected)
+        self._keep(maps.checked(self.n_components))
 
-    def _expect(self, expected: Expected) -> None:
-        """Set the correlations to expect on new rows, by which rankings weight components."""
-        self.expected_correlations_ = expected.mean
-        self.expected_correlations_by_pair_ = expected.correlations
-        self.expected_deviations_ = expected.deviations
+    def _keep(self, maps: Maps) -> None:
+        """Set the fitted attributes."""
+        self.__dict__.update(maps.attributes())
+        if getattr(self, "power", 0):
+            self.maps_.factors(np.dtype(np.float64))  # refused here, not at the first scores
+
+
+def maps_of(model: Any) -> Maps:
+    """The maps of an estimator, from its fitted attributes and its parameter `power`, if any."""
+    rho, expected = getattr(model, "expected_correlations_", None), None
+    if rho is not None:
+        of_pairs = model.expected_correlations_by_pair_
+        expected = Expected(rho, of_pairs, model.expected_deviations_)
+    return Maps(
+        model.weights_,
+        model.means_,
+        eigenvalues=getattr(model, "eigenvalues_", None),
+        power=getattr(model, "power", 0.0),
+        expected=expected,
+    )
+
+
+def projected(
+    block: Any, project: Callable[[Any], Any], n_components: int, keeps_sparse: bool = True
+) -> Any:
+    """Scores of rows in memory or in a file; a lazy Dask array for rows of one."""
+    if not isinstance(block, CheckedRows):
+        return project(block)
+    if (lazy := block.map_lazily(project, n_components)) is not None:
+        return lazy
+    scores = np.empty((block.shape[0], n_components), dtype=block.dtype)
+    width = block.row_bytes if keeps_sparse else 8 * block.shape[1]
+    row_bytes = max(width, scores.itemsize * scores.shape[1])
+    for rows in block_slices(block.shape[0], row_bytes):
+        scores[rows] = project(block.read(rows.start, rows.stop))
+    return scores
 
 
 class StatisticEstimator(LinearEstimator):

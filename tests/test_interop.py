@@ -88,7 +88,7 @@ def projected(model, X, weighted):
     """Scores; weighted ones up to the length of each row, which does not matter to a cosine."""
     scores = model.transform(X)
     last = model[-1] if hasattr(model, "steps") else model
-    if not weighted or not hasattr(last, "expected_correlations_") or last.power:
+    if not weighted or not hasattr(last, "expected_correlations_") or last.maps_.power:
         return scores
     rho = last.expected_correlations_
     return {name: rows * np.sqrt(rho / (1 - rho**2)) for name, rows in scores.items()}
@@ -110,7 +110,7 @@ def test_cosines_of_weighted_maps_rank_as_the_index(model):
     X, queries = rows(300, seed=1), rows(20, seed=2)
     last = model[-1] if hasattr(model, "steps") else model
     by = {"weighting": "likelihood-cosine"}
-    if not hasattr(last, "expected_correlations_") or last.power:
+    if not hasattr(last, "expected_correlations_") or last.maps_.power:
         by = {}
     index = RetrievalIndex(model, **by).add({"image": X["image"]})
     maps = {name: affine_map(model, name) for name in WIDTHS}

@@ -15,7 +15,7 @@ PACKAGE = Path(mvcca.__file__).parent
 READ = {
     "base.py",
     "problem/linalg.py",
-    "linear/_mvcca.py",
+    "linear/_cca.py",
     "problem/_problem.py",
     "problem/_rows.py",
     "statistics/_moments.py",

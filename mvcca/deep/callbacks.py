@@ -16,6 +16,7 @@ import numpy as np
 
 from mvcca.deep.endings import AsTrained, Ending, LinearCCA
 from mvcca.measures import total_correlation
+from mvcca.problem import Maps, profile_vectors
 from mvcca.retrieval import evaluate_retrieval
 
 if TYPE_CHECKING:
@@ -193,14 +194,19 @@ class ValidationScore(Callback):
             return {self.column: np.nan}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
-            model = self.ending.model(trainer, train)
-        return {self.column: self._value(model, valid, trainer.validation.labels)}
+            maps = self.ending.maps_of_sample(trainer, train)
+        return {self.column: self._value(maps, valid, trainer.validation.labels)}
 
-    def _value(self, model: Any, valid: Views, codes: Mapping[str, np.ndarray]) -> float:
+    def _value(self, maps: Maps | None, valid: Views, codes: Mapping[str, np.ndarray]) -> float:
         labels = {name: self._label_vectors(code) for name, code in codes.items()} or None
+        scores = valid if maps is None else maps.transform(valid)
         if not isinstance(self.score, str):
-            return float(self.score(model.transform(valid), labels))
-        table = evaluate_retrieval(valid, labels, measures=self.score, estimator=model)
+            return float(self.score(scores, labels))
+        similarity: Any = self.ending.retrieval_ranking[1]
+        if maps is not None and maps.expected is not None:
+            rho, similarity = maps.expected.mean, "inner"
+            scores = scores.replace({n: profile_vectors(U, rho) for n, U in scores.items()})
+        table = evaluate_retrieval(scores, labels, measures=self.score, similarity=similarity)
         return float(table.mean()[self.score])
 
     def _label_vectors(self, codes: np.ndarray) -> Any:

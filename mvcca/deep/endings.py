@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Rows, held_out_moments, reg_of_names
+from mvcca.problem import Maps, Problem, Rows, held_out_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
@@ -33,7 +33,7 @@ class Ending(Protocol):
     Attributes
     ----------
     learns : bool
-        Whether `model` depends on the values of the representations.
+        Whether `maps` depend on the values of the representations.
     retrieval_ranking : tuple of str
         Method and similarity that rank rows, which estimators with this ending declare.
     """
@@ -44,18 +44,14 @@ class Ending(Protocol):
     def retrieval_ranking(self) -> tuple[str, str]:
         """Method and similarity."""
 
-    def model(self, trainer: Trainer, representations: Views) -> Any:
-        """A transformer of representations, fitted to those of some training rows if it `learns`.
+    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps | None:
+        """Maps of the representations to scores, from the moments of those of all training rows.
 
-        It has `transform`, and declares the same ``retrieval_ranking``.
+        None if the representations are the scores.
         """
 
-    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
-        """Fitted attributes of a model, from the moments of the representations of all rows.
-
-        ``n_components_`` and ``view_names_``; with ``weights_`` and ``means_`` by view, scores are
-        the affine map (representation - mean) @ weights, otherwise the representations.
-        """
+    def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps | None:
+        """The same from representations of some training rows, for callbacks."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +72,16 @@ class LinearCCA:
     learns: ClassVar[bool] = True
     retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
-    def model(self, trainer: Trainer, representations: Views) -> MVCCA:
-        """Linear CCA of representations."""
-        return MVCCA(self._k(representations.widths), reg=self.reg).fit(representations)
-
-    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
-        """The fitted attributes of `mvcca.MVCCA`."""
-        model = MVCCA(self._k(moments.widths), reg=self.reg)
+    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps:
+        """Maps of `mvcca.MVCCA`."""
         precision = np.dtype(np.float32)  # of networks
         rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
-        model._learn_problem(rows, moments)
-        return _fitted(model)
+        k = self._k(moments.widths)
+        return Problem.of_moments(rows, moments).solve(k).checked(k)
+
+    def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps:
+        """Maps of `mvcca.MVCCA` fitted to the representations."""
+        return MVCCA(self._k(representations.widths), reg=self.reg).fit(representations).maps_
 
     def _k(self, widths: Mapping[str, int]) -> int:
         return min(widths.values()) if self.n_components is None else self.n_components
@@ -111,23 +106,16 @@ class AsTrained:
         """Method and similarity that rank rows, as estimators declare them."""
         return "transform", self.similarity
 
-    def model(self, trainer: Trainer, representations: Views) -> AsTrained:
-        """This object, which transforms nothing."""
-        return self
-
-    def transform(self, representations: Views) -> Views:
-        """The representations."""
-        return representations
-
-    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
-        """The number of components, which is the width of all networks' outputs."""
-        widths = set(moments.widths.values())
-        if len(widths) > 1:
+    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> None:
+        """None: the outputs of all networks have the same width, and are compared as they are."""
+        if len(set(moments.widths.values())) > 1:
             raise ValueError(
                 "The networks of all views must have outputs of the same width, which are compared "
                 f"as they are; got {dict(moments.widths)}."
             )
-        return {"n_components_": widths.pop(), "view_names_": views.names}
+
+    def maps_of_sample(self, trainer: Trainer, representations: Views) -> None:
+        """None, too."""
 
 
 @dataclass(frozen=True)
@@ -140,28 +128,21 @@ class StoredCCA:
     learns: ClassVar[bool] = True
     retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
-    def model(self, trainer: Trainer, representations: Views) -> MVCCA:
+    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps:
+        """The projection, with the correlations of these moments."""
+        layer = stored_layer(trainer.objective)
+        assert layer is not None
+        means = _by_name(views.names, layer.mean_f, layer.mean_g)
+        weights = _by_name(views.names, layer.weights_f, layer.weights_g)
+        expected = held_out_moments(weights, moments)
+        assert expected is not None  # CCA layers take pairs
+        return Maps(weights, means, expected=expected)
+
+    def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps:
         """The projection, with the correlations of these representations."""
         with not_kept():  # the checkpoint is that of the training
             moments = Moments.of(representations)
-        return self._model(trainer, representations.names, moments)
-
-    def attributes(self, trainer: Trainer, views: Views, moments: Moments) -> dict[str, Any]:
-        """Those fitted attributes of `mvcca.MVCCA` that do not need its eigenvalues."""
-        return _fitted(self._model(trainer, views.names, moments))
-
-    def _model(self, trainer: Trainer, names: tuple[str, ...], moments: Moments) -> MVCCA:
-        layer = stored_layer(trainer.objective)
-        assert layer is not None
-        model = MVCCA(layer.weights_f.shape[1])
-        model.means_ = _by_name(names, layer.mean_f, layer.mean_g)
-        model.weights_ = _by_name(names, layer.weights_f, layer.weights_g)
-        model.n_components_, model.view_names_ = model.n_components, names
-        model._column_names = dict.fromkeys(names)
-        expected = held_out_moments(model.weights_, moments)
-        assert expected is not None  # CCA layers take pairs
-        model._expect(expected)
-        return model
+        return self.maps(trainer, representations, moments)
 
 
 def stored_layer(objective: Any) -> CCALayer | None:
@@ -172,7 +153,3 @@ def stored_layer(objective: Any) -> CCALayer | None:
 
 def _by_name(names: tuple[str, ...], *tensors: Tensor) -> dict[str, np.ndarray]:
     return {n: t.double().cpu().numpy() for n, t in zip(names, tensors, strict=True)}
-
-
-def _fitted(model: MVCCA) -> dict[str, Any]:
-    return {name: value for name, value in vars(model).items() if name.endswith("_")}

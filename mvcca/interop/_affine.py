@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import LinearEstimator
 from mvcca.compose import PerView
-from mvcca.problem._expected import component_weights
+from mvcca.problem import component_weights
 from mvcca.retrieval.ranking import Ranking, fitted_steps
 
 
@@ -137,15 +137,15 @@ def _of_estimator(estimator: Any, view: str) -> CentredMap:
     if view not in estimator.weights_:
         raise ValueError(f"Unknown view {view!r}; the views are {list(estimator.weights_)}.")
     W = np.asarray(estimator.weights_[view], dtype=float)
-    if estimator.power:
-        W = W * estimator._component_weights(W.dtype)
+    if estimator.maps_.power:
+        W = W * estimator.maps_.factors(W.dtype)
     center = np.asarray(estimator.means_[view], dtype=float)
     return CentredMap(center, W, np.zeros(W.shape[1]))
 
 
 def _is_affine(estimator: Any) -> bool:
     """Whether rows of a view are projected by its weights and means, and by nothing else."""
-    own = ("_project", "_scores_of_views")
+    own = ("_projection", "scores_of")
     return isinstance(estimator, LinearEstimator) and all(
         getattr(type(estimator), name) is getattr(LinearEstimator, name) for name in own
     )

@@ -19,8 +19,7 @@ import numpy as np
 from mvcca.blocks.array_api import to_host
 from mvcca.blocks.row_hashes import row_hashes, scrambled
 from mvcca.linear.features import FeatureMap, LandmarkFeatures
-from mvcca.problem import Expected, Solution
-from mvcca.problem._expected import expected_moments
+from mvcca.problem import Expected, Maps, expected_moments
 from mvcca.statistics import DigitsLost, Moments, PairCovariance, PairMoments, column_slices
 from mvcca.statistics._moments import _moments_of_block
 from mvcca.statistics.passes import accumulate, in_precision
@@ -113,7 +112,7 @@ class HeldOut:
         return HeldOut(self.total + other.total, n_objects, sample[kept])
 
     def expected(
-        self, solve: Callable[[Moments | PairMoments, int], Solution], n_components: int
+        self, solve: Callable[[Moments | PairMoments, int], Maps], n_components: int
     ) -> Expected | None:
         """Correlations and deviations of the scores of held-out objects; None if there are too few.
 
@@ -126,10 +125,10 @@ class HeldOut:
         for fold in np.unique(folds[folds >= 0]):
             held = self.sample[folds == fold]
             try:
-                solution = solve(self._without(held), n_components)
+                maps = solve(self._without(held), n_components)
             except (DigitsLost, ValueError):  # what is left has nothing in common
                 continue
-            scores.append(_scores(solution, held.views, n_components))
+            scores.append(_scores(maps, held.views, n_components))
             weights.append(held.weights)
         if not scores:
             return None
@@ -186,13 +185,12 @@ def _keys(views: Views) -> np.ndarray:
     return (scrambled(bits) >> np.uint64(11)) / 2.0**53
 
 
-def _scores(solution: Solution, features: Views, n_components: int) -> Views:
+def _scores(maps: Maps, features: Views, n_components: int) -> Views:
     """Scores, with zeros for components that the fold did not have."""
     blocks = {}
     for name, block in features.items():
         blocks[name] = np.zeros((len(block), n_components))
-        weights = solution.weights[name]
-        blocks[name][:, : weights.shape[1]] = (block - solution.means[name]) @ weights
+        blocks[name][:, : maps.n_components] = maps.project(name, block)
     return features.replace(blocks)
 
 

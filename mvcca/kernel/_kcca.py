@@ -23,7 +23,7 @@ from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.config import block_slices
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
-from mvcca.problem import Problem, Rows, Solution
+from mvcca.problem import Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views, take_rows
 from mvcca.views.by_view import by_view
@@ -256,24 +256,27 @@ class KCCA(MVCCA):
         return replace(super()._problem(rows, statistic), rank_expected=lacking, of_features=True)
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
-        def solve(moments: Moments | PairMoments, n_components: int) -> Solution:
+        def solve(moments: Moments | PairMoments, n_components: int) -> Maps:
             return self._problem(rows, moments).solve(n_components)
 
-        solution = solve(statistic.total, self.n_components)
+        maps = solve(statistic.total, self.n_components)
+        assert maps.values is not None
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows
-            expected = statistic.expected(solve, len(solution.values))
-        if expected is not None and solution.expected is not None:
+            expected = statistic.expected(solve, len(maps.values))
+        if expected is not None and maps.expected is not None:
             # No objects of a rare view may be held out.
-            deviations = solution.expected.deviations | expected.deviations
-            solution = replace(solution, expected=replace(expected, deviations=deviations))
-        self._learn(solution)
+            deviations = maps.expected.deviations | expected.deviations
+            maps = replace(maps, expected=replace(expected, deviations=deviations))
+        self._learn(maps)
 
-    def _learn(self, solution: Solution) -> None:
+    def _learn(self, maps: Maps) -> None:
         """MVCCA of the features, and its weights as weights of the kernel values."""
-        maps = self.feature_maps_
-        coordinates = {n: basis for n in maps if (basis := maps[n].coordinates()) is not None}
-        sizes = {name: maps[name].spread(solution.variances[name]) for name in solution.weights}
-        super()._learn(replace(solution.lifted(coordinates), variances=sizes))
+        features, variances = self.feature_maps_, maps.variances
+        assert variances is not None
+        sizes = {name: features[name].spread(own) for name, own in variances.items()}
+        bases = {name: kind.coordinates() for name, kind in features.items()}
+        lifted = maps.lifted({name: basis for name, basis in bases.items() if basis is not None})
+        super()._learn(replace(lifted, variances=sizes))
 
     # ---- feature maps ---------------------------------------------------------------------------
 
@@ -336,22 +339,26 @@ class KCCA(MVCCA):
         """Fourier features are; scikit-learn computes kernels with landmarks on the host."""
         return self.approximation == "fourier"
 
-    def _project(self, name: str, block: Any) -> Any:
-        features = self.feature_maps_[name]
-        slices = block_slices(block.shape[0], 8 * features.n_features)
-        if is_device_array(block):
-            project = partial(super()._project, name)
-            parts = [project(features.basis(take_rows(block, rows))) for rows in slices]
-            if not parts:
-                return project(features.basis(block))
-            return namespace(block).concat(parts, axis=0)
-        scores = np.empty((block.shape[0], self.n_components_), dtype=block.dtype)
-        for rows in slices:
-            scores[rows] = super()._project(name, features.basis(block[rows]))
-        return scores
+    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
+        assert maps is not None
+        return partial(_project, self.feature_maps_[name], maps.select([name]), name)
 
     def _fitted_width(self, name: str) -> int:
         return self.feature_maps_[name].width
+
+
+def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:
+    """Scores of rows, whose features are in memory by blocks."""
+    slices = block_slices(block.shape[0], 8 * features.n_features)
+    if is_device_array(block):
+        parts = [maps.project(name, features.basis(take_rows(block, rows))) for rows in slices]
+        if not parts:
+            return maps.project(name, features.basis(block))
+        return namespace(block).concat(parts, axis=0)
+    scores = np.empty((block.shape[0], maps.n_components), dtype=block.dtype)
+    for rows in slices:
+        scores[rows] = maps.project(name, features.basis(block[rows]))
+    return scores
 
 
 def _check_memory(views: Views) -> None:

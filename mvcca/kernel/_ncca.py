@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca.base import MultiViewEstimator, all_or_nothing
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
+from mvcca.problem import Maps
 from mvcca.problem._in_memory import mean_and_variance
-from mvcca.problem.linalg import with_fixed_signs
+from mvcca.problem.linalg import fixed_signs
 from mvcca.views import Views, holds_views
 from mvcca.views.by_view import by_view
 from mvcca.views.powers_of_two import exponents_of, means_back, scaled
@@ -140,6 +142,7 @@ class NCCA(MultiViewEstimator):
         "random_state": ["random_state"],
     }
 
+    weights_: dict[str, np.ndarray]
     normalizers_: dict[str, np.ndarray]
     smoothers_: dict[str, Smoother]
 
@@ -205,11 +208,11 @@ class NCCA(MultiViewEstimator):
         U, sigma, V = self._singular_triplets(A, B)
         root = np.sqrt(len(views))
         ones = np.ones(len(views))
-        weights = dict(
-            zip(views.names, (root * (B.T @ V) / sigma, root * (A.T @ U) / sigma), strict=True)
-        )
+        maps = (root * (B.T @ V) / sigma, root * (A.T @ U) / sigma)
+        weights = dict(zip(views.names, maps, strict=True))
+        signs = fixed_signs(weights, dict.fromkeys(views.names, ones))
         self.normalizers_ = dict(zip(views.names, (B.T @ ones, A.T @ ones), strict=True))
-        self.weights_ = with_fixed_signs(weights, dict.fromkeys(views.names, ones))
+        self.weights_ = {name: W * signs for name, W in weights.items()}
         self.smoothers_ = smoothers
         self.canonical_correlations_ = sigma
         self.n_components_ = len(sigma)
@@ -244,13 +247,12 @@ class NCCA(MultiViewEstimator):
                 f"NCCA.score takes the views {list(self.view_names_)}, got {list(views.names)}."
             )
         views = views[views.seen.all(axis=1)]
-        scores = [self._project(name, block) for name, block in views.items()]
+        scores = [self._projection(name)(block) for name, block in views.items()]
         return float(np.mean(column_correlations(*scores)))
 
-    def _project(self, name: str, block: Any) -> np.ndarray:
-        D = self.smoothers_[name](block)
-        scores = (D @ self.weights_[name]) / (D @ self.normalizers_[name])[:, None]
-        return scores.astype(block.dtype, copy=False)
+    def _projection(self, name: str, maps: Maps | None = None) -> Callable[[Any], Any]:
+        values = self.smoothers_[name], self.weights_[name], self.normalizers_[name]
+        return partial(_project, *values)
 
     def _fitted_width(self, name: str) -> int:
         return self._widths[name]
@@ -300,6 +302,15 @@ class NCCA(MultiViewEstimator):
             )
         kept = slice(1, found + 1)
         return U[:, kept], sigma[kept], V[:, kept]
+
+
+def _project(
+    smoother: Smoother, weights: np.ndarray, normalizers: np.ndarray, block: Any
+) -> np.ndarray:
+    """Scores of rows, from those of their nearest training rows."""
+    D = smoother(block)
+    scores = (D @ weights) / (D @ normalizers)[:, None]
+    return scores.astype(block.dtype, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,25 +149,27 @@ class AffineMap(PredictingEstimator):
         )
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
-        solution = self._problem(rows, statistic).solve(
+        maps = self._problem(rows, statistic).solve(
             self.n_components or max(statistic.widths.values())
         )
+        assert maps.values is not None
+        assert maps.variances is not None
         self.target_ = self._target_among(statistic.widths)
         # Singular vectors of the stacked Σ_py; those of each side have the length √(n_views / 2).
-        lengths = np.sqrt(len(solution.weights) / 2)
+        lengths = np.sqrt(len(maps.weights) / 2)
         weights = {
-            name: W / lengths * (1 if name == self.target_ else solution.values)
-            for name, W in solution.weights.items()
+            name: W / lengths * (1 if name == self.target_ else maps.values)
+            for name, W in maps.weights.items()
         }
         own = column_slices(statistic.widths)[self.target_]
         covariance = statistic.covariance()[own, own]
         variances = rows.basis(self.target_).variances(covariance, of_rows=True)
         self._learn(
             replace(
-                solution,
+                maps,
                 weights=weights,
-                eigenvalues=solution.values,
-                variances={**solution.variances, self.target_: variances},
+                eigenvalues=maps.values,
+                variances={**maps.variances, self.target_: variances},
             )
         )
 

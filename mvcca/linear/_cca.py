@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca.linear._mvcca import MVCCA
+from mvcca.base import StatisticEstimator
 from mvcca.linear._predicting import PredictingEstimator
-from mvcca.problem import Problem, Rows, Solution
+from mvcca.linear._ranked_by_correlation import RankedByCorrelation
+from mvcca.problem import Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 
 
-class CCA(PredictingEstimator, MVCCA):
+class CCA(RankedByCorrelation, PredictingEstimator):
     r"""Canonical correlation analysis, with an optional ridge.
 
     Finds unit-variance linear maps of two views that correlate as much as they can [1]_,
@@ -84,13 +84,11 @@ class CCA(PredictingEstimator, MVCCA):
     array([0.796, 0.201])
     """
 
+    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     _max_views = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: constraint
-        for name, constraint in MVCCA._parameter_constraints.items()
-        if name != "power"
+        name: StatisticEstimator._parameter_constraints[name] for name in ("n_components", "reg")
     }
-    power = 0.0  # a parameter of MVCCA, not of CCA
 
     def __init__(
         self, n_components: int = 2, *, reg: float | str | Mapping[str, float] = 0.0
@@ -98,16 +96,11 @@ class CCA(PredictingEstimator, MVCCA):
         self.n_components = n_components
         self.reg = reg
 
-    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
-        return replace(super()._problem(rows, statistic), predicts=True)
+    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+        return rows.moments()
 
-    def _learn(self, solution: Solution) -> None:
-        super()._learn(solution)
-        assert solution.patterns is not None
-        name = self.view_names_[0]
-        flipped = np.einsum("ik,ik->k", self.weights_[name], solution.weights[name]) < 0
-        signs = np.where(flipped, -1.0, 1.0)  # fixed after solving
-        self.patterns_ = {n: signs * pattern for n, pattern in solution.patterns.items()}
+    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+        return Problem.of_moments(rows, statistic, predicts=True)
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T

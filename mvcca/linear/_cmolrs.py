@@ -17,12 +17,12 @@ from sklearn.utils._param_validation import Interval
 from mvcca.base import LinearEstimator, all_or_nothing
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem import Maps
 from mvcca.problem._in_memory import mean_and_variance
 from mvcca.problem._label_checks import check_labels
-from mvcca.problem.linalg import with_fixed_signs
 from mvcca.statistics import column_slices
 from mvcca.views.labels import LabelTable
-from mvcca.views.powers_of_two import exponents_of, means_back, scaled, weights_back
+from mvcca.views.powers_of_two import exponents_of, scaled
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
 _DENSE_BYTES = 64 * 2**20  # of label vectors
@@ -202,19 +202,17 @@ class CMOLRS(LinearEstimator):
                     f"learning_rate={self.learning_rate:g} is too large: the similarity exceeds "
                     "the largest float. Lower it; 3 is usual."
                 ) from error
-        self.eigenvalues_ = W.values
-        weights = with_fixed_signs(
-            {
+        maps = Maps(
+            weights={
                 name: A / rows[name].unit * (rows[name].variance > 0)[:, None]
                 for name, A in W.factors().items()
             },
-            {name: view.variance for name, view in rows.items()},
+            means={name: view.mean for name, view in rows.items()},
+            eigenvalues=W.values,
+            variances={name: view.variance for name, view in rows.items()},
         )
-        self.weights_ = weights_back(weights, exponents)
-        self.means_ = means_back({name: view.mean for name, view in rows.items()}, exponents)
-        self.n_components_ = len(W.values)
+        self._keep(maps.with_fixed_signs().rescaled(exponents))
         self.n_label_vectors_ = len(table)
-        self.view_names_ = views.names
         return self
 
     def _epoch(

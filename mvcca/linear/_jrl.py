@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import LinearEstimator, all_or_nothing
 from mvcca.machine.warnings import warn
-from mvcca.problem import Basis, positive_reg, reg_of_rows
+from mvcca.problem import Basis, Maps, positive_reg, reg_of_rows
 from mvcca.problem._bases import row_space
 from mvcca.problem._group_sparse import GroupSparse, Quadratic, centred_targets
 from mvcca.problem._in_memory import mean_and_variance, weighted_cross
 from mvcca.problem._label_checks import check_labels
 from mvcca.views import Views
-from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
+from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,12 +234,10 @@ class JRL(LinearEstimator):
         self.n_iter_ = len(objectives)
         of_views = np.split(solved, np.cumsum(widths)[:-1])
         weights = {n: scales[n][:, None] * P for n, P in zip(views.names, of_views, strict=True)}
-        self.weights_ = weights_back(weights, exponents)
-        self.means_ = means_back(self.means_, exponents)
+        self._keep(Maps(weights, self.means_).rescaled(exponents))
         self.labels_ = table.vocabulary
         if self.labels_ is None:
             self.labels_ = np.arange(table.vectors.shape[1])
-        self.n_components_ = len(self.labels_)
         self.n_label_vectors_ = len(table)
         self._keep_neighbors(given, labels)
         return self
@@ -291,7 +289,7 @@ class JRL(LinearEstimator):
     def _place(self, name: str, block: Any) -> np.ndarray:
         """Scores, or their coordinates in axes that keep all distances."""
         if self._axes is None:
-            return self._project(name, block)
+            return self.maps_.project(name, block)
         turned = self.weights_[name] @ self._axes
         return np.asarray(block @ turned - self.means_[name] @ turned)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from mvcca.linear._rescaled import RescaledEstimator
-from mvcca.problem import Rows, check_variance, positive_reg
+from mvcca.problem import Maps, Rows, check_variance, positive_reg
 from mvcca.problem._group_sparse import GroupSparse, centred_targets
 from mvcca.problem._label_checks import check_label_vectors
 from mvcca.problem._label_statistic import LabelStatistic
@@ -130,7 +130,7 @@ class LGCFL(RescaledEstimator):
         check_label_vectors(sums)
         targets, means = _label_covariances(sums), sums.mean()
         groups = self._groups_of_views({n: rows.basis(n).n_features for n in sums.widths})
-        self.weights_, self.means_, self.objectives_ = {}, {}, {}
+        maps, self.objectives_ = Maps({}, {}), {}
         for name, own in statistic.moments.items():
             Sigma = own.covariance() * (1 - 1 / own.counts[0, 0])  # 1 / n Σ_a (x - m)(x - m)ᵀ
             check_variance(name, np.diag(Sigma) if np.isfinite(Sigma).all() else Sigma)
@@ -138,18 +138,16 @@ class LGCFL(RescaledEstimator):
             unit = np.sqrt(basis.variances(Sigma).mean())
             penalties = np.full(basis.n_features, rows.reg[name] * unit)
             problem = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
-            self.weights_[name], self.objectives_[name] = problem.solve(
+            maps.weights[name], self.objectives_[name] = problem.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )
-            self.means_[name] = basis.mean + basis.back(means[name])
-        self._scale_back()
+            maps.means[name] = basis.mean + basis.back(means[name])
+        self._keep(maps)
         self.n_iter_ = max(map(len, self.objectives_.values()))
         self.labels_ = sums.table.vocabulary
         if self.labels_ is None:
             self.labels_ = np.arange(sums.table.vectors.shape[1])
-        self.n_components_ = len(self.labels_)
         self.n_label_vectors_ = len(sums.table)
-        self.view_names_ = tuple(sums.widths)
 
     def _groups_of_views(self, widths: Mapping[str, int]) -> dict[str, np.ndarray]:
         """A number per group and feature, of every view."""

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from mvcca.base import StatisticEstimator
 from mvcca.blocks.containers import check_same_rows, row_labels
 from mvcca.linear._ranked_by_correlation import RankedByCorrelation
-from mvcca.problem import Problem, Rows, Solution
+from mvcca.problem import Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views, as_views
 from mvcca.views.labels import encode_labels
@@ -107,6 +107,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     array([2.92, 2.56, 2.4 ])
     """
 
+    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+
     def __init__(
         self,
         n_components: int = 2,
@@ -122,13 +124,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         return rows.moments()
 
     def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
-        Sigma = statistic.covariance()
-        return Problem(rows, statistic.mean(), between=Sigma, within=Sigma, moments=statistic)
-
-    def _learn(self, solution: Solution) -> None:
-        super()._learn(solution)
-        if len(self.view_names_) == 2:
-            self.canonical_correlations_ = solution.values
+        return Problem.of_moments(rows, statistic)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

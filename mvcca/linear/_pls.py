@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem import Basis, Identity, Rows, Solution, check_variance
+from mvcca.problem import Basis, Identity, Maps, Rows, check_variance
 from mvcca.problem._rows import takes_float32_products
 from mvcca.problem.linalg import Directions, Scaling, _top_singular, canonical_directions
 from mvcca.statistics import Moments, PairMoments, column_slices
@@ -193,14 +193,13 @@ class PLS(RescaledEstimator):
                     within, between, units, self.n_components, self.algorithm, rows.eps
                 )
         self._learn(
-            Solution(
-                found.values,
-                found.values,
-                found.weights,
-                {name: means[name] for name in found.weights},
-                dict(variances),
-                found.bound,
-                found.ranks,
+            Maps(
+                weights=found.weights,
+                means={name: means[name] for name in found.weights},
+                eigenvalues=found.values,
+                ranks=found.ranks,
+                variances=dict(variances),
+                bound=found.bound,
             ).lifted(rows.bases)
         )
 
@@ -213,30 +212,32 @@ class PLS(RescaledEstimator):
             return {name: np.full(width, largest) for name, width in views.widths.items()}
         return found
 
-    def _learn(self, solution: Solution) -> None:
+    def _learn(self, maps: Maps) -> None:
         if self._exponents and not self.scale:  # signs depend on the relative sizes of views
-            powers = {name: self._power(name) for name in solution.variances}
+            assert maps.variances is not None
+            powers = {name: self._power(name) for name in maps.variances}
             variances = {
                 name: np.ldexp(own, 2 * (powers[name] - max(powers.values())))
-                for name, own in solution.variances.items()
+                for name, own in maps.variances.items()
             }
-            solution = replace(solution, variances=variances)
-        super()._learn(solution)
+            maps = replace(maps, variances=variances)
+        super()._learn(maps)
 
-    def _scale_back(self) -> None:
+    def _in_given_units(self, maps: Maps) -> Maps:
         if self.scale or not self._exponents:
-            super()._scale_back()
-            return
-        self.means_ = means_back(self.means_, self._exponents)  # weights have a length of 1
-        x, y = self.view_names_[:2]
+            return super()._in_given_units(maps)
+        assert maps.eigenvalues is not None
+        weights, (x, y) = dict(maps.weights), maps.names[:2]  # weights have a length of 1
         if self.algorithm == "regression":
-            self.weights_[y] = np.ldexp(self.weights_[y], self._power(x) - self._power(y))
+            weights[y] = np.ldexp(weights[y], self._power(x) - self._power(y))
         with np.errstate(over="ignore"):
-            self.eigenvalues_ = np.ldexp(self.eigenvalues_, self._power(x) + self._power(y))
-        if not np.isfinite(self.eigenvalues_).all():
+            eigenvalues = np.ldexp(maps.eigenvalues, self._power(x) + self._power(y))
+        if not np.isfinite(eigenvalues).all():
             raise ValueError(
                 f"Covariances of the views {x!r} and {y!r} exceed the largest float. Rescale them."
             )
+        means = means_back(maps.means, self._exponents)
+        return replace(maps, weights=weights, means=means, eigenvalues=eigenvalues)
 
     def _power(self, name: str) -> int:
         """Binary exponent of a view, where its columns have the same."""

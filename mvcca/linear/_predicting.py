@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import StatisticEstimator
+from mvcca.base import StatisticEstimator, projected
 from mvcca.blocks.array_api import placed
 from mvcca.views.typing import MatrixLike, ViewsLike
 
@@ -84,13 +85,12 @@ class PredictingEstimator(StatisticEstimator):
     def _predictor(self, source: str, target: str | None) -> Callable[[Any], Any]:
         """The same, for rows that have been checked."""
         target = self._checked_target(source, target)
-        mean = self.means_[target]
-        model = copy(self)
-        model.weights_ = {source: self.weights_[source] @ self._coefficients(source, target)}
-        model.n_components_ = len(mean)
+        mean, maps = self.means_[target], self.maps_.select([source])
+        product = maps.weights[source] @ self._coefficients(source, target)
+        project = partial(replace(maps, weights={source: product}).project, source)
 
         def predicted(block: Any) -> Any:
-            rows = model._scores(source, block)
+            rows = projected(block, project, len(mean))
             rows += placed(mean, rows)
             return rows
 

@@ -128,21 +128,23 @@ class Procrustes(PredictingEstimator):
             check_variance(name, variances[name] if np.isfinite(total).all() else total)
         varies = {name: (variance > 0).astype(float) for name, variance in variances.items()}
         narrowest = int(min(varying.sum() for varying in varies.values()))
-        solution = Problem(  # in the coordinates of the bases, which are orthonormal
+        maps = Problem(  # in the coordinates of the bases, which are orthonormal
             replace(rows, bases={}), statistic.mean(), between=Sigma, within=varies
         ).solve(min(self.n_components or narrowest, narrowest))
         between = {(p, q): Sigma[columns[p], columns[q]] for p, q in permutations(columns, 2)}
-        weights, values = solution.weights, solution.values
+        weights, values = maps.weights, maps.values
+        assert values is not None
+        assert maps.bound is not None
         if len(columns) > 2 and len(values):
             weights, values = _aligned(between, weights)
         self.scales_ = np.ones((len(columns), len(columns)))
         if self.scale:
             self.scales_ = _scales(statistic.by_pair(Sigma), weights)
-        solution = replace(
-            solution,
+        maps = replace(
+            maps,
             weights=weights,
             eigenvalues=values,
-            bound=min(solution.bound, narrowest),
+            bound=min(maps.bound, narrowest),
             variances={
                 name: rows.basis(name).variances(
                     Sigma[own, own], of_rows=isinstance(statistic, Moments)
@@ -150,7 +152,7 @@ class Procrustes(PredictingEstimator):
                 for name, own in columns.items()
             },
         )
-        self._learn(solution.lifted(rows.bases))
+        self._learn(maps.lifted(rows.bases))
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         pair = self.view_names_.index(source), self.view_names_.index(target)

@@ -1,28 +1,24 @@
-"""How estimators with correlations rank: a mixin with the expected correlations and the vectors."""
+"""How estimators with correlations rank: a base with the expected correlations and the vectors."""
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.blocks.array_api import namespace, placed
-from mvcca.problem._expected import LARGEST_CORRELATION, component_weights
+from mvcca.base import MultiViewEstimator
+from mvcca.problem import profile_vectors
 from mvcca.views import Views
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 
-class RankedByCorrelation:
-    """Mixin of the estimators whose components are correlated across views."""
-
-    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+class RankedByCorrelation(MultiViewEstimator):
+    """Base of the estimators whose components are correlated across views."""
 
     expected_correlations_: np.ndarray
     expected_correlations_by_pair_: np.ndarray
     expected_deviations_: dict[str, np.ndarray]
-    power = 0.0
 
     def retrieval_scores(self, X: ViewsLike | MatrixLike, y: MatrixLike | None = None) -> Any:
         r"""Project rows to the vectors whose inner product ranks best.
@@ -60,21 +56,14 @@ class RankedByCorrelation:
         mvcca.evaluate_retrieval : Other rankings by name, with its parameter `weighting`.
         """
         check_is_fitted(self)
-        if self.power:
-            return self.transform(X, y)  # type: ignore[attr-defined]
-        rho = np.minimum(self.expected_correlations_, LARGEST_CORRELATION)
-        weights = component_weights(rho)
-        model: Any = copy(self)
-        model.weights_ = {name: W * weights for name, W in model.weights_.items()}
+        maps = self.maps_
+        if maps is not None and maps.power:
+            return self.transform(X, y)
+        rho = self.expected_correlations_
 
         def vectors(views: Views) -> dict[str, Any]:
-            return {name: _profiled(U, rho) for name, U in model._scores_of_views(views).items()}
+            return {
+                name: profile_vectors(U, rho) for name, U in self.scores_of(views, maps).items()
+            }
 
-        return model._transform(X, y, vectors)
-
-
-def _profiled(U: Any, rho: np.ndarray) -> Any:
-    """Rows u / √(Σ_i ρ_i u_i²), which is √(Σ v_i a_i²) for u_i = √w_i a_i."""
-    xp = namespace(U)
-    lengths = xp.sqrt((U * U) @ placed(rho, U))
-    return U / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
+        return self._transform(X, y, vectors)

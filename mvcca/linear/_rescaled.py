@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mvcca.base import StatisticEstimator
-from mvcca.problem import Solution
+from mvcca.problem import Maps
 from mvcca.views import Views
 from mvcca.views.labels import LabelTable
-from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled, weights_back
+from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
 class RescaledEstimator(StatisticEstimator):
@@ -45,11 +45,9 @@ class RescaledEstimator(StatisticEstimator):
             self._exponents = self._exponents_of(views)
         return scaled(views, self._exponents) if self._exponents else views
 
-    def _learn(self, solution: Solution) -> None:
-        super()._learn(solution)
-        self._scale_back()
+    def _keep(self, maps: Maps) -> None:
+        super()._keep(self._in_given_units(maps))
 
-    def _scale_back(self) -> None:
-        """Turn weights and means into those of the features as given."""
-        self.weights_ = weights_back(self.weights_, self._exponents)
-        self.means_ = means_back(self.means_, self._exponents)
+    def _in_given_units(self, maps: Maps) -> Maps:
+        """Maps of the features as the user gave them."""
+        return maps.rescaled(self._exponents)

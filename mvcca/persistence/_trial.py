@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
 from mvcca.compose import JoinViews, PerView, SplitViews, Tokens
-from mvcca.linear import MVCCA
+from mvcca.views import Views
 
 _MOST_FEATURES = 2**20  # of the row: a file may declare any number
 _TRIED = (  # transformers of scikit-learn
@@ -48,13 +48,15 @@ def tried(estimator: Any) -> Any:
     if isinstance(estimator, CountVectorizer):  # compiled code follows the positions
         _check_positions(estimator.vocabulary_, 0)
     _check_followed_by_compiled_code(estimator)
-    tested = _without_networks(estimator)
-    row = None if tested is None else _row_for(tested)
+    transform: Any = getattr(estimator, "transform", None)
+    row = _row_for(estimator)
+    if hasattr(estimator, "encoders_"):  # the linear part alone: networks may allocate anything
+        transform, row = _linear_part(estimator)
     if row is None:
         return estimator
     quiet = warnings.catch_warnings(action="ignore")
     with quiet, np.errstate(all="ignore"), joblib.parallel_config("sequential"):
-        transformed = tested.transform(row)
+        transformed = transform(row)
     if isinstance(estimator, MultiViewEstimator):
         expected = 1, estimator.n_components_
         for name, scores in transformed.items():
@@ -140,7 +142,7 @@ def _row_for(estimator: Any) -> Any:
     """A row to be transformed; None if that is no bounded formula, or the row would be huge."""
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        if any(_without_networks(step) is not step for step in steps):
+        if any(hasattr(step, "encoders_") for step in steps):
             return None
         rows = _rows({step: _row_for(step) for step in steps})
         return rows[steps[0]] if rows else None
@@ -172,12 +174,9 @@ def _rows(rows: dict[Any, Any]) -> dict[Any, Any] | None:
     return None if any(row is None for row in rows.values()) else rows
 
 
-def _without_networks(estimator: Any) -> Any:
-    """The linear part of a deep estimator, if it has one: networks may allocate anything."""
-    if not hasattr(estimator, "encoders_"):
-        return estimator
-    if not hasattr(estimator, "weights_"):
-        return None
-    linear = MVCCA()
-    linear.__dict__.update(estimator.__dict__)
-    return linear
+def _linear_part(estimator: Any) -> tuple[Any, Any]:
+    """The maps of a deep estimator's outputs, and rows of these; None without maps."""
+    if (maps := estimator.maps_) is None:
+        return None, None
+    row = _rows({name: _ones(len(W)) for name, W in maps.weights.items()})
+    return maps.transform, row and Views(row)

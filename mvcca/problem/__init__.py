@@ -1,4 +1,4 @@
-"""One problem for all linear methods: `Rows`, and `Problem(...).solve(n_components) -> Solution`.
+"""One problem for all linear methods: `Rows`, and `Problem(...).solve(n_components) -> Maps`.
 
 A method computes its between- and within-view matrices from a statistic of the rows; ridge, bases
 and precision are handled here. Nothing here knows of estimators.
@@ -9,10 +9,14 @@ from mvcca.problem._expected import (
     LARGEST_CORRELATION,
     Expected,
     component_weights,
+    expected_correlation,
+    expected_moments,
     held_out_moments,
+    profile_vectors,
 )
 from mvcca.problem._label_checks import check_shared_labels
-from mvcca.problem._problem import Problem, Solution
+from mvcca.problem._maps import Maps
+from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import Reg, Shrinkage, positive_reg, reg_of_names, reg_of_rows
 from mvcca.problem._rows import Rows, check_variance
 
@@ -22,18 +26,21 @@ __all__ = [
     "Expected",
     "Explicit",
     "Identity",
+    "Maps",
     "Problem",
     "Reg",
     "Rows",
     "Shrinkage",
-    "Solution",
     "Span",
     "check_shared_labels",
     "check_variance",
     "component_weights",
+    "expected_correlation",
+    "expected_moments",
     "held_out_moments",
     "positive_reg",
     "principal_components",
+    "profile_vectors",
     "reg_of_names",
     "reg_of_rows",
 ]

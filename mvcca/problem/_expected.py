@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from mvcca.blocks.array_api import namespace, placed
 from mvcca.statistics import Moments, PairCovariance
 
 LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite
@@ -21,6 +23,18 @@ def component_weights(correlations: np.ndarray) -> np.ndarray:
     """Factors √(ρ / (1 - ρ²)) of scores, the weights of a pair in the likelihood ratio."""
     rho = np.minimum(correlations, LARGEST_CORRELATION)
     return np.sqrt(rho / (1 - rho**2))
+
+
+def profile_vectors(scores: Any, correlations: np.ndarray) -> Any:
+    """Vectors √w a / √(Σ_i v_i a_i²) of scores a, whose inner product ranks best.
+
+    With w = ρ / (1 - ρ²) and v = ρ² / (1 - ρ²) that product is the profile likelihood of a pair,
+    which knows the correlations ρ but not the scale of a row.
+    """
+    xp, rho = namespace(scores), np.minimum(correlations, LARGEST_CORRELATION)
+    scores = scores * placed(component_weights(rho), scores)
+    lengths = xp.sqrt((scores * scores) @ placed(rho, scores))
+    return scores / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +55,14 @@ class Expected:
     mean: np.ndarray
     correlations: np.ndarray
     deviations: dict[str, np.ndarray]
+
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes of an estimator, by name."""
+        return {
+            "expected_correlations_": self.mean,
+            "expected_correlations_by_pair_": self.correlations,
+            "expected_deviations_": self.deviations,
+        }
 
 
 def expected_moments(

@@ -16,8 +16,8 @@ from scipy import linalg
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem._bases import Basis
-from mvcca.problem._expected import Expected, expected_moments
+from mvcca.problem._expected import expected_moments
+from mvcca.problem._maps import Maps
 from mvcca.problem._ridge import Shrinkage
 from mvcca.problem._rows import Rows, check_variance
 from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
@@ -29,57 +29,6 @@ from mvcca.statistics import (
 )
 
 Blocks = dict[tuple[str, str], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Maps of the views, their eigenvalues, and the rank of the data.
-
-    Attributes
-    ----------
-    values : ndarray, shape (k,)
-        ρ, decreasing.
-    eigenvalues : ndarray, shape (k,)
-        λ = 1 + ρ, or the method's own eigenvalues.
-    weights : dict of str to ndarray, shape (n_features, k)
-        One map per view, scaled so that Σ_p w_pᵀ B_p w_p is the number of views.
-    means : dict of str to ndarray, shape (n_features,)
-        Subtracted from rows before they are projected.
-    variances : dict of str to ndarray, shape (n_features,)
-        Squared sizes of the features, in units of which the signs of the weights are fixed.
-    bound : int
-        How many components the data can give, when fewer than were asked for; else at least k.
-    ranks : dict of str to int
-        Rank of each view's constraint.
-    expected : Expected or None
-        Correlations and deviations of the scores to expect on new rows; only if the matrices of
-        the problem are covariances of the rows.
-    patterns : dict of str to ndarray, shape (n_features, k), or None
-        Least-squares coefficients of the features on the scores of the other one of two views.
-    """
-
-    values: np.ndarray
-    eigenvalues: np.ndarray
-    weights: dict[str, np.ndarray]
-    means: dict[str, np.ndarray]
-    variances: dict[str, np.ndarray]
-    bound: int
-    ranks: dict[str, int]
-    expected: Expected | None = None
-    patterns: dict[str, np.ndarray] | None = None
-
-    def lifted(self, bases: Mapping[str, Basis]) -> Solution:
-        """The same maps as weights of the features, from coordinates in `bases`."""
-        weights, means = dict(self.weights), dict(self.means)
-        patterns = self.patterns and dict(self.patterns)
-        for name, basis in bases.items():
-            weights[name] = basis.lift(weights[name])
-            other = [patterns[name].T] if patterns else []
-            centred = basis.back(np.vstack([means[name], *other]))
-            means[name] = basis.mean + centred[0]
-            if patterns:
-                patterns[name] = centred[1:].T
-        return replace(self, weights=weights, means=means, patterns=patterns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +88,7 @@ class Problem:
     of_features: bool = False
     rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    def solve(self, n_components: int) -> Solution:
+    def solve(self, n_components: int) -> Maps:
         """Find the leading maps, as weights of the original features.
 
         Raises
@@ -173,19 +122,23 @@ class Problem:
                     for n, w in whiteners.items()
                 }
                 expected = expected_moments(found.weights, pairs, freedom)
-        eigenvalues = found.values if self.with_diagonal else 1 + found.values
-        means = {name: self.means[name] for name in whiteners}
-        return Solution(
-            found.values,
-            eigenvalues,
-            found.weights,
-            means,
-            variances,
-            found.bound,
-            found.ranks,
-            expected,
-            _patterns(found.weights, between, within) if self.predicts else None,
+        return Maps(
+            weights=found.weights,
+            means={name: self.means[name] for name in whiteners},
+            eigenvalues=found.values if self.with_diagonal else 1 + found.values,
+            values=found.values,
+            expected=expected,
+            patterns=_patterns(found.weights, between, within) if self.predicts else None,
+            ranks=found.ranks,
+            variances=variances,
+            bound=found.bound,
         ).lifted(self.rows.bases)
+
+    @classmethod
+    def of_moments(cls, rows: Rows, moments: Moments | PairMoments, **options: Any) -> Problem:
+        """Pose the problem of (multi-view) CCA, whose matrices both are the covariance."""
+        Sigma = moments.covariance()
+        return cls(rows, moments.mean(), Sigma, Sigma, moments=moments, **options)
 
     def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""

@@ -25,8 +25,8 @@ __all__ = [
     "above_rounding",
     "canonical_directions",
     "extreme_eigenvalues",
+    "fixed_signs",
     "rounding_of",
-    "with_fixed_signs",
 ]
 
 _STEPS = 5  # of power iteration
@@ -349,10 +349,12 @@ def _top_symmetric(
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
 
 
-def with_fixed_signs(
+def fixed_signs(
     weights: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Make the largest weight of each component positive, in units of each feature's deviation.
+) -> np.ndarray:
+    """Signs, (k,), that make the largest weight of each component positive.
+
+    Weights are compared in units of each feature's deviation.
 
     Parameters
     ----------
@@ -363,5 +365,4 @@ def with_fixed_signs(
     """
     stacked = np.concatenate([w * np.sqrt(variances[name])[:, None] for name, w in weights.items()])
     largest = np.abs(stacked).argmax(axis=0)
-    signs = np.where(stacked[largest, np.arange(stacked.shape[1])] < 0, -1.0, 1.0)
-    return {name: w * signs for name, w in weights.items()}
+    return np.where(stacked[largest, np.arange(stacked.shape[1])] < 0, -1.0, 1.0)

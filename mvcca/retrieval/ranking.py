@@ -8,7 +8,6 @@ Evaluation, index, scorers, plots and the command line all read the declaration 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +106,7 @@ class Ranking:
     def _project(self, model: Any, X: Any, *second: Any) -> Any:
         if self.method != "variates":
             return getattr(model, self.method)(X, *second)
-        if getattr(model, "power", 0):
-            model = copy(model)
-            model.power = 0.0
-        scores = model.transform(X, *second)
+        scores = getattr(model, "variates", model.transform)(X, *second)
         return self._weighted_rows(scores, model) if self.name else scores
 
     def _weighted_rows(self, scores: Any, model: Any) -> Any:

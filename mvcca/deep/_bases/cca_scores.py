@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base import LinearEstimator
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep.endings import Ending, LinearCCA
-from mvcca.linear import MVCCA
+from mvcca.linear import RankedByCorrelation
 from mvcca.problem import held_out_moments
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -22,7 +21,7 @@ _LEAST_VALIDATION_ROWS = 100  # correlations have standard errors of at most 0.1
 
 
 @estimator
-class CCAScores(DeepEstimator):
+class CCAScores(DeepEstimator, RankedByCorrelation):
     """Deep estimator that ends in linear CCA of the networks' outputs.
 
     Parameters
@@ -65,8 +64,6 @@ class CCAScores(DeepEstimator):
     reg: float | Mapping[str, float] = 1e-4
     monitor: Any = "valid_correlation"
 
-    power = 0.0  # a parameter of MVCCA, which gives the method below
-    retrieval_scores = MVCCA.retrieval_scores
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
     }
@@ -84,7 +81,7 @@ class CCAScores(DeepEstimator):
         moments = Moments.of(validation.replace(blocks))
         expected = held_out_moments(self.weights_, moments)
         if expected is not None:
-            LinearEstimator._expect(self, expected)
+            self.__dict__.update(expected.attributes())
 
     def _n_scores(self, views: Views) -> int:
         """Width of the networks' outputs; the linear CCA warns of components beyond the rows."""

@@ -19,9 +19,9 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import Generator
+from torch import Generator, nn
 
-from mvcca.base import MultiViewEstimator, all_or_nothing
+from mvcca.base import MultiViewEstimator, all_or_nothing, maps_of
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
@@ -47,6 +47,7 @@ from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
+from mvcca.problem import Maps
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
@@ -389,6 +390,11 @@ class DeepEstimator(MultiViewEstimator):
 
     # ---- the parts of fit ------------------------------------------------------------------------
 
+    @property
+    def maps_(self) -> Maps | None:
+        """The affine maps of the networks' outputs as a value; None if these are the scores."""
+        return maps_of(self) if hasattr(self, "weights_") else None
+
     def _is_first_batch(self) -> bool:
         if hasattr(self, "_statistic"):
             return False
@@ -560,8 +566,11 @@ class DeepEstimator(MultiViewEstimator):
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders.whole(name).eval() for name in views.names}
         self._probe_rows = rows_to_probe(self.encoders_, views)
-        for name, value in self._ending().attributes(trainer, views, moments).items():
-            setattr(self, name, value)
+        maps = self._ending().maps(trainer, views, moments)
+        if maps is None:
+            self.view_names_, self.n_components_ = views.names, next(iter(widths.values()))
+        else:
+            self.__dict__.update(maps.attributes())
         self._statistic = TrainingState.of(trainer, self._decisive_params())
         self.best_epoch_ = trainer.best_epoch
         columns = {name: None for figures in trainer.history for name in figures}
@@ -587,12 +596,8 @@ class DeepEstimator(MultiViewEstimator):
             options["dtype"] = _INTEGERS  # such as the words of a text, or pixels
         return super()._check_view(name, block, **options)
 
-    def _project(self, name: str, block: Any) -> Any:
-        scores = encoded(self.encoders_[name], name, block)
-        if hasattr(self, "weights_"):
-            scores = super()._project(name, scores.astype(np.float64))
-        dtype = block.dtype if block.dtype in _FLOATS else np.float64
-        return scores.astype(dtype, copy=False)
+    def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
+        return partial(_project, self.encoders_[name], name, maps and maps.select([name]))
 
     def _fitted_width(self, name: str) -> int:
         return self._widths[name]
@@ -604,6 +609,15 @@ class DeepEstimator(MultiViewEstimator):
             return None
         rows = np.asarray(in_memory(block))
         return np.asarray(~((rows > 1) & (rows < max(sizes))).any(axis=1))  # 0 pads, 1 is unknown
+
+
+def _project(encoder: nn.Module, name: str, maps: Maps | None, block: Any) -> Any:
+    """Scores of rows: affine maps of the network's outputs, or these themselves."""
+    scores = encoded(encoder, name, block)
+    if maps is not None:
+        scores = maps.project(name, scores.astype(np.float64))
+    dtype = block.dtype if block.dtype in _FLOATS else np.float64
+    return scores.astype(dtype, copy=False)
 
 
 def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
