@@ -16,7 +16,6 @@ from mvcca.linear._mvcca import MVCCA, with_labels_as_view
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 from mvcca.linear._procrustes import Procrustes
-from mvcca.linear._ranked_by_correlation import RankedByCorrelation
 
 __all__ = [
     "CCA",
@@ -31,6 +30,5 @@ __all__ = [
     "AffineMap",
     "CovarianceCCA",
     "Procrustes",
-    "RankedByCorrelation",
     "with_labels_as_view",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.base import StatisticEstimator
 from mvcca.linear._predicting import PredictingEstimator
-from mvcca.linear._ranked_by_correlation import RankedByCorrelation
+from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 

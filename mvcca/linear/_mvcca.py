@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from mvcca.base import StatisticEstimator
 from mvcca.blocks.containers import check_same_rows, row_labels
-from mvcca.linear._ranked_by_correlation import RankedByCorrelation
+from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views, as_views

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep.endings import Ending, LinearCCA
-from mvcca.linear import RankedByCorrelation
+from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import held_out_moments
 from mvcca.statistics import Moments
 from mvcca.views import Views
