@@ -36,8 +36,7 @@ import numpy as np
 from real import fetch_coco_captions, fetch_mnist_halves, fetch_scene, fetch_wikipedia
 
 import mvcca
-from mvcca import Views, datasets
-from mvcca.comparison import Labels
+from mvcca import Labels, Views, datasets
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.retrieval.ranking import Ranking
 
@@ -62,7 +61,7 @@ def load(name: str, n_rows: int) -> tuple[Views, Labels]:
     names = ("cap0", "cap1") if name == "captions" else data.train.views.names
     rows = slice(0, n_rows)
     views = Views.concatenate([part.views.select(names) for part in (data.train, data.test)])
-    return views[rows], Labels.of(data.train.labels, data.test.labels)[rows]
+    return views[rows], Labels.concatenate([data.train.labels, data.test.labels])[rows]
 
 
 def average_precision(scores: np.ndarray, relevant: np.ndarray) -> float:
@@ -115,14 +114,14 @@ def exhaustive(
 
 def of_splits(estimator: Any, views: Views, labels: Labels) -> np.ndarray:
     """mAP@50 of an estimator on each split."""
-    dense = labels.vectors.toarray().astype(int)
+    dense = labels.matrix.toarray().astype(int)
     values = []
     for split in range(_SPLITS):
         rng = np.random.default_rng(100 + split)
         order = rng.permutation(len(views))
         n_train = int(0.8 * len(views))
         train, test = np.sort(order[:n_train]), np.sort(order[n_train:])
-        model = estimator.fit(views[train], labels.vectors[train])
+        model = estimator.fit(views[train], labels[train])
         values.append(own_evaluation(model, views[test], dense[test], rng))
     return np.array(values)
 

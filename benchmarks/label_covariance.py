@@ -39,7 +39,7 @@ from threadpoolctl import threadpool_limits
 from mvcca import MLCCA, MVMLCCA, Views
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums
-from mvcca.views.labels import encode_labels
+from mvcca.views import Labels
 
 WIDTHS = {"image": 2048, "text": 300}
 TILE = 1024
@@ -96,15 +96,15 @@ def main(options: argparse.Namespace) -> None:
     views = planted_views(indicators)
     with threadpool_limits(options.threads):
         print(machine(options.threads))
-        table, codes = encode_labels(indicators)
-        sums = LabelSums.of(views, table, dict.fromkeys(views.names, codes))
+        labels = Labels.of(indicators)
+        sums = LabelSums.of(views, labels)
         U, D = sums.sums.shape
         print(f"{len(views)} rows, U = {U} distinct label sets, D = {D} features, float32")
-        sums.covariance(LabelGram(table), dtype=sums.dtype)  # compile
+        sums.covariance(LabelGram(labels), dtype=sums.dtype)  # compile
 
         timings = in_turns(
             {
-                "covariance": lambda: sums.covariance(LabelGram(table), dtype=sums.dtype),
+                "covariance": lambda: sums.covariance(LabelGram(labels), dtype=sums.dtype),
                 "its floor": products_only(U, D),
             },
             options.repeats,
@@ -173,9 +173,9 @@ def both(*functions: Callable[[], None]) -> Callable[[], None]:
 
 
 def grouped(views: Views, indicators: np.ndarray) -> np.ndarray:
-    table, codes = encode_labels(indicators)
-    sums = LabelSums.of(views, table, dict.fromkeys(views.names, codes))
-    return sums.covariance(LabelGram(table), dtype=sums.dtype)
+    labels = Labels.of(indicators)
+    sums = LabelSums.of(views, labels)
+    return sums.covariance(LabelGram(labels), dtype=sums.dtype)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.persistence import save as save
     from mvcca.retrieval import RetrievalIndex as RetrievalIndex
     from mvcca.retrieval import evaluate_retrieval as evaluate_retrieval
+    from mvcca.views import Labels as Labels
     from mvcca.views import Views as Views
 
     __version__: str
@@ -97,7 +98,7 @@ _MODULES = {
     "retrieval": ("RetrievalIndex", "evaluate_retrieval"),
     "similarity": (),
     "statistics": (),
-    "views": ("Views",),
+    "views": ("Labels", "Views"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [*_MODULE_OF, *sorted(_MODULES.keys() - {"deep"})]  # `from mvcca import *` needs no torch

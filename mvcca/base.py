@@ -41,22 +41,18 @@ from mvcca.problem import (
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.checked_rows import CheckedRows
-from mvcca.views.labels import LabelTable
+from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.validation import (
     FLOATS,
     check_column_names,
     check_device_matrix,
     check_numbers,
-    encode_views,
     explained,
     is_finite,
-    is_per_view,
     of_view,
-    read_labels,
     read_small,
     reject_strings,
-    used_lines,
     weights_of_objects,
 )
 
@@ -402,26 +398,25 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _open_supervised_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Views, LabelTable, dict[str, np.ndarray], np.ndarray | None]:
-        """Checked views, their distinct label vectors and a code per row, and object weights."""
+    ) -> tuple[Views, LabelsByView, np.ndarray | None]:
+        """Checked views, the labels of their rows, and object weights."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: it "
                 "learns from labels (a class vector, an indicator matrix, label sets, or real "
                 "label vectors)."
             )
-        y = read_labels(y)
         per_view = holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, reset=reset, unpaired=unpaired, allow_empty=not reset).views
-        table, codes = encode_views(views, y, per_view)
+        labels = LabelsByView.of(views, y, per_view)
         views = self._check_completeness(views, reset)
         weights = weights_of_objects(sample_weight, views, reset)
         if weights is not None and not weights.all():
             counts = weights > 0
-            codes = {name: code[counts[views.objects(name)]] for name, code in codes.items()}
+            labels = labels.take({name: counts[views.objects(name)] for name in views.names})
             views, weights = views[counts], weights[counts]
-        return views, *used_lines(table, codes), weights
+        return views, labels, weights
 
     def _check_completeness(self, views: Views, reset: bool) -> Views:
         """Check the number of views, or that a batch has the fitted ones; read small files."""
@@ -650,17 +645,17 @@ class StatisticEstimator(LinearEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
+        labels: LabelsByView | None
         if self._supervised:
-            opened = self._open_supervised_fit(X, y, sample_weight, reset=reset)
-            views, table, codes, weights = opened
+            views, labels, weights = self._open_supervised_fit(X, y, sample_weight, reset=reset)
         else:
             views, weights = self._open_fit(X, y, sample_weight, reset=reset)
             if not views.is_paired:
                 views, weights = self._pairs_of(views, weights, reset)
-            table, codes = None, {}
-        rows = Rows(views, weights, table, codes, self._ridges(views, weights, batch))
-        if table is not None and not batch:  # a later batch may bring the labels in common
-            check_shared_labels(table, codes)
+            labels = None
+        rows = Rows(views, weights, labels, self._ridges(views, weights, batch))
+        if labels is not None and not batch:  # a later batch may bring the labels in common
+            check_shared_labels(labels)
         return rows
 
     def _pairs_of(

@@ -23,6 +23,7 @@ from mvcca import (
     NCCA,
     PLS,
     AffineMap,
+    Labels,
     Procrustes,
     Views,
     config_context,
@@ -32,7 +33,6 @@ from mvcca.machine import devices as _devices
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments, _moments
-from mvcca.views.labels import encode_labels
 
 # ---- places where rows may be: those on a GPU are skipped, with a reason, where there is none ----
 
@@ -277,13 +277,12 @@ def test_a_constant_column_on_a_device_has_no_variance(dtype, value, place):
 @pytest.mark.parametrize("labels", [LABELS, REAL_LABELS], ids=["sets", "real"])
 def test_label_sums_on_a_device_are_those_of_numpy_rows(labels, similarity, place):
     views = Views(blocks())
-    table, codes = encode_labels(labels)
-    by_view = dict.fromkeys(views.names, codes)
-    expected = LabelSums.of(views, table, by_view, WEIGHTS)
-    gram = LabelGram(table, similarity)
+    encoded = Labels.of(labels)
+    expected = LabelSums.of(views, encoded, WEIGHTS)
+    gram = LabelGram(encoded, similarity)
     for block_rows in (None, 13):
         with config_context(block_rows=block_rows):
-            sums = LabelSums.of(moved(views, place), table, by_view, WEIGHTS)
+            sums = LabelSums.of(moved(views, place), encoded, WEIGHTS)
         np.testing.assert_allclose(sums.sums, expected.sums, atol=1e-11)
         np.testing.assert_allclose(
             sums.covariance(gram), expected.covariance(gram), rtol=1e-10, atol=1e-12
@@ -294,9 +293,7 @@ def test_label_sums_on_a_device_are_those_of_numpy_rows(labels, similarity, plac
 @everywhere
 def test_label_sums_of_a_device_add_and_travel_as_numpy(place):
     views = Views(blocks())
-    table, codes = encode_labels(LABELS)
-    by_view = dict.fromkeys(views.names, codes)
-    there, here = (LabelSums.of(v, table, by_view) for v in (moved(views, place), views))
+    there, here = (LabelSums.of(v, Labels.of(LABELS)) for v in (moved(views, place), views))
     for sums in (pickle.loads(pickle.dumps(there)), there + here):
         assert type(sums) is LabelSums
         assert type(sums.sums) is np.ndarray

@@ -25,10 +25,9 @@ from scipy import sparse
 from scipy.io import savemat
 
 import mvcca
-from mvcca import CCA, MLCCA, Views, datasets, evaluate_retrieval
+from mvcca import CCA, MLCCA, Labels, Views, datasets, evaluate_retrieval
 from mvcca.cli import main, values
 from mvcca.cli.console import Progress
-from mvcca.comparison import Labels
 from mvcca.comparison.next_step import written
 from mvcca.comparison.registry import GROUPS, METHODS
 
@@ -580,7 +579,7 @@ def test_labels_in_a_text_file_are_separated_by_commas_and_may_hold_spaces(capsy
 
 
 def test_label_names_survive_from_the_file():
-    labels = Labels.of([{"dog", "cat"}, {"cat"}], [set(), {"bird"}])
+    labels = Labels.concatenate([[{"dog", "cat"}, {"cat"}], [set(), {"bird"}]])
     assert labels.texts() == ["cat, dog", "cat", "", "bird"]
     assert Labels.of([1, 0], names=["no", "yes"]).texts() == ["yes", "no"]
     assert Labels.of(np.array([[0, 1], [1, 1]]), names=["a", "b"]).texts() == ["b", "a, b"]
@@ -629,7 +628,7 @@ def test_shuffling_one_view_with_its_labels_changes_nothing_for_methods_without_
         views = Views.unpaired({"image": image, "text": text[rows]})
         held_out = np.concatenate([np.arange(0, N, 3), N + np.argsort(rows)[::3]])
         splits = [(np.setdiff1d(np.arange(2 * N), held_out), held_out)]
-        labels = Labels.of(CLASSES, CLASSES[rows])
+        labels = Labels.concatenate([CLASSES, CLASSES[rows]])
         result = mvcca.compare("mlcca", views, labels, cv=splits, measures="map")
         values.append(result.mean("MLCCA", "map"))
     assert values[0] == pytest.approx(values[1], abs=1e-12)

@@ -35,8 +35,8 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 
 import mvcca
-from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, PerView, Views, retrieval_scorer
-from mvcca.comparison import Labels, Presentation, significance
+from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, retrieval_scorer
+from mvcca.comparison import Presentation, significance
 from mvcca.comparison.candidates import Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import make_folds
@@ -872,7 +872,7 @@ def test_a_wrong_name_is_an_error_that_suggests_another():
         ({"methods": [CCA(2), MVCCA(2)]}, "mapping of names to estimators such as"),
         ({"methods": []}, "at least one method"),
         ({"X": planted()["image"]}, r"got ndarray\. Pass two matrices as \[X1, X2\]"),
-        ({"y": Labels.of(CLASSES[:9])}, "Expected labels of 150 objects, got 9"),
+        ({"y": Labels.of(CLASSES[:9])}, r"inconsistent numbers of samples: \[150, 9\]"),
         ({"y": CLASSES[:9]}, r"\[150, 9\]\. One label"),
         ({"measures": "wmap@5"}, "wmap@5 needs label_vectors"),
         ({"directions": [("image", "sound")]}, "Unknown view 'sound'"),
@@ -900,7 +900,7 @@ def test_wrong_arguments_are_errors_before_anything_is_fitted(arguments, message
 )
 def test_every_label_has_a_name_of_its_own(names):
     with pytest.raises(ValueError, match="a different name for each of 5 labels"):
-        Labels(csr_array(np.eye(5, dtype=np.uint8)[CLASSES]), names)
+        Labels.of(np.eye(5, dtype=np.uint8)[CLASSES], names)
     with pytest.raises(ValueError, match="Expected names of classes 0 to 4, got 1 names"):
         Labels.of(CLASSES, names=["a"])
 
@@ -933,7 +933,7 @@ def test_views_without_labels_in_common_are_an_error_with_their_names(named):
     else:
         names = ["cat", "dog", "elm", "oak"]
         codes = np.concatenate([np.searchsorted(names, part) for part in (animals, trees)])
-        y = Labels(csr_array(np.eye(4, dtype=np.uint8)[codes]), names)
+        y = Labels.of(np.eye(4, dtype=np.uint8)[codes], names)
     rng = np.random.default_rng(0)
     X = Views.unpaired(
         {"image": rng.standard_normal((40, 4)), "text": rng.standard_normal((40, 3))}
@@ -1110,13 +1110,13 @@ def test_rows_that_describe_classes_do_not_make_groups():
     attributes = rng.standard_normal((5, 3))[CLASSES]
     views = Views({"image": rng.standard_normal((N, 4)), "attributes": attributes})
     assert Groups.found_in(views).repeats == {"attributes": N}
-    assert Groups.found_in(views, Labels.of(CLASSES).vectors) is None
+    assert Groups.found_in(views, Labels.of(CLASSES)) is None
     result = mvcca.compare({"MLCCA": MLCCA(2)}, views, CLASSES, cv=5)
     assert all(set(CLASSES[fold.test]) == set(range(5)) for fold in result.folds)
     copies = Views({"image": attributes, "attributes": attributes + 1})  # of five objects
-    assert Groups.found_in(copies, Labels.of(CLASSES).vectors).codes.max() == 4
+    assert Groups.found_in(copies, Labels.of(CLASSES)).codes.max() == 4
     other = rng.permutation(CLASSES)
-    assert Groups.found_in(views, Labels.of(other).vectors).repeats == {"attributes": N}
+    assert Groups.found_in(views, Labels.of(other)).repeats == {"attributes": N}
 
 
 def test_groups_are_matched_with_the_index_of_the_views():

@@ -37,7 +37,7 @@ from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics.passes import _checkpoint
 from mvcca.statistics.passes._cluster import Cluster
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -182,9 +182,9 @@ def test_label_sums_made_on_workers_are_those_of_a_loop_over_rows(tmp_path):
     expected = np.zeros((len(vectors), 21))
     for code, *rows in zip(codes, *views.values(), strict=True):
         expected[code] += np.concatenate(rows)
-    table = LabelTable(csr_array(vectors))
+    table = Labels(csr_array(vectors, dtype=np.uint8), codes=codes)
     for lazy in as_dask(views), as_files(views, tmp_path):
-        sums = LabelSums.of(Views(lazy), table, dict.fromkeys(views, codes))
+        sums = LabelSums.of(Views(lazy), table)
         assert_allclose(sums.sums, expected, rtol=1e-12)
         assert_allclose(pickle.loads(pickle.dumps(sums)).sums, expected, rtol=1e-12)
         assert_allclose(sums.averaged().sums, expected / sums.counts[:, [0]], rtol=1e-12)
@@ -302,9 +302,9 @@ def test_moments_too_large_for_a_worker_are_refused_with_bytes():
 @pytest.mark.usefixtures("client")
 def test_label_sums_too_large_for_a_worker_are_refused_with_bytes():
     views = Views({"a": da.zeros((60_000, 1000), chunks=1000)})
-    table = LabelTable(np.arange(60_000.0)[:, None])
+    table = Labels(np.arange(60_000.0)[:, None])
     with pytest.raises(MemoryError, match=f"{3 * 8 * 60_000 * 1000:,} bytes"):
-        LabelSums.of(views, table, {"a": np.arange(60_000)})
+        LabelSums.of(views, table)
 
 
 def test_a_worker_without_room_for_any_rows_is_refused_before_it_pauses_for_ever():
@@ -611,15 +611,15 @@ def _alike(marks, accident, A, B):
 def test_label_sums_that_died_with_their_workers_are_made_again(cluster, tmp_path):
     views, labels = Views(as_files(planted(), tmp_path)), label_sets()
     vectors, codes = np.unique(labels, axis=0, return_inverse=True)
-    table = LabelTable(csr_array(vectors))
+    table = Labels(csr_array(vectors, dtype=np.uint8), codes=codes)
     gram = LabelGram(table, tile_rows=10)
-    sums = LabelSums.of(views, table, dict.fromkeys("abc", codes))
+    sums = LabelSums.of(views, table)
     expected = sums.covariance(gram)
     for which in range(2):
         kill(cluster, which)
     wait_for_workers(cluster)  # fails, rather than waiting for ever, if a nanny gives up
     assert_array_equal(sums.covariance(gram), expected)
-    dense = LabelGram(table).times(np.eye(len(table)))
+    dense = LabelGram(table).times(np.eye(table.n_distinct))
     assert_allclose(expected, sums.deviations().T @ dense @ sums.deviations(), atol=1e-12)
 
 

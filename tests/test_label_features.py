@@ -16,11 +16,10 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from mvcca import MLCCA, MVMLCCA, Views, config_context
+from mvcca import MLCCA, MVMLCCA, Labels, Views, config_context
 from mvcca.linear._label_weighted import LabelKernel, fourier_features, landmark_features
 from mvcca.similarity import squared_exponential
 from mvcca.statistics import LabelFeatureSums
-from mvcca.views.labels import LabelTable, encode_labels
 
 ORACLES = {
     "sqexp": lambda A, B, sigma: np.exp(-cdist(A, B, "sqeuclidean") / (2 * sigma)),
@@ -69,9 +68,7 @@ def pair_sums(views: Views, labels: dict[str, np.ndarray], g: Any, weights: Any 
 
 
 def feature_sums(views: Views, y: np.ndarray, features: Any, weights: Any = None) -> Any:
-    table, codes = encode_labels(y)
-    by_view = {name: codes[views.objects(name)] for name in views.names}
-    return LabelFeatureSums.of(views, table, by_view, features, weights)
+    return LabelFeatureSums.of(views, Labels.of(y), features, weights)
 
 
 def fourier(n_features: int, labels: Any, sigma: float = 1.0, seed: int = 0) -> Any:
@@ -271,14 +268,14 @@ def test_statistics_of_other_features_or_views_do_not_add():
 def test_row_weights_are_mean_similarities_to_the_rows_of_each_view(similarity):
     labels = real_labels()
     views = Views.unpaired({"image": np.ones((50, 2)), "text": np.ones((70, 3))})
-    table, codes = encode_labels(labels)
+    encoded = Labels.of(labels)
     features = landmark_features(LabelKernel(similarity, 0.7), labels)
     sums = feature_sums(views, labels, features)
     expected = ORACLES[similarity](labels, labels, 0.7)
     means = np.column_stack([expected[:, :50].mean(axis=1), expected[:, 50:].mean(axis=1)])
     with config_context(block_rows=13):
-        weights = sums.row_weights(table, features)
-    np.testing.assert_allclose(weights[codes], means, atol=1e-8)
+        weights = sums.row_weights(encoded, features)
+    np.testing.assert_allclose(weights[encoded.codes], means, atol=1e-8)
 
 
 @dataclass
@@ -300,12 +297,12 @@ class Watched:
 def test_no_more_label_features_are_made_at_once_than_a_block_has_rows():
     labels = real_labels(500)
     watched = Watched(fourier(8, labels))
-    views, (table, codes) = views_of(labels), encode_labels(labels)
+    views, encoded = views_of(labels), Labels.of(labels)
     with config_context(block_rows=32):
         sums = feature_sums(views, labels, watched)
-        sums.row_weights(LabelTable(table.vectors), watched)
+        sums.row_weights(Labels(encoded.vectors), watched)
     assert 0 < watched.most <= 32
-    assert len(codes) == 500
+    assert len(encoded) == 500
 
 
 def test_memory_is_by_label_features_and_not_by_rows():
@@ -313,11 +310,10 @@ def test_memory_is_by_label_features_and_not_by_rows():
         rng = np.random.default_rng(0)
         labels = rng.standard_normal((n, 2))
         views = Views({"image": rng.random((n, 60)), "text": rng.random((n, 40))})
-        table, codes = LabelTable(labels), dict.fromkeys(views.names, np.arange(n))
         features = fourier(64, labels)
         with config_context(block_rows=256):
             tracemalloc.start()
-            LabelFeatureSums.of(views, table, codes, features)
+            LabelFeatureSums.of(views, Labels(labels), features)
             top = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         return top

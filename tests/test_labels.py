@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from mvcca import MLCCA, Views
-from mvcca.views.labels import LabelTable, encode_labels, indicator_matrices, label_vectors
-from mvcca.views.validation import encode_views, is_per_view
+from mvcca import MLCCA, Labels, Views
+from mvcca.views.labels import label_vectors
+from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 SETS = [{"cat", "dog"}, {"dog"}, set(), {"dog", "cat"}, {"cow"}, {"dog"}]
 MATRIX = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 1]])
@@ -27,13 +27,18 @@ def codes_in_order_of_appearance(rows: list[Hashable]) -> list[int]:
 
 
 def label_rows(y: Any) -> list[frozenset]:
-    """Every row's labels by name, out of the table and the codes."""
-    table, codes = encode_labels(y)
-    names = range(table.vectors.shape[1]) if table.vocabulary is None else table.vocabulary
-    dense = table.dense()
+    """Every row's labels by name, out of the distinct vectors and the codes."""
+    labels = Labels.of(y)
+    dense = labels.dense()
     return [
-        frozenset(name for name, one in zip(names, dense[c], strict=True) if one) for c in codes
+        frozenset(name for name, one in zip(labels.names, dense[c], strict=True) if one)
+        for c in labels.codes
     ]
+
+
+def indicators(*parts: Any) -> list[sp.csr_array]:
+    """The 0/1 matrices of several labels, with the same columns."""
+    return [labels.matrix for labels in Labels.in_common(parts)]
 
 
 # ---- one set of labels ---------------------------------------------------------------------------
@@ -53,12 +58,12 @@ SET_FORMS = {
 
 @pytest.mark.parametrize("y", SET_FORMS.values(), ids=SET_FORMS)
 def test_label_sets_are_alike_when_they_hold_the_same_names(y):
-    table, codes = encode_labels(y)
+    labels = Labels.of(y)
     assert label_rows(y) == [frozenset(row) for row in SETS]
-    assert codes.tolist() == codes_in_order_of_appearance([frozenset(row) for row in SETS])
-    assert table.vocabulary.tolist() == ["cat", "cow", "dog"]
-    assert table.is_binary
-    assert len(table) == 4
+    assert labels.codes.tolist() == codes_in_order_of_appearance([frozenset(row) for row in SETS])
+    assert labels.vocabulary.tolist() == ["cat", "cow", "dog"]
+    assert labels.are_sets
+    assert labels.n_distinct == 4
 
 
 MATRIX_FORMS = {
@@ -93,12 +98,14 @@ MATRIX_FORMS = {
 
 @pytest.mark.parametrize("y", MATRIX_FORMS.values(), ids=MATRIX_FORMS)
 def test_rows_of_an_indicator_are_alike_when_their_ones_are(y):
-    table, codes = encode_labels(y)
-    np.testing.assert_array_equal(table.dense()[codes], MATRIX)
-    assert codes.tolist() == codes_in_order_of_appearance([tuple(row) for row in MATRIX.tolist()])
-    assert table.vocabulary is None
-    assert table.is_binary
-    assert table.vectors.data.tolist() == [1] * 4  # no stored zeros, none twice
+    labels = Labels.of(y)
+    np.testing.assert_array_equal(labels.matrix.toarray(), MATRIX)
+    assert labels.codes.tolist() == codes_in_order_of_appearance(
+        [tuple(row) for row in MATRIX.tolist()]
+    )
+    assert labels.vocabulary is None
+    assert labels.are_sets
+    assert labels.vectors.data.tolist() == [1] * 4  # no stored zeros, none twice
 
 
 CLASS_FORMS = {
@@ -124,90 +131,92 @@ CLASS_FORMS = {
 
 @pytest.mark.parametrize("y", CLASS_FORMS.values(), ids=CLASS_FORMS)
 def test_rows_of_a_class_vector_are_alike_when_their_class_is(y):
-    table, codes = encode_labels(y)
-    assert len(table) == 3
-    assert codes_in_order_of_appearance(codes.tolist()) == [0, 1, 1, 2, 0, 2]
-    np.testing.assert_array_equal(table.vectors.toarray(), np.eye(3))
-    assert len(table.vocabulary) == 3
+    labels = Labels.of(y)
+    assert labels.n_distinct == 3
+    assert codes_in_order_of_appearance(labels.codes.tolist()) == [0, 1, 1, 2, 0, 2]
+    np.testing.assert_array_equal(labels.vectors.toarray(), np.eye(3))
+    assert len(labels.vocabulary) == 3
 
 
 def test_two_classes_as_bool_are_two_classes_and_not_a_label():
-    table, codes = encode_labels(np.array([True, False, True]))
-    assert len(table) == 2
-    assert codes[0] == codes[2] != codes[1]
+    labels = Labels.of(np.array([True, False, True]))
+    assert labels.n_distinct == 2
+    assert labels.codes[0] == labels.codes[2] != labels.codes[1]
 
 
 def test_real_label_vectors_are_alike_when_equal_and_signed_zeros_are():
-    table, codes = encode_labels(REAL)
-    assert codes.tolist() == [0, 1, 0, 2, 1, 3]
-    np.testing.assert_array_equal(table.vectors[codes], REAL)
-    assert not table.is_binary
+    labels = Labels.of(REAL)
+    assert labels.codes.tolist() == [0, 1, 0, 2, 1, 3]
+    np.testing.assert_array_equal(labels.matrix, REAL)
+    assert not labels.are_sets
 
 
 @pytest.mark.parametrize(
     "y", [REAL.tolist(), REAL.astype(">f8"), pd.DataFrame(REAL), sp.csr_array(REAL)]
 )
 def test_real_label_vectors_in_other_containers_are_the_same(y):
-    table, codes = encode_labels(y)
-    np.testing.assert_array_equal(table.vectors[codes], REAL)
+    labels = Labels.of(y)
+    np.testing.assert_array_equal(labels.matrix, REAL)
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
 def test_one_real_number_per_row_is_a_label_vector_of_length_one(shape):
     values = np.array([0.5, 1.0, 0.5, -2.0])
-    table, codes = encode_labels(values.reshape(shape))
-    np.testing.assert_array_equal(table.vectors[codes], values[:, None])
-    assert codes.tolist() == [0, 1, 0, 2]
+    labels = Labels.of(values.reshape(shape))
+    np.testing.assert_array_equal(labels.matrix, values[:, None])
+    assert labels.codes.tolist() == [0, 1, 0, 2]
 
 
 def test_counts_are_label_vectors_and_not_label_sets():
     counts = np.array([[0, 2], [1, 0], [0, 2]])
-    table, codes = encode_labels(counts)
-    assert not table.is_binary
-    np.testing.assert_array_equal(table.vectors[codes], counts)
+    labels = Labels.of(counts)
+    assert not labels.are_sets
+    np.testing.assert_array_equal(labels.matrix, counts)
 
 
 def test_many_random_label_sets_fall_into_the_groups_of_a_dictionary():
     rng = np.random.default_rng(0)
     matrix = (rng.random((3000, 70)) < 0.03).astype(int)
     for y in (matrix, sp.csr_array(matrix), [set(np.flatnonzero(row)) for row in matrix]):
-        table, codes = encode_labels(y)
-        assert codes.tolist() == codes_in_order_of_appearance([tuple(r) for r in matrix.tolist()])
-        assert len(table) == len(set(map(tuple, matrix.tolist())))
+        labels = Labels.of(y)
+        assert labels.codes.tolist() == codes_in_order_of_appearance(
+            [tuple(r) for r in matrix.tolist()]
+        )
+        assert labels.n_distinct == len(set(map(tuple, matrix.tolist())))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_a_frame_are_known_by_name(frame):
     y = {"sun": [1, 0, 1], "ape": [0, 0, 1]}
-    table, codes = encode_labels(frame(y))
-    assert table.vocabulary.tolist() == ["ape", "sun"]
-    np.testing.assert_array_equal(table.dense()[codes], [[0, 1], [0, 0], [1, 1]])
+    labels = Labels.of(frame(y))
+    assert labels.vocabulary.tolist() == ["ape", "sun"]
+    np.testing.assert_array_equal(labels.matrix.toarray(), [[0, 1], [0, 0], [1, 1]])
     sets = [{"sun"}, set(), {"ape", "sun"}, {"cow"}]
     for a, b in ((frame(y), sets), (sets, frame(y))):
-        first, second = indicator_matrices(a, b)
+        first, second = indicators(a, b)
         assert first.shape[1] == second.shape[1] == 3
     real = frame({"v": [0.5, 2.0], "u": [3.0, 4.0]})
-    table, codes = encode_labels(real)
-    np.testing.assert_array_equal(table.vectors[codes], [[3.0, 0.5], [4.0, 2.0]])
+    labels = Labels.of(real)
+    np.testing.assert_array_equal(labels.matrix, [[3.0, 0.5], [4.0, 2.0]])
     with pytest.raises(ValueError, match=r"same columns; .*: 'u', 'w'"):
-        table.merge(encode_labels(frame({"v": [0.5], "w": [3.0]}))[0])
+        Labels.concatenate([real, frame({"v": [0.5], "w": [3.0]})])
 
 
 def test_columns_with_numbers_for_names_match_sets_of_these_numbers():
-    first, second = indicator_matrices(pd.DataFrame({90: [1, 0], 17: [0, 1]}), [{17}, {90, 3}])
+    first, second = indicators(pd.DataFrame({90: [1, 0], 17: [0, 1]}), [{17}, {90, 3}])
     np.testing.assert_array_equal((first.astype(int) @ second.T).toarray(), [[0, 1], [1, 0]])
 
 
 def test_a_name_of_two_columns_is_refused():
     with pytest.raises(ValueError, match="Several columns of y have the same name: 'a'"):
-        encode_labels(pd.DataFrame(MATRIX, columns=["a", "b", "a"]))
+        Labels.of(pd.DataFrame(MATRIX, columns=["a", "b", "a"]))
 
 
 def test_labels_are_not_written_into():
     for y in MATRIX_FORMS.values():
         if sp.issparse(y):
             before = y.toarray()
-            encode_labels(y)
+            Labels.of(y)
             np.testing.assert_array_equal(y.toarray(), before)
     stored = MATRIX_FORMS["with stored zeros"]
     assert stored.nnz == 18
@@ -243,7 +252,7 @@ REFUSED = {
 @pytest.mark.parametrize(("y", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_are_no_labels_is_refused(y, message):
     with pytest.raises(ValueError, match=message):
-        encode_labels(y)
+        Labels.of(y)
 
 
 def test_lists_of_numbers_of_unequal_length_are_label_sets():
@@ -270,7 +279,7 @@ def by_name(y: Any) -> list[frozenset]:
     ],
 )
 def test_vocabularies_are_merged_by_name(first, second):
-    a, b = indicator_matrices(first, second)
+    a, b = indicators(first, second)
     assert a.shape[1] == b.shape[1]
     likeness = (a.astype(int) @ b.astype(int).T).toarray()
     expected = [[len(x & y) for y in by_name(second)] for x in by_name(first)]
@@ -280,7 +289,7 @@ def test_vocabularies_are_merged_by_name(first, second):
 
 def test_three_sets_of_labels_share_their_columns():
     parts = [["a", "c"], ["b", "a"], ["c", "d", "a"]]
-    matrices = indicator_matrices(*parts)
+    matrices = indicators(*parts)
     for p, P in zip(parts, matrices, strict=True):
         for q, Q in zip(parts, matrices, strict=True):
             expected = [[x == y for y in q] for x in p]
@@ -288,7 +297,7 @@ def test_three_sets_of_labels_share_their_columns():
 
 
 def test_indicators_share_columns_by_position():
-    a, b = indicator_matrices(MATRIX, sp.csc_array(MATRIX[:2]))
+    a, b = indicators(MATRIX, sp.csc_array(MATRIX[:2]))
     np.testing.assert_array_equal(a.toarray(), MATRIX)
     np.testing.assert_array_equal(b.toarray(), MATRIX[:2])
 
@@ -298,12 +307,12 @@ def test_indicators_share_columns_by_position():
     [
         (MATRIX, CLASSES, "All labels must be of the same kind"),
         (MATRIX, MATRIX[:, :2], "same length, got 3 and 2.*label_vectors"),
-        (REAL, REAL, "Relevance needs classes, label sets or an indicator matrix; got real-valued"),
+        (REAL, CLASSES, "All labels must be of the same kind"),
     ],
 )
 def test_labels_of_different_kinds_do_not_go_together(first, second, message):
     with pytest.raises(ValueError, match=message):
-        indicator_matrices(first, second)
+        indicators(first, second)
 
 
 @pytest.mark.parametrize(
@@ -319,17 +328,14 @@ def test_labels_of_different_kinds_do_not_go_together(first, second, message):
     ids=["sets", "classes", "indicators", "vectors", "vectors and ones", "ones and vectors"],
 )
 def test_a_merged_table_has_every_row_of_both_once(parts):
-    (a, codes_a), (b, codes_b) = (encode_labels(y) for y in parts)
-    merged, lines = a.merge(b)
-    assert isinstance(merged, LabelTable)
-    assert len(lines) == len(a) + len(b)
-    codes = np.r_[lines[: len(a)][codes_a], lines[len(a) :][codes_b]]
-    if a.vocabulary is None:
+    merged = Labels.concatenate(parts)
+    codes = merged.codes
+    if merged.vocabulary is None:
         rows = [tuple(map(float, row)) for part in parts for row in part]
         np.testing.assert_array_equal(merged.dense()[codes], np.array(rows))
     else:
         rows = [row for part in parts for row in by_name(part)]
-    assert len(merged) == len(set(rows))
+    assert merged.n_distinct == len(set(rows))
     assert codes_in_order_of_appearance(codes.tolist()) == codes_in_order_of_appearance(rows)
 
 
@@ -393,18 +399,14 @@ def test_labels_of_each_view_are_told_from_labels_of_each_object(views, y, expec
 def test_codes_of_each_view_refer_to_one_table():
     views = Views({"image": X, "text": Y}, [[0, -1], [1, 2], [-1, 3], [3, 0]])
     per_object = [{"a"}, {"b"}, {"a", "b"}, {"c"}]
-    table, codes = encode_views(views, per_object, per_view=False)
-    lines = table.dense()
+    labels = LabelsByView.of(views, per_object)
     for name in views.names:
-        objects = views.objects(name)
-        named = [frozenset(np.array(table.vocabulary)[row > 0]) for row in lines[codes[name]]]
-        assert named == [frozenset(per_object[i]) for i in objects]
+        assert labels[name].sets() == [per_object[i] for i in views.objects(name)]
     per_view = {"text": [{"b"}, {"x"}, {"c"}], "image": [{"a"}, {"b"}, {"c"}]}
-    table, codes = encode_views(views, per_view, per_view=True)
-    assert table.vocabulary.tolist() == ["a", "b", "c", "x"]
+    labels = LabelsByView.of(views, per_view, per_view=True)
+    assert labels.distinct.vocabulary.tolist() == ["a", "b", "c", "x"]
     for name, rows in per_view.items():
-        named = [set(table.vocabulary[row > 0]) for row in table.dense()[codes[name]]]
-        assert named == rows
+        assert labels[name].sets() == rows
 
 
 def test_labels_of_each_view_may_come_as_a_frame_a_series_and_a_sparse_matrix():

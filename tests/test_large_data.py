@@ -25,6 +25,7 @@ from mvcca import (
     NCCA,
     PLS,
     AffineMap,
+    Labels,
     Procrustes,
     Views,
     config_context,
@@ -35,7 +36,6 @@ from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import _moments_of_block
 from mvcca.statistics.passes import _accumulate, _blocks, _checkpoint
 from mvcca.views.checked_rows import CheckedRows
-from mvcca.views.labels import encode_labels
 
 N_ROWS = 1000
 
@@ -221,10 +221,12 @@ def few_of_many(folder, n_columns, n_entries):
 def test_rows_of_many_columns_and_few_entries_are_not_read_in_crumbs(labels, tmp_path, monkeypatch):
     held, opened = few_of_many(tmp_path, 30_000, 20)
     seen = rows_read(monkeypatch)
-    table, codes = encode_labels(labels)
-    sums = LabelSums.of(Views(opened), table, dict.fromkeys("ab", codes)).sums
+    encoded = Labels.of(labels)
+    sums = LabelSums.of(Views(opened), encoded).sums
     assert seen == [N_ROWS, N_ROWS]  # a row takes 244 bytes, and would take 240,000 if dense
-    expected = [sp.hstack(list(held.values())).tocsr()[codes == c].sum(axis=0) for c in (0, 1)]
+    expected = [
+        sp.hstack(list(held.values())).tocsr()[encoded.codes == c].sum(axis=0) for c in (0, 1)
+    ]
     np.testing.assert_allclose(sums[:2], np.vstack(expected), rtol=1e-12)
 
 

@@ -892,8 +892,11 @@ def labelled_rows(codes: str) -> dict[str, Any]:
     return node(
         "LabelledRows",
         views=node("Views", blocks=blocks, seen=array("seen")),
-        table=node("LabelTable", vectors=arrays("data", "indices", "indptr"), vocabulary=None),
-        codes={"is": "dict", "items": {"a": array(codes)}},
+        labels=node(
+            "LabelsByView",
+            distinct=node("Labels", vectors=arrays("data", "indices", "indptr"), vocabulary=None),
+            codes={"is": "dict", "items": {"a": array(codes)}},
+        ),
         weights=None,
     )
 

@@ -13,7 +13,7 @@ from mvcca.machine.compiled_loops import (
     pack_label_sets,
 )
 from mvcca.similarity import LabelGram, cosine, equal, exponential, squared_exponential
-from mvcca.views.labels import LabelTable, encode_labels
+from mvcca.views import Labels
 
 ORACLES = {
     "sqexp": lambda A, B, sigma: np.exp(-cdist(A, B, "sqeuclidean") / (2 * sigma)),
@@ -23,14 +23,14 @@ ORACLES = {
 }
 
 
-def binary_table(n: int = 97, n_labels: int = 130, seed: int = 0) -> LabelTable:
+def binary_table(n: int = 97, n_labels: int = 130, seed: int = 0) -> Labels:
     indicators = np.random.default_rng(seed).random((n, n_labels)) < 0.03
     indicators[:, 0] |= ~indicators.any(axis=1)  # no empty sets: cdist's cosine is NaN there
-    return encode_labels(indicators.astype(int))[0]
+    return Labels.of(indicators.astype(int)).distinct
 
 
-def real_table(n: int = 97, n_dims: int = 7, seed: int = 0) -> LabelTable:
-    return LabelTable(np.random.default_rng(seed).standard_normal((n, n_dims)))
+def real_table(n: int = 97, n_dims: int = 7, seed: int = 0) -> Labels:
+    return Labels(np.random.default_rng(seed).standard_normal((n, n_dims)))
 
 
 @pytest.mark.parametrize("function", [squared_exponential, exponential, cosine, equal])
@@ -58,7 +58,7 @@ def test_products_with_the_gram_agree_with_the_held_matrix(table, similarity, ti
     S, V = rng.standard_normal((len(table), 6)), rng.random((len(table), 2))
     G = ORACLES[similarity](table.dense(), table.dense(), 0.8)
     gram = LabelGram(table, similarity, 0.8, tile_rows)
-    tolerance = 1e-6 if similarity == "exp" and not table.is_binary else 1e-12
+    tolerance = 1e-6 if similarity == "exp" and not table.are_sets else 1e-12
     np.testing.assert_allclose(gram.quadratic(S), S.T @ G @ S, atol=tolerance * len(table))
     np.testing.assert_allclose(gram.times(V), G @ V, atol=tolerance * len(table))
 
@@ -97,7 +97,7 @@ def test_a_tiny_bandwidth_is_the_identity():
 
 def test_real_label_vectors_far_from_the_origin_keep_their_distances_in_float32():
     table = real_table(60, 5)
-    far = LabelTable(table.vectors + 1e3)
+    far = Labels(table.vectors + 1e3)
     S = np.random.default_rng(5).standard_normal((60, 3)).astype(np.float32)
     near, away = LabelGram(table).times(S), LabelGram(far).times(S)
     assert np.abs(near - away).max() / np.abs(near).max() <= 1e-4
@@ -110,7 +110,7 @@ def test_real_label_vectors_far_from_the_origin_keep_their_distances_in_float32(
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_popcount_kernel_equals_counting_differences(n_labels, dtype):
     rng = np.random.default_rng(n_labels)
-    table = encode_labels((rng.random((40, n_labels)) < 0.4).astype(int))[0]
+    table = Labels.of((rng.random((40, n_labels)) < 0.4).astype(int)).distinct
     packed, dense = pack_label_sets(table.vectors), table.dense()
     values = rng.random(n_labels + 1).astype(dtype)
     out = np.empty((len(table), len(table)), dtype)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mvcca import Views, config_context
+from mvcca import Labels, Views, config_context
 from mvcca.similarity import LabelGram, squared_exponential
 from mvcca.statistics import LabelSums, Moments, PairMoments
-from mvcca.views.labels import encode_labels
 
 
 def partly_paired(n: int = 41, seed: int = 0) -> Views:
@@ -174,8 +173,7 @@ def labelled(pairing: str, kind: str, dtype=np.float64):
 
 
 def label_sums(views: Views, y) -> LabelSums:
-    table, codes = encode_labels(y)
-    return LabelSums.of(views, table, {name: codes[views.objects(name)] for name in views.names})
+    return LabelSums.of(views, Labels.of(y))
 
 
 @pytest.mark.parametrize("tile_rows", [1, 3, 1000])
@@ -187,7 +185,7 @@ def test_label_weighted_covariance_equals_a_double_loop_over_rows(
 ):
     views, y, blocks, vectors = labelled(pairing, kind)
     sums = label_sums(sparse(views) if as_sparse else views, y)
-    psi = sums.covariance(LabelGram(sums.table, "sqexp", 1.3, tile_rows))
+    psi = sums.covariance(LabelGram(sums.labels, "sqexp", 1.3, tile_rows))
     expected = label_covariance_by_loop(blocks, vectors, gaussian)
     np.testing.assert_allclose(psi, expected, atol=1e-12)
 
@@ -196,7 +194,7 @@ def test_label_weighted_covariance_equals_a_double_loop_over_rows(
 def test_label_weighted_covariance_in_float32_stays_within_1e_5(kind):
     views, y, blocks, vectors = labelled("unpaired", kind, np.float32)
     sums = label_sums(views, y)
-    psi = sums.covariance(LabelGram(sums.table, "sqexp", 1.3))
+    psi = sums.covariance(LabelGram(sums.labels, "sqexp", 1.3))
     expected = label_covariance_by_loop([b.astype(float) for b in blocks], vectors, gaussian)
     assert np.abs(psi - expected).max() / np.abs(expected).max() <= 1e-5
 
@@ -208,7 +206,7 @@ def test_label_sums_of_batches_add_up_to_those_of_the_whole(kind, size):
     batches = [slice(start, start + size) for start in range(0, len(views), size)]
     sums = reduce(add, (label_sums(views[rows], y[rows]) for rows in batches))
     expected = label_covariance_by_loop(blocks, vectors, gaussian)
-    psi = sums.covariance(LabelGram(sums.table, "sqexp", 1.3))
+    psi = sums.covariance(LabelGram(sums.labels, "sqexp", 1.3))
     np.testing.assert_allclose(psi, expected, atol=1e-12)
 
 
@@ -217,11 +215,11 @@ def test_batches_with_classes_not_seen_before_add_up():
     y = np.repeat(["cat", "dog", "eel"], 10)
     whole = label_sums(views, y)
     parts = label_sums(views[:12], y[:12]) + label_sums(views[12:], y[12:])
-    assert sorted(parts.table.vocabulary) == ["cat", "dog", "eel"]
+    assert sorted(parts.labels.vocabulary) == ["cat", "dog", "eel"]
     for similarity in ("sqexp", "cosine", "equal"):
         np.testing.assert_allclose(
-            parts.covariance(LabelGram(parts.table, similarity)),
-            whole.covariance(LabelGram(whole.table, similarity)),
+            parts.covariance(LabelGram(parts.labels, similarity)),
+            whole.covariance(LabelGram(whole.labels, similarity)),
             atol=1e-13,
         )
 
@@ -229,9 +227,9 @@ def test_batches_with_classes_not_seen_before_add_up():
 def test_row_weights_are_the_mean_similarity_to_the_rows_of_each_view():
     views, y, _, vectors = labelled("unpaired", "sets")
     sums = label_sums(views, y)
-    table = sums.table.dense()
+    table = sums.labels.dense()
     expected = [squared_exponential(table, Z, 2.0).mean(axis=1) for Z in vectors]
-    weights = sums.row_weights(LabelGram(sums.table, "sqexp", 2.0))
+    weights = sums.row_weights(LabelGram(sums.labels, "sqexp", 2.0))
     np.testing.assert_allclose(weights, np.column_stack(expected), atol=1e-13)
 
 
@@ -241,7 +239,7 @@ def test_a_constant_column_has_no_label_weighted_covariance():
     block[:, 2] = 0.1
     views = views.replace({"a": block, "b": views["b"]})
     sums = label_sums(views, np.random.default_rng(0).integers(0, 3, 3000))
-    assert not sums.covariance(LabelGram(sums.table))[2].any()
+    assert not sums.covariance(LabelGram(sums.labels))[2].any()
 
 
 # ---- moments of pairs of views -------------------------------------------------------------------

@@ -14,10 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import MultiTaskLasso
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
-from mvcca import CMOLRS, JRL, LGCFL, Views, evaluate_retrieval
+from mvcca import CMOLRS, JRL, LGCFL, Labels, Views, evaluate_retrieval
 from mvcca.linear._cmolrs import _Batch, _Gallery, _LowRank
 from mvcca.linear._jrl import laplacian
-from mvcca.views.labels import encode_labels
 
 EXACT = {"tol": 1e-14, "max_iter": 1000}
 
@@ -428,9 +427,9 @@ SETS = [{"a"}, {"b"}, {"a", "b"}, {"c"}, set(), {"b", "c"}, {"a", "b", "c"}]
 
 
 def test_triplets_are_all_that_labels_allow_and_no_others():
-    table, codes = encode_labels(SETS)
-    gallery = _Gallery(table, codes, 1.0)
-    triplets = gallery.draw(codes, 2000, np.random.RandomState(0))
+    labels = Labels.of(SETS)
+    gallery = _Gallery(labels, 1.0)
+    triplets = gallery.draw(labels.codes, 2000, np.random.RandomState(0))
     drawn = set(
         zip(
             triplets.query.tolist(),
@@ -447,9 +446,9 @@ def test_triplets_are_all_that_labels_allow_and_no_others():
 
 
 def test_margins_are_those_of_a_loop():
-    table, codes = encode_labels(SETS)
-    gallery = _Gallery(table, codes, 2.5)
-    triplets = gallery.draw(codes, 20, np.random.RandomState(0))
+    labels = Labels.of(SETS)
+    gallery = _Gallery(labels, 2.5)
+    triplets = gallery.draw(labels.codes, 20, np.random.RandomState(0))
     distances = np.random.default_rng(0).random(len(triplets.query))
     margins = gallery.margins(triplets, distances)
     for j, k, distance, margin in zip(

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from mvcca import CCA, LGCFL, PLS, Views
+from mvcca import CCA, LGCFL, PLS, Labels, Views
 from mvcca.datasets import make_multilabel_views
 from mvcca.machine.threads import _blas, each, one_blas_thread_per_block
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
-from mvcca.views.labels import encode_labels
 
 BLOCKS = [slice(i, i + 1) for i in range(40)]
 
@@ -96,13 +95,12 @@ def test_the_number_of_threads_changes_no_bit_of_a_statistic(dtype):
         6000, n_features=(120, 90), n_classes=12, paired=1.0, random_state=0
     )
     views = Views({name: block.astype(dtype) for name, block in data.views.items()})
-    table, of_objects = encode_labels(data.labels)
-    codes = dict.fromkeys(views.names, of_objects)
+    labels = Labels.of(data.labels)
     results = []
     for threads in (1, 2, 4):
         with threadpool_limits(threads, user_api="blas"):
-            sums = LabelSums.of(views, table, codes)
-            results.append((Moments.of(views).scatter, sums.covariance(LabelGram(table))))
+            sums = LabelSums.of(views, labels)
+            results.append((Moments.of(views).scatter, sums.covariance(LabelGram(labels))))
     single = dtype == np.float32
     for scatter, psi in results[1:]:
         if np.__version__ < "2":  # whose OpenBLAS rounds by where memory lies

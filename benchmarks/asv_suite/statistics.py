@@ -8,7 +8,7 @@ from mvcca import Views
 from mvcca.datasets import make_multilabel_views
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
-from mvcca.views.labels import encode_labels
+from mvcca.views import Labels
 
 
 class PlainMoments:
@@ -39,12 +39,12 @@ class LabelCovariance:
         data = make_multilabel_views(
             8_000, n_features=(256, 100), n_classes=40, max_labels=6, random_state=0
         )
-        self.table, codes = encode_labels(data.indicator)
-        self.sums = LabelSums.of(data.views, self.table, dict.fromkeys(data.views.names, codes))
-        self.sums.covariance(LabelGram(self.table), dtype=self.sums.dtype)  # compiles the kernels
+        self.labels = Labels.of(data.indicator)
+        self.sums = LabelSums.of(data.views, self.labels)
+        self.sums.covariance(LabelGram(self.labels), dtype=self.sums.dtype)  # compiles the kernels
 
     def time_covariance(self) -> None:
-        self.sums.covariance(LabelGram(self.table), dtype=self.sums.dtype)
+        self.sums.covariance(LabelGram(self.labels), dtype=self.sums.dtype)
 
     def peakmem_covariance(self) -> None:
-        self.sums.covariance(LabelGram(self.table), dtype=self.sums.dtype)
+        self.sums.covariance(LabelGram(self.labels), dtype=self.sums.dtype)

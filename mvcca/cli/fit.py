@@ -18,14 +18,13 @@ from mvcca.cli.inputs import (
     read_inputs,
 )
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
-from mvcca.comparison.labels import Labels
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
 from mvcca.comparison.texts import text_step, text_views
 from mvcca.compose import PerView
 from mvcca.persistence import describe, resumable, save
 from mvcca.statistics.passes import workers
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 from mvcca.views.files import file_stamp
 
 
@@ -61,7 +60,7 @@ def run(options: Namespace) -> None:
     ):
         with epochs_reported(model, Progress().log):
             rows = views if step is None else step.fit_transform(views)
-            model.fit(rows, None if labels is None else labels.vectors)
+            model.fit(rows, labels)
         model = model.as_mvcca() if hasattr(model, "as_mvcca") else model
         save(model if step is None else make_pipeline(step, model), output)
     found = describe(output)

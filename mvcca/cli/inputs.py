@@ -11,10 +11,9 @@ from typing import Any
 
 from mvcca.blocks import path_and_key
 from mvcca.cli.errors import CommandError, UsageError
-from mvcca.comparison.labels import Labels
 from mvcca.machine.config import config_context
 from mvcca.persistence import check_writable
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 from mvcca.views.files import read_ids, read_views
 
 
@@ -91,7 +90,7 @@ def read_inputs(
     if isinstance(label_files, dict):
         names, parts = [label_files[name] for name in files], list(y.values())
     try:
-        return views, Labels.of(*parts)
+        return views, Labels.concatenate(parts)
     except ValueError as error:
         raise CommandError(f"{', '.join(map(str, names))}: {error}") from error
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mvcca.comparison.cases import Case as Case
     from mvcca.comparison.cases import example_data as example_data
     from mvcca.comparison.data import Presentation as Presentation
-    from mvcca.comparison.labels import Labels as Labels
     from mvcca.comparison.measurements import Difference as Difference
     from mvcca.comparison.pipeline import compare as compare
     from mvcca.comparison.registry import Method as Method
@@ -26,7 +25,6 @@ _MODULE_OF = {
     "Case": "cases",
     "ComparisonResult": "result",
     "Difference": "measurements",
-    "Labels": "labels",
     "Method": "registry",
     "Presentation": "data",
     "compare": "pipeline",

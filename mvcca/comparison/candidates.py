@@ -98,10 +98,14 @@ class Candidate:
         """Whether it trains networks."""
         return hasattr(self.estimator, "callbacks")
 
+    def labels_of(self, data: Data, objects: np.ndarray) -> Any:
+        """The labels of some objects to learn from; a user's estimator may not know `Labels`."""
+        return data.labels_to_learn_from(objects, encoded=self.method is not None)
+
     def cannot_learn(self, data: Data) -> str:
         """Why it cannot be fitted to the data; empty if it can."""
         if "labels" in self.learns_from:
-            return "needs labels" if data.y is None else ""
+            return "needs labels" if data.fit_labels is None else ""
         return "" if data.has_pairs else "needs objects seen in two views; these are unpaired"
 
 
@@ -166,7 +170,7 @@ def _is_worthwhile(method: Method, data: Data) -> bool:
         return len(data.views.names) == 2 and data.has_pairs
     if method.name == "mvcca":  # on two views it is CCA
         return len(data.views.names) > 2 and data.has_pairs
-    return data.has_pairs if method.learns_from == "pairs" else data.y is not None
+    return data.has_pairs if method.learns_from == "pairs" else data.fit_labels is not None
 
 
 def _named(method: Method, data: Data, settings: Settings) -> Candidate:

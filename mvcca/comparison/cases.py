@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.labels import Labels
 from mvcca.comparison.pipeline import compare
 from mvcca.comparison.result import ComparisonResult
 from mvcca.datasets import load_digits_views
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 
 _MAX_PIXEL = 16  # networks need pixels between 0 and 1
 _LAYOUTS = {
@@ -89,9 +88,7 @@ class Case:
         words = Data.of(self.views, self.labels).word_vectors(label_vectors)
         assert words is not None
         assert self.labels is not None
-        names = [f"dimension {j}" for j in range(words.shape[1])]
-        sums = Labels(self.labels.vectors @ words, names)
-        return replace(self, label_vectors=words, fit_labels=sums)
+        return replace(self, label_vectors=words, fit_labels=self.labels.sums_of(words))
 
 
 def example_data(parts: str | None = None, labels: str = "digit") -> list[Case]:

@@ -12,12 +12,10 @@ import numpy as np
 from mvcca.blocks.containers import are_positions, few
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.groups import Groups, row_keys
-from mvcca.comparison.labels import Labels
 from mvcca.retrieval import Measure
-from mvcca.retrieval.view_labels import word_vectors
-from mvcca.views import Views, as_views, holds_views
-from mvcca.views.labels import LabelTable, label_names
-from mvcca.views.validation import encode_views, is_per_view, read_labels
+from mvcca.retrieval.words import with_words
+from mvcca.views import Labels, Views, as_views, holds_views
+from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ class Data:
     fit_labels : Labels or None
         Labels to learn from.
     y : array, list or None
-        The same as estimators take them, one per object.
+        The same in a form that any estimator takes, one per object.
     groups : Groups or None
         Objects that belong together.
     """
@@ -62,7 +60,7 @@ class Data:
             y, per_view = fit_labels, is_per_view(views, fit_labels)
             learned = _labels_of_objects(views, y, per_view)
         if learned is not None and (per_view or not isinstance(y, np.ndarray | list)):
-            y = learned.by_name()
+            y = learned.plain()
         ids = None if views.ids is None or are_positions(views.ids) else views.ids
         # Positions from 0 are not kept when rows are selected, numbers from 1 are.
         numbers = np.arange(1, len(views) + 1)
@@ -82,7 +80,7 @@ class Data:
     def contents(self) -> dict[str, Any]:
         """Plain values that are equal for equal data."""
         labels, learned = (
-            None if own is None else (own.names, own.vectors.shape, row_keys(own.vectors))
+            None if own is None else (list(own.names), own.n_distinct, row_keys(own.matrix))
             for own in (self.labels, self.fit_labels)
         )
         return {
@@ -94,21 +92,20 @@ class Data:
         }
 
     @property
-    def relevance_vectors(self) -> Any:
+    def relevant_labels(self) -> Labels | None:
         """Label sets of the objects; None without classes or label sets."""
-        return self.labels.vectors if self.labels is not None and self.labels.are_sets else None
+        return self.labels if self.labels is not None and self.labels.are_sets else None
 
-    def relevance_of(self, objects: np.ndarray) -> Any:
+    def relevance_of(self, objects: np.ndarray) -> Labels | None:
         """Label sets of some objects; None without classes or label sets."""
-        vectors = self.relevance_vectors
-        return None if vectors is None else vectors[objects]
+        labels = self.relevant_labels
+        return None if labels is None else labels[objects]
 
     def with_groups(self, groups: Any = None) -> Data:
         """The same data with the user's groups, or else with objects that have equal rows."""
         if groups is not None:
             return replace(self, groups=Groups.given_by(groups, self.views, self.ids))
-        vectors = None if self.labels is None else self.labels.vectors
-        return replace(self, groups=Groups.found_in(self.views, vectors))
+        return replace(self, groups=Groups.found_in(self.views, self.labels))
 
     def folds(self, cv: Any, random_state: Any, objects: np.ndarray | None = None) -> list[Fold]:
         """Split the objects, or some of them, so that those of a group are in the same part."""
@@ -120,16 +117,13 @@ class Data:
         are_given = self.groups.are_given
         return make_folds(self.views[objects], labels, cv, random_state, codes, are_given=are_given)
 
-    def labels_to_learn_from(self, objects: np.ndarray) -> Any:
-        """The labels of some objects as estimators take them."""
+    def labels_to_learn_from(self, objects: np.ndarray, *, encoded: bool) -> Any:
+        """The labels of some objects, encoded or as any estimator takes them."""
+        if encoded:
+            return None if self.fit_labels is None else self.fit_labels[objects]
         if isinstance(self.y, list):
             return [self.y[i] for i in objects]
         return None if self.y is None else self.y[objects]
-
-    @property
-    def _table(self) -> LabelTable:
-        assert self.labels is not None
-        return LabelTable(self.labels.vectors, np.array(self.labels.names, dtype=object))
 
     @property
     def label_texts(self) -> list[str] | None:
@@ -147,7 +141,7 @@ class Data:
             raise ValueError(
                 f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}."
             )
-        has_labels = self.relevance_vectors is not None
+        has_labels = self.relevant_labels is not None
         if relevance == "labels" and not has_labels:
             raise ValueError("Relevance by labels needs classes or label sets; there are none.")
         if relevance == "pairs" and not self.has_pairs:
@@ -160,8 +154,8 @@ class Data:
 
     def check_shared_labels(self) -> None:
         """Raise ValueError if the labels of two views have no name in common."""
-        table = self._table
-        names = {view: label_names(table, self.views.objects(view)) for view in self.views.names}
+        assert self.labels is not None
+        names = {v: self.labels[self.views.objects(v)].present() for v in self.views.names}
         for first, second in combinations(names, 2):
             if names[first] and names[second] and set(names[first]).isdisjoint(names[second]):
                 raise ValueError(
@@ -172,14 +166,14 @@ class Data:
                 )
 
     def word_vectors(self, label_vectors: Any) -> np.ndarray | None:
-        """Word vectors of the labels, one row per column of `relevance_vectors`."""
+        """Word vectors of the labels, one row per column of their vectors."""
         if label_vectors is None:
             return None
         if self.labels is None or not self.labels.are_sets:
             raise ValueError("label_vectors need classes or label sets; there are none.")
         if isinstance(label_vectors, Mapping):
             label_vectors = {str(name): vector for name, vector in label_vectors.items()}
-        return word_vectors(self._table, label_vectors)
+        return with_words(self.labels.with_text_names(), label_vectors).words
 
     def relevance_is_by_labels(self, measure: str, relevance: str | None) -> bool:
         """Whether a measure counts items with a shared label."""
@@ -190,7 +184,7 @@ class Data:
         """Whether a measure counts items of the same object, not items with a shared label."""
         if relevance is not None:
             return relevance == "pairs"
-        if self.relevance_vectors is None:
+        if self.relevant_labels is None:
             return True
         return Measure.parse(measure).is_rank and self.has_pairs
 
@@ -208,18 +202,13 @@ class Data:
 
 def _labels_of_objects(views: Views, y: Any, per_view: bool) -> Labels | None:
     """One label vector per object, from labels per object or per view."""
-    if isinstance(y, Labels) and len(y) != len(views):
-        raise ValueError(f"Expected labels of {len(views)} objects, got {len(y)}.")
-    if y is None or isinstance(y, Labels):
-        return y
-    y = read_labels(y)
-    table, codes = encode_views(views, y, per_view)
-    of_objects = np.zeros(len(views), dtype=int)
+    if y is None:
+        return None
+    labels = LabelsByView.of(views, y, per_view)
+    codes = np.zeros(len(views), dtype=int)
     for name in views.names:
-        of_objects[views.objects(name)] = codes[name]
-    columns = table.vocabulary
-    names = [f"label {j}" for j in range(table.vectors.shape[1])] if columns is None else columns
-    return Labels(table.vectors[of_objects], [str(name) for name in names])
+        codes[views.objects(name)] = labels.codes[name]
+    return replace(labels.distinct, codes=codes)
 
 
 @dataclass(frozen=True, eq=False)

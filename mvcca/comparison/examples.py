@@ -104,8 +104,8 @@ def _varied(texts: list[str], n: int, seed: int) -> list[int]:
 
 def _shared_labels(data: Data, queries: np.ndarray, gallery: np.ndarray) -> np.ndarray:
     """Whether items share a label with queries or, without labels, show the same object."""
-    vectors = data.relevance_vectors
-    if vectors is None:
+    labels = data.relevant_labels
+    if labels is None:
         return queries[:, None] == gallery
-    vectors = vectors.astype(int)  # sums of uint8 would overflow
+    vectors = labels.matrix.astype(int)  # sums of uint8 would overflow
     return (vectors[queries] @ vectors[gallery].T).toarray() > 0

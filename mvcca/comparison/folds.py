@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
-from mvcca.comparison.labels import Labels
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 
 
 class Fold(NamedTuple):

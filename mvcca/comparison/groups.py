@@ -18,7 +18,7 @@ from mvcca.blocks.array_api import is_device_array, to_host
 from mvcca.blocks.containers import check_same_rows, few, row_labels
 from mvcca.blocks.row_hashes import row_hashes
 from mvcca.comparison.folds import Fold
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Groups:
         return cls(_numbered(_of_objects(groups, views, ids)))
 
     @classmethod
-    def found_in(cls, views: Views, label_vectors: Any = None) -> Groups | None:
+    def found_in(cls, views: Views, labels: Labels | None = None) -> Groups | None:
         """Objects that have a row in common, directly or through other objects.
 
         Rows that describe labels, such as the attributes of classes, do not count: one row for all
@@ -61,16 +61,15 @@ class Groups:
         Parameters
         ----------
         views : Views
-        label_vectors : matrix, optional
+        labels : Labels, optional
             Labels of the objects.
         """
         rows = {name: _row_codes(block) for name, block in views.items()}
-        if label_vectors is not None:
-            labels = _row_codes(label_vectors)
+        if labels is not None:
             of_objects = {
                 name: codes
                 for name, codes in rows.items()
-                if not _are_alike(codes, labels[views.objects(name)])
+                if not _are_alike(codes, labels.codes[views.objects(name)])
             }
             rows = of_objects or rows
         repeats = {name: int(_is_repeated(codes).sum()) for name, codes in rows.items()}

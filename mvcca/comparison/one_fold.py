@@ -29,7 +29,7 @@ from mvcca.machine.memory import PeakMemory
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.ranking import Ranking
-from mvcca.views import Views, as_views
+from mvcca.views import Labels, Views, as_views
 
 CURVE_LENGTH = 50  # of the recall curve
 SEARCH_FOLDS = 3  # within the training part
@@ -126,7 +126,7 @@ def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Sett
     return GridSearchCV(
         estimator,
         grid,
-        scoring=_OnObjects(settings, data.relevance_vectors),
+        scoring=_OnObjects(settings, data.relevant_labels),
         cv=[(fold.train, fold.test) for fold in folds],
         error_score="raise",  # the reason why the method has no values
     )
@@ -140,7 +140,7 @@ class _OnObjects:
     """
 
     settings: Settings
-    labels: Any
+    labels: Labels | None
 
     def __call__(self, estimator: Any, X: Views, y: Any = None) -> float:
         labels = None if self.labels is None else self.labels[np.asarray(X.ids) - 1]
@@ -179,7 +179,7 @@ def _measured(
     train = data.views[fold.train]
     estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)
-    y = data.labels_to_learn_from(fold.train)
+    y = candidate.labels_of(data, fold.train)
     caught.clear()
     watching = nullcontext() if report is None else epochs_reported(estimator, report)
     start = perf_counter()
@@ -249,7 +249,7 @@ def _warm_up(candidate: Candidate, data: Data, rows: np.ndarray) -> None:
     _warm.add(kind)
     with suppress(Exception, SystemExit):
         few = rows[np.linspace(0, len(rows) - 1, min(_FEW_ROWS, len(rows)), dtype=int)]
-        clone(candidate.estimator).fit(data.views[few], data.labels_to_learn_from(few))
+        clone(candidate.estimator).fit(data.views[few], candidate.labels_of(data, few))
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from mvcca.comparison.candidates import Settings, candidates_of
 from mvcca.comparison.data import Data
-from mvcca.comparison.labels import Labels
 from mvcca.comparison.one_fold import by_chance
 from mvcca.comparison.result import ComparisonResult
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
@@ -19,7 +18,7 @@ from mvcca.views.typing import LabelsLike, ViewsLike
 def compare(
     methods: Mapping[str, Any] | Sequence[str] | str,
     X: ViewsLike,
-    y: LabelsLike | Labels | None = None,
+    y: LabelsLike | None = None,
     *,
     cv: Any = 5,
     groups: Any = None,
@@ -29,7 +28,7 @@ def compare(
     directions: Directions = "cross",
     label_vectors: Any = None,
     params: Mapping[str, Any] | None = None,
-    fit_labels: LabelsLike | Labels | None = None,
+    fit_labels: LabelsLike | None = None,
     n_jobs: int | None = None,
     random_state: int = 0,
     progress: Callable[[str], None] | None = None,

@@ -148,7 +148,7 @@ class ComparisonResult(Measurements):
         candidate = next(one for one in self.candidates if one.name == method)
         everything = np.arange(len(self.data.views))
         estimator = searching(candidate, self.data, everything, self.settings)
-        estimator.fit(self.data.views, self.data.labels_to_learn_from(everything))
+        estimator.fit(self.data.views, candidate.labels_of(self.data, everything))
         fitted = getattr(estimator, "best_estimator_", estimator)
         return fitted.as_mvcca() if hasattr(fitted, "as_mvcca") else fitted
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 from mvcca.linear import MVCCA, with_labels_as_view
 from mvcca.problem._label_checks import check_labels
 from mvcca.views import as_views
-from mvcca.views.validation import encode_views
+from mvcca.views.labels_by_view import LabelsByView
 
 
 class ThreeViewCCA(MVCCA):
@@ -18,7 +18,7 @@ class ThreeViewCCA(MVCCA):
         if y is None:
             raise ValueError("Three-view CCA needs labels.")
         views = as_views(X)
-        check_labels(*encode_views(views, y, per_view=False))
+        check_labels(LabelsByView.of(views, y, per_view=False))
         return super().fit(with_labels_as_view(views, y, name="(labels)"))
 
     def as_mvcca(self) -> MVCCA:

@@ -20,9 +20,10 @@ from mvcca.blocks.containers import reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
 from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
 from mvcca.views.by_view import value_by_view
+from mvcca.views.labels_by_view import is_per_view, labels_by_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
-from mvcca.views.validation import is_per_view, labels_by_view, of_view
+from mvcca.views.validation import of_view
 
 
 class PerView(OutputContainerMixin, BaseEstimator):

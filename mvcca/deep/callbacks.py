@@ -21,8 +21,7 @@ from mvcca.retrieval import evaluate_retrieval
 
 if TYPE_CHECKING:
     from mvcca.deep.trainer import Trainer
-    from mvcca.views import Views
-    from mvcca.views.labels import LabelTable
+    from mvcca.views import Labels, Views
 
 __all__ = [
     "Callback",
@@ -162,7 +161,7 @@ class ValidationScore(Callback):
         the scores as `Views` and the label vectors by view (None without labels).
     ending : Ending, optional
         See `mvcca.deep.endings`; by default outputs are compared by cosine.
-    labels : LabelTable, optional
+    labels : Labels, optional
         What the codes of the rows stand for; by default equal codes are equal labels.
     column : str, optional
         Column of the history; by default "valid_mrr" for the measure "mrr".
@@ -174,7 +173,7 @@ class ValidationScore(Callback):
         self,
         score: str | Callable[[Views, Any], float],
         ending: Ending | None = None,
-        labels: LabelTable | None = None,
+        labels: Labels | None = None,
         column: str | None = None,
     ) -> None:
         self.score, self.ending, self.labels = score, ending or AsTrained(), labels

@@ -21,7 +21,7 @@ from mvcca.problem import Maps
 from mvcca.problem._in_memory import mean_and_variance
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import column_slices
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels
 from mvcca.views.powers_of_two import exponents_of, scaled
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
@@ -175,19 +175,19 @@ class CMOLRS(LinearEstimator):
             a label in common, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        views, table, codes, _ = self._open_supervised_fit(X, y, None)
+        views, labels, _ = self._open_supervised_fit(X, y, None)
         views = views.in_memory()
         exponents = exponents_of(views)
         views = scaled(views, exponents)
-        check_labels(table, codes)
-        if not table.is_binary:
+        check_labels(labels)
+        if not labels.distinct.are_sets:
             raise ValueError(
                 "CMOLRS needs classes, label sets or an indicator matrix, to tell what has a label "
                 "in common; got real-valued label vectors. Threshold them."
             )
         rng = check_random_state(self.random_state)
         rows = {name: _Rows.of(name, block) for name, block in views.items()}
-        gallery = {name: _Gallery(table, codes[name], rows[name].radius()) for name in views.names}
+        gallery = {name: _Gallery(labels[name], rows[name].radius()) for name in views.names}
         varies = np.concatenate([view.variance > 0 for view in rows.values()])
         varying = {name: int(np.count_nonzero(view.variance)) for name, view in rows.items()}
         W = _LowRank.random(views.widths, self._rank(varying), rng).within(varies)
@@ -196,7 +196,7 @@ class CMOLRS(LinearEstimator):
             step = self.learning_rate / np.sqrt(epoch + 1)
             try:
                 with np.errstate(over="raise", invalid="raise"):
-                    W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, codes, rng)
+                    W, self.losses_[epoch] = self._epoch(W, step, rows, gallery, labels.codes, rng)
             except FloatingPointError as error:
                 raise ValueError(
                     f"learning_rate={self.learning_rate:g} is too large: the similarity exceeds "
@@ -212,7 +212,7 @@ class CMOLRS(LinearEstimator):
             variances={name: view.variance for name, view in rows.items()},
         )
         self._keep(maps.with_fixed_signs().rescaled(exponents))
-        self.n_label_vectors_ = len(table)
+        self.n_label_vectors_ = len(labels.distinct)
         return self
 
     def _epoch(
@@ -306,13 +306,13 @@ class _Triplets:
 class _Gallery:
     """Rows of a view as positives and negatives of queries."""
 
-    def __init__(self, table: LabelTable, codes: np.ndarray, radius: float) -> None:
-        size = 8 * len(table) * table.vectors.shape[1]
-        self._dense = table.dense() if size <= _DENSE_BYTES else None  # faster to look up
-        self.codes = codes
+    def __init__(self, labels: Labels, radius: float) -> None:
+        size = 8 * labels.n_distinct * labels.n_labels
+        self._dense = labels.dense() if size <= _DENSE_BYTES else None  # faster to look up
+        self.codes = labels.codes
         self.radius = radius
-        self._labels = csr_array(table.vectors)
-        self._rows = csr_array(self._labels[codes].T)  # of each label
+        self._labels = csr_array(labels.vectors)
+        self._rows = csr_array(labels.matrix.T)  # of each label
 
     def draw(self, codes: np.ndarray, n_each: int, rng: np.random.RandomState) -> _Triplets:
         """Triplets of queries with these label vectors; queries with nothing to draw have none."""

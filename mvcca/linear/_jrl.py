@@ -209,11 +209,11 @@ class JRL(LinearEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        given, table, codes, _ = self._open_supervised_fit(X, y, None)
+        given, of_rows, _ = self._open_supervised_fit(X, y, None)
         given = given.in_memory()
         exponents = exponents_of(given, by_column=given.names)  # they are standardised
         views = scaled(given, exponents)
-        check_labels(table, codes)
+        check_labels(of_rows)
         reg = positive_reg(reg_of_rows(self.reg, views))
         self.view_names_ = views.names
         self.means_, scales = _means_and_scales(views)
@@ -221,7 +221,7 @@ class JRL(LinearEstimator):
         rows = {
             name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
         }
-        labels = {name: table.vectors[code] for name, code in codes.items()}
+        labels = {name: of_rows[name].matrix for name in views.names}
         widths = [block.shape[1] for _, block in views.items()]
         problem = GroupSparse(
             *self._loss(views, rows, labels).stacked(),
@@ -235,10 +235,8 @@ class JRL(LinearEstimator):
         of_views = np.split(solved, np.cumsum(widths)[:-1])
         weights = {n: scales[n][:, None] * P for n, P in zip(views.names, of_views, strict=True)}
         self._keep(Maps(weights, self.means_).rescaled(exponents))
-        self.labels_ = table.vocabulary
-        if self.labels_ is None:
-            self.labels_ = np.arange(table.vectors.shape[1])
-        self.n_label_vectors_ = len(table)
+        self.labels_ = of_rows.distinct.names
+        self.n_label_vectors_ = len(of_rows.distinct)
         self._keep_neighbors(given, labels)
         return self
 

@@ -17,9 +17,9 @@ from mvcca.problem import Rows
 from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
-from mvcca.views import Views, take_rows
-from mvcca.views.labels import LabelTable, _common_columns
-from mvcca.views.validation import used_lines
+from mvcca.views import Labels, Views, take_rows
+from mvcca.views.labels import common_columns
+from mvcca.views.labels_by_view import LabelsByView
 
 _SAMPLED_ROWS = 2000  # of each view, to compare label features with the exact covariance
 _SEED_BOUND = 2**31 - 1
@@ -41,18 +41,17 @@ class DrawnLabelFeatures:
     """A map of label vectors to features, the label columns that it takes, and its error."""
 
     features: FourierFeatures | LandmarkFeatures
-    columns: LabelTable  # without lines
+    columns: Labels  # without lines
     error: float
 
     def sums(self, rows: Rows) -> LabelFeatureSums:
         """Sums of rows times the features of their labels."""
-        table = in_columns(rows.table, self.columns)
-        return LabelFeatureSums.of(
-            rows.views, table, rows.codes, self.features, rows.weights, rows.products
-        )
+        distinct = in_columns(rows.labels.distinct, self.columns)
+        labels = LabelsByView(distinct, rows.labels.codes)
+        return LabelFeatureSums.of(rows.views, labels, self.features, rows.weights, rows.products)
 
-    def row_weights(self, sums: LabelFeatureSums, table: LabelTable) -> np.ndarray:
-        return sums.row_weights(in_columns(table, self.columns), self.features)
+    def row_weights(self, sums: LabelFeatureSums, labels: Labels) -> np.ndarray:
+        return sums.row_weights(in_columns(labels, self.columns), self.features)
 
 
 class LabelWeightedEstimator(RescaledEstimator):
@@ -90,36 +89,36 @@ class LabelWeightedEstimator(RescaledEstimator):
 
     def _check_labels(self, sums: LabelSums) -> None:
         check_label_vectors(sums)
-        check_bandwidth(sums.table, self.label_similarity, self.sigma, sums.dtype)
+        check_bandwidth(sums.labels, self.label_similarity, self.sigma, sums.dtype)
 
     def _sums_of(self, rows: Rows) -> LabelSums | LabelFeatureSums:
         """Sums of rows by distinct label vector, or by label features."""
         if self._drawn is not None:
             return self._drawn.sums(rows)
-        return LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
+        return LabelSums.of(rows.views, rows.labels, rows.weights)
 
-    def _gram(self, table: LabelTable) -> LabelGram:
-        return LabelGram(table, self.label_similarity, self.sigma)
+    def _gram(self, labels: Labels) -> LabelGram:
+        return LabelGram(labels, self.label_similarity, self.sigma)
 
     def _draw_label_features(self, rows: Rows) -> DrawnLabelFeatures | None:
         """The map that `label_features` asks for, if any, drawn from the first batch."""
         if self.label_features is None:
             return None
         rng = check_random_state(self.random_state)
-        _, vectors, vocabulary = _common_columns(rows.table, rows.table)
+        _, vectors, vocabulary = common_columns(rows.labels.distinct, rows.labels.distinct)
         kernel = LabelKernel(self.label_similarity, self.sigma)
         features: FourierFeatures | LandmarkFeatures
         if self.label_features == "fourier":
             features = fourier_features(kernel, vectors, self.n_label_features, rng)
         else:
             landmarks = vectors[_draw_landmarks(rows, self.n_label_features, rng)]
-            features = landmark_features(kernel, LabelTable(landmarks).dense())
-        columns = LabelTable(vectors[:0], vocabulary)
+            features = landmark_features(kernel, Labels(landmarks).dense())
+        columns = Labels(vectors[:0], vocabulary)
         sample = _sample(rows, rng.randint(_SEED_BOUND))
-        exact = LabelSums.of(sample.views, sample.table, sample.codes, sample.weights)
+        exact = LabelSums.of(sample.views, sample.labels, sample.weights)
         near = DrawnLabelFeatures(features, columns, np.nan).sums(sample)
         error = _relative_error(
-            near.covariance(), exact.covariance(self._gram(exact.table)), exact.widths
+            near.covariance(), exact.covariance(self._gram(exact.labels)), exact.widths
         )
         return DrawnLabelFeatures(features, columns, error)
 
@@ -130,19 +129,17 @@ class LabelWeightedEstimator(RescaledEstimator):
         """
         if not isinstance(sums, LabelSums):
             return dict.fromkeys(sums.widths, len(sums.sums))
-        n_labels = (
-            sums.table.vectors.shape[1] if self.label_similarity == "cosine" else len(sums.table)
-        )
+        n_labels = sums.labels.n_labels if self.label_similarity == "cosine" else len(sums.labels)
         present = np.count_nonzero(sums.counts, axis=0)
         return {
             name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)
         }
 
-    def _learn_labels(self, table: LabelTable | None) -> None:
-        """Set the attributes that describe the labels; `table` if they were compared exactly."""
+    def _learn_labels(self, labels: Labels | None) -> None:
+        """Set the attributes that describe the labels; `labels` if they were compared exactly."""
         if self._drawn is None:
-            assert table is not None
-            self.n_label_vectors_ = len(table)
+            assert labels is not None
+            self.n_label_vectors_ = len(labels)
         else:
             self.label_feature_map_ = self._drawn.features
             self.n_label_features_ = self._drawn.features.n_features
@@ -152,18 +149,18 @@ class LabelWeightedEstimator(RescaledEstimator):
 def label_counts(rows: Rows) -> LabelSums:
     """Label sums of rows without their features."""
     counts = [
-        np.bincount(code, weights=rows.weights_of(name), minlength=len(rows.table))
-        for name, code in rows.codes.items()
+        np.bincount(code, weights=rows.weights_of(name), minlength=len(rows.labels.distinct))
+        for name, code in rows.labels.codes.items()
     ]
-    nothing = np.empty((len(rows.table), 0))
+    nothing = np.empty((len(rows.labels.distinct), 0))
     dtype = np.result_type(*(precision(block) for _, block in rows.views.items()))
-    widths = dict.fromkeys(rows.codes, 0)
-    return LabelSums(rows.table, widths, np.column_stack(counts), nothing, dtype)
+    widths = dict.fromkeys(rows.labels.codes, 0)
+    return LabelSums(rows.labels.distinct, widths, np.column_stack(counts), nothing, dtype)
 
 
-def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
-    """A table in the columns of another, which must hold all of its labels."""
-    _, vectors, vocabulary = _common_columns(columns, table)
+def in_columns(labels: Labels, columns: Labels) -> Labels:
+    """Distinct label vectors in the columns of others, which must hold all of their labels."""
+    _, vectors, vocabulary = common_columns(columns, labels)
     if vocabulary is not None and columns.vocabulary is not None:
         known = set(columns.vocabulary)
         unknown = [name for name in vocabulary if name not in known]
@@ -173,7 +170,7 @@ def in_columns(table: LabelTable, columns: LabelTable) -> LabelTable:
                 f"{unknown} of a later one. Pass all labels in the first batch, indicator "
                 "matrices with a column per label, or label_features=None."
             )
-    return LabelTable(vectors, vocabulary)
+    return Labels(vectors, vocabulary)
 
 
 def fourier_features(
@@ -235,10 +232,9 @@ def _sample(rows: Rows, seed: int) -> Rows:
     for name, block in rows.views.items():
         order = np.random.RandomState(seed).permutation(block.shape[0])
         chosen[name] = np.sort(order[:_SAMPLED_ROWS])
-    codes = {name: rows.codes[name][own] for name, own in chosen.items()}
     views = Views.unpaired({name: take_rows(rows.views[name], own) for name, own in chosen.items()})
     weights = np.concatenate([rows.weights_of(name)[own] for name, own in chosen.items()])
-    return Rows(views.in_memory(), weights, *used_lines(rows.table, codes))
+    return Rows(views.in_memory(), weights, rows.labels.take(chosen))
 
 
 def _relative_error(near: np.ndarray, exact: np.ndarray, widths: dict[str, int]) -> float:

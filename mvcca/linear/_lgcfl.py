@@ -122,7 +122,7 @@ class LGCFL(RescaledEstimator):
         return positive_reg(super()._ridges(views, weights, batch))
 
     def _statistic_of(self, rows: Rows) -> LabelStatistic:
-        sums = LabelSums.of(rows.views, rows.table, rows.codes, rows.weights)
+        sums = LabelSums.of(rows.views, rows.labels, rows.weights)
         return LabelStatistic(sums, rows.moments_of_each())
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
@@ -144,10 +144,8 @@ class LGCFL(RescaledEstimator):
             maps.means[name] = basis.mean + basis.back(means[name])
         self._keep(maps)
         self.n_iter_ = max(map(len, self.objectives_.values()))
-        self.labels_ = sums.table.vocabulary
-        if self.labels_ is None:
-            self.labels_ = np.arange(sums.table.vectors.shape[1])
-        self.n_label_vectors_ = len(sums.table)
+        self.labels_ = sums.labels.names
+        self.n_label_vectors_ = len(sums.labels)
 
     def _groups_of_views(self, widths: Mapping[str, int]) -> dict[str, np.ndarray]:
         """A number per group and feature, of every view."""
@@ -171,5 +169,5 @@ def _label_covariances(sums: LabelSums) -> dict[str, tuple[np.ndarray, float]]:
     found = {}
     for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
         shares = sums.counts[:, p] / sums.counts[:, p].sum()
-        found[name] = centred_targets(deviations[:, columns], sums.table.vectors, shares)
+        found[name] = centred_targets(deviations[:, columns], sums.labels.vectors, shares)
     return found

@@ -24,7 +24,7 @@ from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, column_slices
 from mvcca.statistics._moments import ROUNDING
 from mvcca.views import Views
-from mvcca.views.labels import LabelTable
+from mvcca.views.labels_by_view import LabelsByView
 
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
 
@@ -34,17 +34,10 @@ class LabelledRows:
     """All rows of the batches so far, with their labels. They add, but are as large as the data."""
 
     views: Views
-    table: LabelTable
-    codes: Mapping[str, np.ndarray]
+    labels: LabelsByView
     weights: np.ndarray | None
 
     def __add__(self, other: LabelledRows) -> LabelledRows:
-        table, lines = self.table.merge(other.table)
-        mine, theirs = lines[: len(self.table)], lines[len(self.table) :]
-        codes = {
-            name: np.concatenate([mine[self.codes[name]], theirs[other.codes[name]]])
-            for name in self.views.names
-        }
         weights = None
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate(
@@ -53,7 +46,8 @@ class LabelledRows:
                     for rows in (self, other)
                 ]
             )
-        return LabelledRows(Views.concatenate([self.views, other.views]), table, codes, weights)
+        views = Views.concatenate([self.views, other.views])
+        return LabelledRows(views, LabelsByView.concatenate(self.labels, other.labels), weights)
 
 
 class MLCCA(LabelWeightedEstimator):
@@ -191,7 +185,7 @@ class MLCCA(LabelWeightedEstimator):
 
     def _statistic_of(self, rows: Rows) -> LabelledRows:
         """The rows: the weight of a row in C_pp depends on the labels of all rows."""
-        return LabelledRows(rows.views, rows.table, rows.codes, rows.weights)
+        return LabelledRows(rows.views, rows.labels, rows.weights)
 
     def _problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
         sums = self._sums_of(rows)
@@ -229,13 +223,13 @@ class MLCCA(LabelWeightedEstimator):
 
     def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:
         super()._learn_problem(rows, statistic)
-        self._learn_labels(statistic.table)
+        self._learn_labels(statistic.labels.distinct)
 
     def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
         """Fit to all rows of all batches, as `fit` does."""
         views, weights = statistic.views, statistic.weights
         reg = reg_of_rows(self.reg, views, weights)
-        rows = Rows(views, weights, statistic.table, statistic.codes, reg)
+        rows = Rows(views, weights, statistic.labels, reg)
         self._check_labels(label_counts(rows))
         self._fit_rows(rows)
 
@@ -259,7 +253,7 @@ class MLCCA(LabelWeightedEstimator):
         self, sums: LabelSums, means: Mapping[str, np.ndarray], rows: Rows
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """C over all pairs of rows, exactly, and the weight of each row in its view's C_pp."""
-        gram = self._gram(sums.table)
+        gram = self._gram(sums.labels)
         likeness = sums.row_weights(gram, rows.products)
         return sums.covariance(gram, means, rows.products), _row_weights(likeness, rows)
 
@@ -268,7 +262,7 @@ class MLCCA(LabelWeightedEstimator):
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The same by label features, whose error may make weights negative."""
         assert self._drawn is not None
-        row_weights = _row_weights(self._drawn.row_weights(sums, rows.table), rows)
+        row_weights = _row_weights(self._drawn.row_weights(sums, rows.labels.distinct), rows)
         if self.label_similarity in _NEVER_NEGATIVE:
             row_weights = _cut_at_zero(row_weights)
         return sums.covariance(), row_weights
@@ -296,9 +290,9 @@ class MLCCA(LabelWeightedEstimator):
         assert self.n_neighbors is not None
         ranks = {name: order[rows.views.objects(name)] for name in (p, q)}
         F = nearest_label_pairs(
-            rows.table.dense(),
-            (rows.codes[p], ranks[p]),
-            (rows.codes[q], ranks[q]),
+            rows.labels.distinct.dense(),
+            (rows.labels.codes[p], ranks[p]),
+            (rows.labels.codes[q], ranks[q]),
             self.n_neighbors,
             similarity_function(self.label_similarity, self.sigma),
         )
@@ -312,7 +306,7 @@ def _row_weights(likeness: np.ndarray, rows: Rows) -> dict[str, np.ndarray]:
     for p, name in enumerate(rows.views.names):
         others = [q for q in range(likeness.shape[1]) if q != p] or [p]
         label_weight, own = likeness[:, others].mean(axis=1), rows.weights_of(name)
-        row_weights[name] = label_weight[rows.codes[name]] * own / own.sum()
+        row_weights[name] = label_weight[rows.labels.codes[name]] * own / own.sum()
     return row_weights
 
 
@@ -338,7 +332,8 @@ def _label_means(sums: LabelSums, rows: Rows) -> Rows:
     for p, (name, columns) in enumerate(column_slices(sums.widths).items()):
         codes[name] = np.flatnonzero(sums.counts[:, p])
         blocks[name] = sums.sums[codes[name], columns]
-    return replace(rows, views=Views.unpaired(blocks), table=sums.table, codes=codes, weights=None)
+    labels = LabelsByView(sums.labels, codes)
+    return replace(rows, views=Views.unpaired(blocks), labels=labels, weights=None)
 
 
 def _check_weights(row_weights: Mapping[str, np.ndarray], exact: bool) -> None:

@@ -9,12 +9,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mvcca.base import StatisticEstimator
-from mvcca.blocks.containers import check_same_rows, row_labels
+from mvcca.blocks.containers import check_same_rows
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows
 from mvcca.statistics import Moments, PairMoments
-from mvcca.views import Views, as_views
-from mvcca.views.labels import encode_labels
+from mvcca.views import Labels, Views, as_views
 
 
 class MVCCA(RankedByCorrelation, StatisticEstimator):
@@ -164,11 +163,11 @@ def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:
     (2, 9)
     """
     views = as_views(X)
-    table, codes = encode_labels(y)
-    if len(codes) != len(views):
-        raise ValueError(f"Expected labels of {len(views)} objects, got {len(codes)}.")
-    check_same_rows("y", row_labels(y), "the views", views.ids)
-    vectors = table.vectors[codes]
-    if table.is_binary:
+    labels = Labels.of(y)
+    if len(labels) != len(views):
+        raise ValueError(f"Expected labels of {len(views)} objects, got {len(labels)}.")
+    check_same_rows("y", labels.ids, "the views", views.ids)
+    vectors = labels.used().matrix
+    if labels.are_sets:
         vectors = csr_array(vectors, dtype=np.float64)
     return views.add(name, vectors)

@@ -169,7 +169,7 @@ class MVMLCCA(LabelWeightedEstimator):
     def _problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums
         if isinstance(sums, LabelSums):
-            Psi = sums.covariance(self._gram(sums.table), dtype=rows.products)
+            Psi = sums.covariance(self._gram(sums.labels), dtype=rows.products)
         else:
             Psi = sums.covariance()
         if self.within == "sample":
@@ -188,7 +188,7 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
         super()._learn_problem(rows, statistic)
-        self._learn_labels(getattr(statistic.sums, "table", None))
+        self._learn_labels(getattr(statistic.sums, "labels", None))
         if lacking := self._lacking_rank(statistic.sums, rows):
             warn(
                 f"View {', '.join(lacking.values())}: the label-weighted covariance in the "

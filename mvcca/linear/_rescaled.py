@@ -10,7 +10,7 @@ import numpy as np
 from mvcca.base import StatisticEstimator
 from mvcca.problem import Maps
 from mvcca.views import Views
-from mvcca.views.labels import LabelTable
+from mvcca.views.labels_by_view import LabelsByView
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
@@ -35,10 +35,10 @@ class RescaledEstimator(StatisticEstimator):
 
     def _open_supervised_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Views, LabelTable, dict[str, np.ndarray], np.ndarray | None]:
+    ) -> tuple[Views, LabelsByView, np.ndarray | None]:
         opened = super()._open_supervised_fit(X, y, sample_weight, reset=reset)
-        views, table, codes, weights = opened
-        return self._scaled(views, reset), table, codes, weights
+        views, labels, weights = opened
+        return self._scaled(views, reset), labels, weights
 
     def _scaled(self, views: Views, reset: bool) -> Views:
         if reset:

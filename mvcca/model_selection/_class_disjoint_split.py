@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import BaseShuffleSplit
 from sklearn.utils import check_random_state
 
-from mvcca.views.labels import encode_labels
+from mvcca.views import Labels
 from mvcca.views.typing import LabelsLike
 
 __all__ = ["ClassDisjointSplit"]
@@ -95,21 +95,21 @@ class ClassDisjointSplit(BaseShuffleSplit):
     def _iter_indices(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        table, codes = encode_labels(y)
-        if not table.is_binary:
+        labels = Labels.of(y)
+        if not labels.are_sets:
             raise ValueError(
                 "ClassDisjointSplit needs classes or label sets, got real-valued vectors."
             )
-        sets = table.vectors
-        classes, sizes = np.unique(sets.indices), np.diff(sets.indptr)
+        sets, sizes = labels.matrix, labels.set_sizes
+        classes = np.unique(sets.indices)
         n_test = self._n_test_classes(len(classes))
         rng = check_random_state(self.random_state)
         for _ in range(self.n_splits):
             is_tested = np.zeros(sets.shape[1], dtype=int)
             is_tested[rng.permutation(classes)[:n_test]] = 1
             n_tested = sets @ is_tested
-            train = np.flatnonzero(((n_tested == 0) & (sizes > 0))[codes])
-            test = np.flatnonzero(((n_tested == sizes) & (sizes > 0))[codes])
+            train = np.flatnonzero((n_tested == 0) & (sizes > 0))
+            test = np.flatnonzero((n_tested == sizes) & (sizes > 0))
             if not (len(train) and len(test)):
                 raise ValueError(
                     f"A split into {n_test} test and {len(classes) - n_test} training classes has "

@@ -18,8 +18,8 @@ from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.retrieval.weighting import Weighting, checked_weighting
 from mvcca.views import Views, as_views, holds_views
+from mvcca.views.labels_by_view import is_per_view
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
-from mvcca.views.validation import is_per_view
 
 __all__ = ["RetrievalScorer", "retrieval_scorer"]
 

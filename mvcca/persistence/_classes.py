@@ -33,8 +33,8 @@ from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
-from mvcca.views import Views
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
 
 
 def _stored_fields(cls: Any) -> ClassOf:
@@ -57,11 +57,17 @@ def _make_views(parts: dict[str, Any]) -> Views:
     return Views._of(blocks, seen)
 
 
+def _parts_of_distinct(labels: Labels) -> dict[str, Any]:
+    """Statistics keep distinct label vectors, one row each."""
+    return {"vectors": labels.vectors, "vocabulary": labels.vocabulary}
+
+
 def _make_labelled_rows(parts: dict[str, Any]) -> Any:
     rows = _mlcca.LabelledRows(**parts)
+    n_distinct = len(rows.labels.distinct)
     for name, block in rows.views.items():  # compiled loops follow the codes
-        codes, n_rows = rows.codes[name], block.shape[0]
-        if codes.shape != (n_rows,) or not 0 <= codes.min() <= codes.max() < len(rows.table):
+        codes, n_rows = rows.labels.codes[name], block.shape[0]
+        if codes.shape != (n_rows,) or not 0 <= codes.min() <= codes.max() < n_distinct:
             raise ValueError(f"codes of view {name!r} do not point into the table of labels")
     return rows
 
@@ -91,12 +97,14 @@ CLASSES: Mapping[str, ClassOf] = {
         lambda parts: ClassDisjointSplit(**parts),
     ),
     "Views": ClassOf(Views, _parts_of_views, _make_views),
+    "Labels": ClassOf(Labels, _parts_of_distinct, lambda parts: Labels(**parts)),
+    "LabelsByView": _stored_fields(LabelsByView),
     "LabelledRows": replace(_stored_fields(_mlcca.LabelledRows), make=_make_labelled_rows),
     "MVMLCCAStatistic": _stored_fields(_label_statistic.LabelStatistic),
     **{
         cls.__name__: _stored_fields(cls)
         for cls in (
-            LabelTable, LabelSums, LabelFeatureSums, Moments, PairMoments,
+            LabelSums, LabelFeatureSums, Moments, PairMoments,
             _label_weighted.DrawnLabelFeatures, _label_weighted.LabelKernel, FourierFeatures,
             LandmarkFeatures, _kernels.Kernel, _held_out.HeldOut, _held_out.Sample, _ncca.Smoother,
         )

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mvcca.plotting._drawing import point_key
 from mvcca.plotting.style import COLORS, FAINT, color
-from mvcca.views.labels import encode_labels
+from mvcca.views import Labels
 
 
 def group_names(labels: Any) -> list[str]:
     """Name of the label or label set of each row."""
-    table, codes = encode_labels(labels)
-    if not table.is_binary:
+    encoded = Labels.of(labels)
+    if not encoded.are_sets:
         raise ValueError(
             "Colours need classes, label sets or an indicator matrix, got real label vectors."
         )
-    words = range(table.vectors.shape[1]) if table.vocabulary is None else table.vocabulary
-    words = np.array([str(word) for word in words], dtype=object)
-    starts = table.vectors.indptr
-    sets = [words[table.vectors.indices[a:b]] for a, b in pairwise(starts)]
-    return [" + ".join(sets[code]) or "no label" for code in codes]
+    return [text or "no label" for text in encoded.texts(" + ", unnamed="{}")]
 
 
 def groups_of(labels: Any, n_objects: int, chosen: np.ndarray) -> list[str] | None:

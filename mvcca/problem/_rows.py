@@ -55,10 +55,8 @@ class Rows:
         The rows, those of some views perhaps in another basis.
     weights : ndarray, shape (n_objects,), or None
         How often each object counts.
-    table : LabelTable or None
-        Distinct label vectors; for methods that learn from labels only, as is the next.
-    codes : mapping of str to ndarray of int
-        For every row of each view, the line of its label vector in the table.
+    labels : LabelsByView or None
+        Labels of the rows of each view, for methods that learn from labels.
     reg : mapping of str to float
         Ridge of each view in units of its mean variance, or its `Shrinkage`.
     bases : mapping of str to Basis
@@ -73,8 +71,7 @@ class Rows:
 
     views: Views
     weights: np.ndarray | None = None
-    table: Any = None
-    codes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    labels: Any = None
     reg: Mapping[str, float] = field(default_factory=dict)
     bases: Mapping[str, Basis] = field(default_factory=dict)
     products: np.dtype = _FLOAT64

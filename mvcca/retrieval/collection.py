@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.blocks.containers import check_same_rows, row_labels
+from mvcca.blocks.containers import check_same_rows
 from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.empty_rows import Empty
-from mvcca.retrieval.view_labels import ViewLabels, labels_of_objects, labels_of_views
 from mvcca.retrieval.weighting import summed
-from mvcca.views import Views, as_views, holds_views
+from mvcca.retrieval.words import with_words, words_by_view
+from mvcca.views import Labels, Views, as_views, holds_views
+from mvcca.views.labels_by_view import is_by_name, row_ids
 from mvcca.views.typing import ViewsLike
-from mvcca.views.validation import read_labels
 
 if TYPE_CHECKING:
     from mvcca.retrieval.ranking import Ranking
@@ -32,7 +32,7 @@ class Collection:
 
     rows: dict[str, np.ndarray]  # (n_rows, n_components)
     objects: dict[str, np.ndarray]  # (n_rows,), int
-    labels: dict[str, ViewLabels]  # empty without labels
+    labels: dict[str, Labels]  # empty without labels
     labels_by_view: bool = False
     gains: Any = None  # matrix or function of objects, as in `GivenGains`
     empty: Mapping[str, np.ndarray] = field(default_factory=dict)  # rows, by view that has some
@@ -50,8 +50,7 @@ class Collection:
 
         `empty` are the rows of each view that are empty, as in `Ranking.project_noting_empty`.
         """
-        labels = None if labels is None else read_labels(labels)
-        per_view = isinstance(labels, Mapping) and not issparse(labels)
+        per_view = is_by_name(labels)
         objects = None if per_view else _grouped_rows(scores)
         if objects is None:
             views = as_views(scores, unpaired=per_view).in_memory()
@@ -70,15 +69,14 @@ class Collection:
             if label_vectors is not None:
                 raise ValueError("label_vectors need labels; there are none.")
             return cls(rows, objects, {}, gains=gains, empty=empty_rows)
-        read = labels_of_views if per_view else labels_of_objects
-        of_rows = read(labels, rows if per_view else objects, label_vectors)
+        encode = _labels_of_views if per_view else _labels_of_objects
+        of_rows = encode(labels, rows if per_view else objects, label_vectors)
         return cls(rows, objects, of_rows, per_view, gains, empty_rows)
 
     @property
     def has_labels_by_position(self) -> bool:
         """Whether columns of different views' labels are matched without names."""
-        tables = [own.table for own in self.labels.values()]
-        return self.labels_by_view and any(table.vocabulary is None for table in tables)
+        return self.labels_by_view and any(own.vocabulary is None for own in self.labels.values())
 
     def joint(self, names: Sequence[str]) -> JointRows:
         """Rows of the objects that are seen in all of the views."""
@@ -114,7 +112,7 @@ class JointRows:
 
     rows: dict[str, np.ndarray]  # (n_objects, n_components) each
     objects: np.ndarray  # (n_objects,), int
-    labels: ViewLabels | None
+    labels: Labels | None
     empty: Mapping[str, np.ndarray] = field(default_factory=dict)  # (n_objects,), where some are
 
     @property
@@ -176,12 +174,57 @@ def check_container(X: Any) -> None:
 
 def _check_rows_of_labels(labels: Any, views: Views) -> None:
     """Raise ValueError if the index of labels contradicts that of the views."""
-    if not isinstance(labels, Mapping) or issparse(labels):
-        check_same_rows("the labels", row_labels(labels), "the views", views.ids)
+    if not is_by_name(labels):
+        check_same_rows("the labels", row_ids(labels), "the views", views.ids)
         return
     for name in views.names:
-        own = row_labels(labels.get(name))
+        own = row_ids(labels.get(name))
         check_same_rows(f"the labels of view {name!r}", own, f"view {name!r}", views.ids_of(name))
+
+
+def _labels_of_objects(
+    y: Any, objects: Mapping[str, np.ndarray], label_vectors: Any
+) -> dict[str, Labels]:
+    """Label sets by view, from those of the objects."""
+    labels = Labels.of(y).require_sets()
+    n_objects = 1 + max(int(o.max(initial=-1)) for o in objects.values())
+    if len(labels) != n_objects:
+        raise ValueError(
+            f"Expected labels of {n_objects} objects, got {len(labels)}. Labels that differ "
+            "between views are passed as a mapping by view name."
+        )
+    if label_vectors is not None:
+        labels = with_words(labels, label_vectors)
+    used = labels.used()
+    return {name: used[rows] for name, rows in objects.items()}
+
+
+def _labels_of_views(
+    y: Mapping[str, Any], rows: Mapping[str, np.ndarray], label_vectors: Any
+) -> dict[str, Labels]:
+    """Label sets by view, from those of the rows of each view.
+
+    With `label_vectors`, every view has its own vocabulary.
+    """
+    if set(y) != set(rows):
+        raise ValueError(f"Expected labels of the views {list(rows)}, got {list(y)}.")
+    parts = [Labels.of(y[name]) for name in rows]
+    if label_vectors is None:
+        parts = [labels.require_sets() for labels in Labels.in_common(parts)]
+    else:
+        vectors = words_by_view(label_vectors, list(rows))
+        parts = [
+            with_words(own.require_sets(), vectors[name], name)
+            for name, own in zip(rows, parts, strict=True)
+        ]
+        lengths = {n: own.words.shape[1] for n, own in zip(rows, parts, strict=True)}  # type: ignore[union-attr]
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"Expected word vectors of one length in all views, got {lengths}.")
+    labels = dict(zip(rows, parts, strict=True))
+    for name, block in rows.items():
+        if len(labels[name]) != len(block):
+            raise ValueError(f"View {name!r} has {len(block)} rows but {len(labels[name])} labels.")
+    return labels
 
 
 def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from mvcca.retrieval.collection import JointRows
 from mvcca.retrieval.measure_names import JudgedBy, Measure
 from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, SharedLabel
 from mvcca.retrieval.similar_labels import SimilarLabels
-from mvcca.retrieval.view_labels import ViewLabels
+from mvcca.views import Labels
 
 _BY_CHOICE = ("pairs", "labels", "gains")
 
@@ -88,7 +88,7 @@ class Judgements:
         known = np.ones(len(rows), dtype=bool) if empty is None else ~empty
         of_rows = self._classes(queries.labels)
         means, classes = measures.class_means(rows[known], of_rows[known])
-        named = ViewLabels(queries.labels.table, classes, queries.labels.words)
+        named = replace(queries.labels, codes=classes, ids=None)
         numbers = np.arange(len(classes))
         return Judged(means, numbers, numbers, self._shared_label(named, items.labels))
 
@@ -105,24 +105,32 @@ class Judgements:
             return "label_vectors, a word vector for every label"
         return None
 
-    def _shared_label(self, queries: ViewLabels, items: ViewLabels) -> SharedLabel:
-        if queries.has_other_columns(items):
+    def _shared_label(self, queries: Labels, items: Labels) -> SharedLabel:
+        if _have_other_columns(queries, items):
             raise ValueError(
                 f"{self.title}: the two views have other label vectors, so that column i of one "
                 "view's labels is another label than column i of the other's, and shared labels "
                 "are not defined. Measure wmap@50, or pass labels with names."
             )
-        if queries.table is items.table:
-            return SharedLabel(queries.table, queries.codes, items.codes)
-        table, lines = queries.table.merge(items.table)
-        n = len(queries.table)
-        return SharedLabel(table, lines[:n][queries.codes], lines[n:][items.codes])
+        return SharedLabel(*Labels.in_common([queries, items]))
 
-    def _classes(self, labels: ViewLabels) -> np.ndarray:
-        sizes = np.diff(labels.table.vectors.indptr)[labels.codes]
+    def _classes(self, labels: Labels) -> np.ndarray:
+        sizes = labels.set_sizes
         if (sizes != 1).any():
             raise ValueError(
                 f"{self.title}: class means need exactly one class per query, got rows with "
                 f"{sizes.min()} to {sizes.max()} labels."
             )
         return labels.codes
+
+
+def _have_other_columns(a: Labels, b: Labels) -> bool:
+    """Whether word vectors tell that columns without names are other labels on the other side."""
+    return (
+        a.vectors is not b.vectors
+        and a.words is not None
+        and b.words is not None
+        and a.vocabulary is None
+        and b.vocabulary is None
+        and not np.array_equal(a.words, b.words)
+    )

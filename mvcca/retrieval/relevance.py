@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from mvcca.blocks.containers import few, reject_masks
 from mvcca.measures._checks import same_shape
 from mvcca.measures.gain import checked_gains
-from mvcca.views.labels import LabelTable, encode_label_sets, label_names
+from mvcca.views import Labels
 from mvcca.views.typing import LabelsLike
 
 RelevanceBy = Literal["pairs", "labels", "gains"]
@@ -84,23 +84,20 @@ class SameObject:
 class SharedLabel:
     """Items that share at least one label with the query are relevant.
 
-    `table` holds the distinct label sets, codes the row of the table for each query and item. An
-    empty label set is relevant to nothing.
+    Labels of both are over the same distinct label sets. An empty label set is relevant to nothing.
     """
 
-    def __init__(
-        self, table: LabelTable, query_codes: np.ndarray, gallery_codes: np.ndarray
-    ) -> None:
-        _check_shared(label_names(table, query_codes), label_names(table, gallery_codes))
-        vectors = table.vectors
+    def __init__(self, queries: Labels, gallery: Labels) -> None:
+        _check_shared(queries.present(), gallery.present())
+        vectors = queries.vectors
         # BLAS is fastest for few labels; it takes floats, which hold these counts exactly.
         if vectors.shape[1] <= _FEW_LABELS:
             self._vectors = vectors.toarray().astype(np.float32)
         else:
             self._vectors = vectors.astype(np.int32)
-        self._queries, self._gallery = query_codes, gallery_codes
-        self._copies = np.bincount(gallery_codes, minlength=vectors.shape[0]).astype(np.float64)
-        self.shape = (len(query_codes), len(gallery_codes))
+        self._queries, self._gallery = queries.codes, gallery.codes
+        self._copies = np.bincount(gallery.codes, minlength=vectors.shape[0]).astype(np.float64)
+        self.shape = (len(queries), len(gallery))
 
     def of(self, queries: slice) -> np.ndarray:
         """Whether each query shares a label with each gallery row."""
@@ -282,8 +279,8 @@ def by_labels(query_labels: LabelsLike, gallery_labels: LabelsLike) -> SharedLab
     ValueError
         If labels are real-valued vectors, of two kinds, or have nothing in common.
     """
-    table, (queries, gallery) = encode_label_sets(query_labels, gallery_labels)
-    return SharedLabel(table, queries, gallery)
+    queries, gallery = Labels.in_common([query_labels, gallery_labels])
+    return SharedLabel(queries.require_sets(), gallery)
 
 
 def _check_shared(queries: list[Any], gallery: list[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mvcca.measures.weighted import max_over_sets
-from mvcca.retrieval.view_labels import ViewLabels
+from mvcca.views import Labels
 
 
 class SimilarLabels:
@@ -14,7 +14,7 @@ class SimilarLabels:
     A row without labels has similarity 0 to all others. See `measures.label_set_similarity`.
     """
 
-    def __init__(self, queries: ViewLabels, gallery: ViewLabels) -> None:
+    def __init__(self, queries: Labels, gallery: Labels) -> None:
         assert queries.words is not None
         assert gallery.words is not None
         self._queries, self._gallery = queries, gallery
@@ -23,12 +23,12 @@ class SimilarLabels:
 
     def gains(self, queries: slice) -> np.ndarray:
         """Similarity to each gallery row."""
-        to_sets = max_over_sets(self._gallery.table.vectors, self._to_labels(queries).T).T
+        to_sets = max_over_sets(self._gallery.vectors, self._to_labels(queries).T).T
         return _finite(to_sets)[:, self._gallery.codes]
 
     def gains_of_items(self, queries: slice, items: np.ndarray) -> np.ndarray:
         """Similarity to the items of each query."""
-        to_labels, sets = self._to_labels(queries), self._gallery.table.vectors
+        to_labels, sets = self._to_labels(queries), self._gallery.vectors
         codes = self._gallery.codes[items].ravel()
         sizes = np.diff(sets.indptr)[codes]
         ends = np.cumsum(sizes)
@@ -45,9 +45,7 @@ class SimilarLabels:
 
     def _to_labels(self, queries: slice) -> np.ndarray:
         """Similarity of each query's label set to each label of the gallery; -inf if empty."""
-        return max_over_sets(
-            self._queries.table.vectors[self._queries.codes[queries]], self._cosines
-        )
+        return max_over_sets(self._queries.vectors[self._queries.codes[queries]], self._cosines)
 
 
 def _finite(similarities: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks.array_api import namespace, placed, precision, to_host
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels
 
 _TILE_BYTES = 256 * 2**20
 _LEAST_ROWS = 256
@@ -27,17 +27,17 @@ class DeviceGram:
     # similarities on the host.
 
     def __init__(
-        self, table: LabelTable, similarity: Any, sigma: float, fill: Fill, like: Any
+        self, labels: Labels, similarity: Any, sigma: float, fill: Fill, like: Any
     ) -> None:
-        self._n, self._like, self._xp = len(table), like, namespace(like)
+        self._n, self._like, self._xp = labels.n_distinct, like, namespace(like)
         dtype = precision(like)
         self._rows = max(_LEAST_ROWS, _TILE_BYTES // (dtype.itemsize * max(1, self._n)))
         self._has_unit_diagonal = similarity in ("sqexp", "exp")
         self._fill, self._is_root = fill, similarity == "exp"
         self._vectors = None
-        if similarity == "sqexp" or (similarity == "exp" and table.is_binary):
-            vectors = table.dense().astype(np.float64)
-            if not table.is_binary:  # centring reduces rounding; indicators are exact
+        if similarity == "sqexp" or (similarity == "exp" and labels.are_sets):
+            vectors = labels.dense().astype(np.float64)
+            if not labels.are_sets:  # centring reduces rounding; indicators are exact
                 vectors = vectors - vectors.mean(axis=0)
             self._vectors = placed(vectors, like)
             self._half_norms = self._xp.sum(self._vectors * self._vectors, axis=1) / 2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mvcca.measures import unit_rows
-from mvcca.views.labels import LabelTable
+from mvcca.views.labels import distinct_rows
 
 __all__ = ["cosine", "equal", "exponential", "squared_exponential"]
 
@@ -93,8 +93,8 @@ def equal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     ndarray, shape (n_a, n_b)
         Zeros and ones.
     """
-    _, lines = LabelTable(np.asarray(A, dtype=float)).merge(LabelTable(np.asarray(B, dtype=float)))
-    return (lines[: len(A), None] == lines[len(A) :]).astype(float)
+    _, codes = distinct_rows(np.concatenate([A, B]).astype(float))
+    return (codes[: len(A), None] == codes[len(A) :]).astype(float)
 
 
 Similarity = str | Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -16,18 +16,18 @@ from mvcca.machine.threads import each
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
 from mvcca.similarity._formulas import Similarity, similarities_within, similarity_function
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels
 
 _FILLED_ROWS = 128  # rows of a tile per thread
 
 
 class LabelGram:
-    """Products with the similarity matrix G of a table of label vectors, without storing G.
+    """Products with the similarity matrix G of distinct label vectors, without storing G.
 
     Parameters
     ----------
-    table : LabelTable
-        U distinct label vectors.
+    labels : Labels
+        The U distinct label vectors.
     similarity : {"sqexp", "exp", "cosine", "equal"} or callable
         Name of a similarity, or a symmetric function of two stacks of label vectors.
     sigma : float, default=1.0
@@ -38,30 +38,30 @@ class LabelGram:
 
     def __init__(
         self,
-        table: LabelTable,
+        labels: Labels,
         similarity: Similarity = "sqexp",
         sigma: float = 1.0,
         tile_rows: int = 1024,
     ) -> None:
-        self._arguments = (table, similarity, sigma, tile_rows)
-        self._n = len(table)
+        self._arguments = (labels, similarity, sigma, tile_rows)
+        self._n = labels.n_distinct
         self._tile_rows = tile_rows
         self._factor: Any = None
         self._fill: Any = None
         self._is_identity = similarity == "equal"
         self._has_unit_diagonal = similarity in ("sqexp", "exp")
         if similarity == "cosine":
-            self._factor = unit_rows(table.dense())
+            self._factor = unit_rows(labels.dense())
         elif similarity == "equal":
             self._factor = eye_array(self._n, format="csr")
-        elif table.is_binary and similarity in ("sqexp", "exp"):
-            self._fill = _packed_fill(table, similarity, sigma)
+        elif labels.are_sets and similarity in ("sqexp", "exp"):
+            self._fill = _packed_fill(labels, similarity, sigma)
         elif similarity == "sqexp":
-            self._fill = _real_fill(table, sigma)
+            self._fill = _real_fill(labels, sigma)
         elif similarity == "exp":
-            self._fill = _function_fill(table, similarity_function(similarity, sigma))
+            self._fill = _function_fill(labels, similarity_function(similarity, sigma))
         elif callable(similarity):
-            self._fill = _checked_fill(table, similarity)
+            self._fill = _checked_fill(labels, similarity)
         else:
             raise ValueError(f"unknown similarity {similarity!r}")
 
@@ -125,8 +125,8 @@ class LabelGram:
         return result
 
     def _on_device(self, like: Any) -> DeviceGram:
-        table, similarity, sigma, _ = self._arguments
-        return DeviceGram(table, similarity, sigma, self._fill, like)
+        labels, similarity, sigma, _ = self._arguments
+        return DeviceGram(labels, similarity, sigma, self._fill, like)
 
     def _root_on_device(self, S: Any) -> Any:
         """ΦᵀS, for G = ΦΦᵀ."""
@@ -148,12 +148,12 @@ class LabelGram:
             yield rows, strip
 
 
-def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
+def _packed_fill(labels: Labels, similarity: str, sigma: float) -> Any:
     """Fill tiles with exponential similarities of label sets: popcount, then a table."""
     from mvcca.machine.compiled_loops import fill_by_difference, pack_label_sets
 
-    packed = pack_label_sets(table.vectors)
-    differences = np.arange(table.vectors.shape[1] + 1, dtype=float)
+    packed = pack_label_sets(labels.vectors)
+    differences = np.arange(labels.vectors.shape[1] + 1, dtype=float)
     with np.errstate(over="ignore"):  # a tiny sigma is the identity: exp(-inf) = 0
         if similarity == "sqexp":
             values = np.exp(-differences / sigma / 2)
@@ -169,12 +169,12 @@ def _packed_fill(table: LabelTable, similarity: str, sigma: float) -> Any:
     return fill
 
 
-def _real_fill(table: LabelTable, sigma: float) -> Any:
+def _real_fill(labels: Labels, sigma: float) -> Any:
     """Fill tiles with the squared exponential of real label vectors: a product, then one pass."""
     from mvcca.machine.compiled_loops import inner_products_to_exponents
 
     # Centring does not change distances but reduces rounding.
-    vectors = table.vectors - table.vectors.mean(axis=0)
+    vectors = labels.vectors - labels.vectors.mean(axis=0)
 
     def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
         A, B = vectors[rows].astype(out.dtype), vectors[columns].astype(out.dtype)
@@ -187,8 +187,8 @@ def _real_fill(table: LabelTable, sigma: float) -> Any:
     return fill
 
 
-def _function_fill(table: LabelTable, function: Any) -> Any:
-    vectors = table.dense()
+def _function_fill(labels: Labels, function: Any) -> Any:
+    vectors = labels.dense()
 
     def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
         out[...] = function(vectors[rows], vectors[columns])
@@ -196,7 +196,7 @@ def _function_fill(table: LabelTable, function: Any) -> Any:
     return fill
 
 
-def _checked_fill(table: LabelTable, function: Any) -> Any:
+def _checked_fill(labels: Labels, function: Any) -> Any:
     """Fill tiles with a user's function, after checking that it is symmetric and finite."""
-    similarities_within(function, 1.0, table.dense()[:64])
-    return _function_fill(table, function)
+    similarities_within(function, 1.0, labels.dense()[:64])
+    return _function_fill(labels, function)

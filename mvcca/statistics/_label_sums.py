@@ -23,8 +23,8 @@ from mvcca.statistics._rows_by_code import add_rows, deviate, grouping
 from mvcca.statistics._sums_on_cluster import ClusterSums
 from mvcca.statistics._sums_on_device import DeviceSums
 from mvcca.statistics.passes import fold
-from mvcca.views import Views
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class LabelSums:
 
     Attributes
     ----------
-    table : LabelTable
+    labels : Labels
         The U distinct label vectors of all views.
     widths : dict of str to int
         Number of features of each view; their sum is D.
@@ -57,7 +57,7 @@ class LabelSums:
        Cross-modal Matching and Retrieval", CVPRW 2022.
     """
 
-    table: LabelTable
+    labels: Labels
     widths: dict[str, int]
     counts: np.ndarray
     sums: np.ndarray
@@ -67,8 +67,7 @@ class LabelSums:
     def of(
         cls,
         views: Views,
-        table: LabelTable,
-        codes: Mapping[str, np.ndarray],
+        labels: Labels | LabelsByView,
         weights: np.ndarray | None = None,
     ) -> LabelSums:
         """Compute the label sums of views.
@@ -77,38 +76,38 @@ class LabelSums:
         ----------
         views : Views
             NumPy, CSR or device blocks of float32 or float64, in memory or not.
-        table : LabelTable
-            Distinct label vectors.
-        codes : mapping of str to ndarray of int
-            For every row of each view, the line of its label vector in the table.
+        labels : Labels or LabelsByView
+            Labels of the objects, or of the rows of each view.
         weights : ndarray, shape (n_objects,), optional
             Weight of each object.
         """
+        labels = LabelsByView.of(views, labels)
+        distinct, codes = labels.distinct, labels.codes
         own = {
             name: np.ones(len(codes[name])) if weights is None else weights[views.objects(name)]
             for name in views.names
         }
         counts = np.column_stack(
-            [np.bincount(codes[name], own[name], len(table)) for name in views.names]
+            [np.bincount(codes[name], own[name], len(distinct)) for name in views.names]
         )
         dtype = np.result_type(*(precision(block) for _, block in views.items()))
         if get_config().checkpoint is None:
             for kind in (DeviceSums, ClusterSums):
-                if (stored := kind.of(views, len(table), codes, own)) is not None:
-                    return StoredLabelSums(table, views.widths, counts, dtype, stored)
-        sums = np.zeros((len(table), views.shape[1]))
+                if (stored := kind.of(views, len(distinct), codes, own)) is not None:
+                    return StoredLabelSums(distinct, views.widths, counts, dtype, stored)
+        sums = np.zeros((len(distinct), views.shape[1]))
         for name, columns in column_slices(views.widths).items():
             one = Views({name: views[name]})
             fold(add_rows, sums[:, columns], one, codes[name], own[name], on_device=True)
-        return cls(table, views.widths, counts, sums, dtype)
+        return cls(distinct, views.widths, counts, sums, dtype)
 
     def __add__(self, other: LabelSums) -> LabelSums:
         if self.widths != other.widths:
             raise ValueError(f"Expected views of widths {self.widths}, got {other.widths}.")
-        table, lines = self.table.merge(other.table)
-        merge = grouping(lines, len(table), np.ones(len(lines)))
+        rows = Labels.concatenate([self.labels, other.labels])
+        merge = grouping(rows.codes, rows.n_distinct, np.ones(len(rows)))
         return LabelSums(
-            table,
+            rows.distinct,
             self.widths,
             merge @ np.concatenate([self.counts, other.counts]),
             merge @ np.concatenate([self.sums, other.sums]),
@@ -179,14 +178,15 @@ class StoredLabelSums(LabelSums):
 
     def __init__(
         self,
-        table: LabelTable,
+        labels: Labels,
         widths: dict[str, int],
         counts: np.ndarray,
         dtype: np.dtype,
         stored: DeviceSums | ClusterSums,
     ) -> None:
         # The base class is frozen.
-        self.__dict__.update(table=table, widths=widths, counts=counts, dtype=dtype, stored=stored)
+        own = {"labels": labels, "widths": widths, "counts": counts, "dtype": dtype}
+        self.__dict__.update(own, stored=stored)
 
     @cached_property
     def sums(self) -> np.ndarray:
@@ -195,10 +195,10 @@ class StoredLabelSums(LabelSums):
 
     def to_host(self) -> LabelSums:
         """Return the same statistic with its sums in host memory."""
-        return LabelSums(self.table, self.widths, self.counts, self.sums, self.dtype)
+        return LabelSums(self.labels, self.widths, self.counts, self.sums, self.dtype)
 
     def __reduce__(self) -> tuple[type[LabelSums], tuple[Any, ...]]:
-        return LabelSums, (self.table, self.widths, self.counts, self.sums, self.dtype)
+        return LabelSums, (self.labels, self.widths, self.counts, self.sums, self.dtype)
 
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over its rows."""
@@ -211,7 +211,7 @@ class StoredLabelSums(LabelSums):
             return self.to_host().averaged()
         present = (self.counts > 0).astype(float)
         averages = self.stored.averaged(self.counts)
-        return StoredLabelSums(self.table, self.widths, present, self.dtype, averages)
+        return StoredLabelSums(self.labels, self.widths, present, self.dtype, averages)
 
     def covariance(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -14,8 +13,8 @@ from scipy.sparse import issparse
 from mvcca.machine.config import block_slices
 from mvcca.statistics._moments import column_slices
 from mvcca.statistics.passes import accumulate, in_precision, row_bytes_of
-from mvcca.views import Views
-from mvcca.views.labels import LabelTable
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
 
 _LEAST_ROWS = 256  # of a block: adding (m, D) sums costs as much as the products of many rows
 
@@ -71,8 +70,7 @@ class LabelFeatureSums:
     def of(
         cls,
         views: Views,
-        table: LabelTable,
-        codes: Mapping[str, np.ndarray],
+        labels: Labels | LabelsByView,
         features: LabelFeatures,
         weights: np.ndarray | None = None,
         dtype: DTypeLike = np.float64,
@@ -83,10 +81,8 @@ class LabelFeatureSums:
         ----------
         views : Views
             NumPy or CSR blocks of float32 or float64, in memory or not.
-        table : LabelTable
-            Label vectors, in the columns that `features` takes.
-        codes : mapping of str to ndarray of int
-            For every row of each view, the line of its label vector in the table.
+        labels : Labels or LabelsByView
+            Labels of the objects or of the rows of each view, in the columns of `features`.
         features : LabelFeatures
             Φ. Statistics with the same Φ add.
         weights : ndarray, shape (n_objects,), optional
@@ -94,16 +90,17 @@ class LabelFeatureSums:
         dtype : {float64, float32}, default=float64
             Precision of products.
         """
+        labels = LabelsByView.of(views, labels)
         lines = np.full(views.seen.shape, -1, dtype=np.intp)
         for v, name in enumerate(views.names):
-            lines[views.seen[:, v], v] = codes[name]
+            lines[views.seen[:, v], v] = labels.codes[name]
 
         m, n_views = features.n_features, len(views.names)
         row_bytes = row_bytes_of(views)
-        row_bytes += 8 * n_views * (m + table.vectors.shape[1])
+        row_bytes += 8 * n_views * (m + labels.distinct.n_labels)
         start = cls.of_nothing(views.widths, m)
         return accumulate(
-            partial(_sums_of_block, table.vectors, features, np.dtype(dtype)),
+            partial(_sums_of_block, labels.distinct.vectors, features, np.dtype(dtype)),
             start,
             views,
             lines,
@@ -158,13 +155,13 @@ class LabelFeatureSums:
         deviations = self.sums / np.repeat(self.counts, list(self.widths.values()))
         return deviations.T @ deviations
 
-    def row_weights(self, table: LabelTable, features: LabelFeatures) -> np.ndarray:
+    def row_weights(self, labels: Labels, features: LabelFeatures) -> np.ndarray:
         """Mean similarity of the rows of each view to each label vector, (U, n_views)."""
         means = self.feature_sums / self.counts
-        weights = np.empty((len(table), len(self.counts)))
-        row_bytes = 8 * (features.n_features + table.vectors.shape[1])
-        for lines in block_slices(len(table), row_bytes):
-            weights[lines] = features(_dense(table.vectors[lines])) @ means
+        weights = np.empty((labels.n_distinct, len(self.counts)))
+        row_bytes = 8 * (features.n_features + labels.n_labels)
+        for lines in block_slices(labels.n_distinct, row_bytes):
+            weights[lines] = features(_dense(labels.vectors[lines])) @ means
         return weights
 
 

@@ -1,6 +1,6 @@
 """Several blocks of rows with common objects, their labels, and what both must satisfy.
 
-`Views` pairs rows of several matrices. Labels become distinct label vectors with a code per row.
+`Views` pairs rows of several matrices; `Labels` are distinct label vectors and a code per row.
 `mvcca.views.files` reads both from files, and `mvcca.views.validation` checks what estimators are
 given.
 """
@@ -13,5 +13,14 @@ from mvcca.views._views import (
     in_same_container,
     take_rows,
 )
+from mvcca.views.labels import Labels
 
-__all__ = ["Views", "as_views", "holds_views", "in_memory", "in_same_container", "take_rows"]
+__all__ = [
+    "Labels",
+    "Views",
+    "as_views",
+    "holds_views",
+    "in_memory",
+    "in_same_container",
+    "take_rows",
+]

@@ -6,16 +6,15 @@ Rows that are not in memory are validated as they are read, by `mvcca.views.chec
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
-from mvcca.blocks import as_source
-from mvcca.blocks.array_api import is_device_array, namespace, to_host
+from mvcca.blocks.array_api import namespace, to_host
 from mvcca.blocks.containers import (
     are_positions,
     check_same_rows,
@@ -28,7 +27,6 @@ from mvcca.blocks.containers import (
 from mvcca.machine.config import block_size, block_slices
 from mvcca.machine.threads import each
 from mvcca.views import Views, in_memory
-from mvcca.views.labels import LabelTable, encode_labels, in_one_table
 
 FLOATS = [np.float64, np.float32]
 
@@ -176,20 +174,6 @@ def read_small(views: Views) -> Views:
     return views.replace(blocks)
 
 
-def read_labels(y: Any) -> Any:
-    """Read labels given as a Dask array, a file or a device array into host memory."""
-    if isinstance(y, Mapping) and not issparse(y):
-        return {name: read_labels(part) for name, part in y.items()}
-    if isinstance(y, list | tuple) and any(hasattr(part, "shape") for part in y):
-        return type(y)(read_labels(part) for part in y)
-    if hasattr(y, "dask"):
-        return y.compute()
-    if is_device_array(y):
-        return to_host(y)
-    source = as_source(y) if getattr(y, "ndim", 0) == 2 else None
-    return y if source is None else in_memory(source)
-
-
 def column_names(block: Any) -> tuple[str, ...] | None:
     """Names of a DataFrame's columns if all of them are strings, else None."""
     columns = getattr(block, "columns", None)
@@ -250,81 +234,3 @@ def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndar
                 f"sum to more than 1, got {total:g}. Multiply weights that sum to 1 by n."
             )
     return weights
-
-
-def is_per_view(X: Any, y: Any) -> bool:
-    """Whether y holds the labels of every view rather than one label (or set) per object."""
-    if isinstance(y, Mapping) and not issparse(y):
-        return True
-    blocks = X if isinstance(X, list | tuple) else [block for _, block in X.items()]
-    if not isinstance(y, list | tuple) or len(y) != len(blocks):
-        return False
-    if any(isinstance(part, str | set | frozenset) or not hasattr(part, "__len__") for part in y):
-        return False
-    heights = [_height(block) for block in blocks]
-    n_objects = len(X) if isinstance(X, Views) else heights[0]
-    return len(y) != n_objects or [_height(part) for part in y] == heights
-
-
-def _height(block: Any) -> int:
-    return block.shape[0] if hasattr(block, "shape") and len(block.shape) else len(block)
-
-
-def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
-    """The labels of the rows of every view, in their original form."""
-    if y is None:
-        return dict.fromkeys(views.names)
-    if not per_view:
-        check_consistent_length(views, y)
-        check_same_rows("y", row_labels(y), "the views", views.ids)
-        paired = views.is_paired
-        return {n: y if paired else _safe_indexing(y, views.objects(n)) for n in views.names}
-    labels = dict(y) if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
-    if set(labels) != set(views.names):
-        raise ValueError(f"Expected labels of the views {list(views.names)}, got {list(labels)}.")
-    for name in views.names:
-        if _height(labels[name]) != views[name].shape[0]:
-            raise ValueError(
-                f"View {name!r} has {views[name].shape[0]} rows but {_height(labels[name])} labels."
-            )
-        check_same_rows(
-            f"the labels of view {name!r}",
-            row_labels(labels[name]),
-            f"view {name!r}",
-            views.ids_of(name),
-        )
-    return labels
-
-
-def encode_views(views: Views, y: Any, per_view: bool) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    """Distinct label vectors of all views, and the code of every row of every view."""
-    if not per_view:
-        table, codes = encode_labels(y)
-        if len(codes) != len(views):
-            raise ValueError(
-                "Found input variables with inconsistent numbers of samples: "
-                f"{[len(views), len(codes)]}. One label (or label set) per object is expected."
-            )
-        check_same_rows("y", row_labels(y), "the views", views.ids)
-        return table, {name: codes[views.objects(name)] for name in views.names}
-    labels = labels_by_view(views, y, per_view)
-    encoded = []
-    for name in views.names:
-        try:
-            encoded.append(encode_labels(labels[name]))
-        except (ValueError, TypeError) as error:
-            raise of_view(name, error) from error
-    table, codes_by_view = in_one_table(encoded)
-    return table, dict(zip(views.names, codes_by_view, strict=True))
-
-
-def used_lines(
-    table: LabelTable, codes: Mapping[str, np.ndarray]
-) -> tuple[LabelTable, dict[str, np.ndarray]]:
-    """Drop rows of a table that no code refers to, and renumber the codes."""
-    used, moved = np.unique(np.concatenate(list(codes.values())), return_inverse=True)
-    if len(used) == len(table):
-        return table, dict(codes)
-    ends = np.cumsum([len(code) for code in codes.values()])[:-1]
-    parts = zip(codes, np.split(moved, ends), strict=True)
-    return LabelTable(table.vectors[used], table.vocabulary), dict(parts)

@@ -51,10 +51,10 @@ from mvcca.problem import Maps
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
-from mvcca.views import Views, as_views, holds_views, in_memory, take_rows
+from mvcca.views import Labels, Views, as_views, holds_views, in_memory, take_rows
 from mvcca.views.by_view import by_view
-from mvcca.views.labels import LabelTable, label_names, rows_by_code
-from mvcca.views.validation import encode_views, is_per_view, read_labels
+from mvcca.views.labels import rows_by_code
+from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -162,7 +162,7 @@ class DeepEstimator(MultiViewEstimator):
     device: str = "auto"
     random_state: Any = None
 
-    _labels = cast("LabelTable | None", None)  # of the rows, if the training uses labels
+    _labels = cast("Labels | None", None)  # distinct ones of the rows, if the training uses labels
     _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
     _probe_rows = cast("dict[str, Any] | None", None)  # by which loading compares networks
@@ -407,16 +407,15 @@ class DeepEstimator(MultiViewEstimator):
 
     def _open_sample(self, X: Any, y: Any, *, reset: bool) -> Sample:
         """The user's rows, with the codes of their labels if the training uses them."""
-        table: LabelTable | None = None
-        codes: dict[str, np.ndarray] = {}
+        labels: LabelsByView | None = None
         if self._supervised or self._may_be_unpaired(X, y):
-            views, table, codes, _ = self._open_supervised_fit(X, y, None, reset=reset)
+            views, labels, _ = self._open_supervised_fit(X, y, None, reset=reset)
             names = views.names[:1] if views.is_paired else views.names
-            check_labels(table, {name: codes[name] for name in names})
+            check_labels(LabelsByView(labels.distinct, {n: labels.codes[n] for n in names}))
         else:
             views = self._open_fit(X, y, None, reset=reset)[0]
             if y is not None and holds_views(X) and self._reads_labels():
-                table, codes = encode_views(views, read_labels(y), is_per_view(X, y))
+                labels = LabelsByView.of(views, y, is_per_view(X, y))
         if self._needs_pairs and not views.is_paired:
             n_paired = int(views.seen.all(axis=1).sum())
             advice = (
@@ -431,12 +430,13 @@ class DeepEstimator(MultiViewEstimator):
                 f"{type(self).__name__} learns from objects seen in all views, but "
                 f"{len(views) - n_paired} of {len(views)} are seen in some only. {advice}"
             )
-        if table is not None and not views.is_paired:
-            self._check_same_labels(table, codes)
-        if not reset and table is not None and self._labels is not None:
-            codes = self._codes_of_fitted_labels(table, codes)
+        if labels is not None and not views.is_paired:
+            self._check_same_labels(labels)
+        if not reset and labels is not None and self._labels is not None:
+            codes = self._codes_of_fitted_labels(labels)
         else:
-            self._labels = table
+            self._labels = None if labels is None else labels.distinct
+            codes = {} if labels is None else dict(labels.codes)
         self.view_names_, self._widths = views.names, views.widths
         if reset:
             self._n_rows, self._n_words = len(views), None
@@ -448,14 +448,14 @@ class DeepEstimator(MultiViewEstimator):
             return False
         return is_per_view(X, y) or not as_views(X).is_paired
 
-    def _check_same_labels(self, table: LabelTable, codes: Mapping[str, np.ndarray]) -> None:
+    def _check_same_labels(self, labels: LabelsByView) -> None:
         """Refuse unpaired rows whose label set does not occur in all views."""
-        everywhere = np.unique(np.concatenate(list(codes.values())))
-        for name, own in codes.items():
+        everywhere = np.unique(np.concatenate(list(labels.codes.values())))
+        for name, own in labels.codes.items():
             missing = np.setdiff1d(everywhere, own)
             if len(missing):
-                known = table.is_binary
-                sets = [", ".join(map(str, label_names(table, code[None]))) for code in missing[:9]]
+                known = labels.distinct.are_sets
+                sets = labels.distinct[missing[:9]].texts(unnamed="column {}") if known else []
                 raise ValueError(
                     f"{type(self).__name__} pairs rows of unpaired views by their labels, but view "
                     f"{name!r} has no row with {len(missing)} of {len(everywhere)} label sets"
@@ -467,18 +467,24 @@ class DeepEstimator(MultiViewEstimator):
         """Whether labels that are not required are used if given."""
         return self.monitor == "valid_map" or callable(self.monitor)
 
-    def _codes_of_fitted_labels(
-        self, table: LabelTable, codes: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """Codes of labels in the table of the training labels."""
+    def _codes_of_fitted_labels(self, labels: LabelsByView) -> dict[str, np.ndarray]:
+        """Codes of labels among the distinct training labels."""
         assert self._labels is not None
-        merged, lines = self._labels.merge(table)
-        if len(merged) > len(self._labels):
+        n_known = len(self._labels)
+        merged, codes = self._with_labels(labels)
+        if len(merged) > n_known:
             raise ValueError(
-                f"{len(merged) - len(self._labels)} of {len(table)} different labels do not occur "
+                f"{len(merged) - n_known} of {len(labels.distinct)} different labels do not occur "
                 "in the rows of the first call. Make them part of it."
             )
-        return {name: lines[len(self._labels) :][code] for name, code in codes.items()}
+        return codes
+
+    def _with_labels(self, labels: LabelsByView) -> tuple[Labels, dict[str, np.ndarray]]:
+        """The distinct training labels with those of further rows, and the codes of these rows."""
+        assert self._labels is not None
+        merged = Labels.concatenate([self._labels, labels.distinct])
+        lines = merged.codes[len(self._labels) :]
+        return merged.distinct, {name: lines[code] for name, code in labels.codes.items()}
 
     def _open_validation(self, X_val: Any, y_val: Any, sample: Sample) -> Sample | None:
         names = sample.views.names
@@ -502,10 +508,8 @@ class DeepEstimator(MultiViewEstimator):
             return Sample(views)
         if y_val is None:
             raise ValueError("X_val needs labels, as the training rows have: pass y_val to fit.")
-        table, codes = encode_views(views, read_labels(y_val), per_view)
-        n_known = len(self._labels)
-        self._labels, lines = self._labels.merge(table)
-        return Sample(views, {name: lines[n_known:][code] for name, code in codes.items()})
+        self._labels, codes = self._with_labels(LabelsByView.of(views, y_val, per_view))
+        return Sample(views, codes)
 
     def _draw_seeds(self) -> list[int]:
         """Seeds of initial weights, batches, torch's global generator and validation split."""

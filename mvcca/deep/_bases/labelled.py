@@ -27,7 +27,7 @@ class LabelledEstimator(NetworkEstimator):
         Indicators of classes or label sets; each distinct real label vector is a class.
         """
         assert self._labels is not None
-        if not self._labels.is_binary:
+        if not self._labels.are_sets:
             return torch.eye(len(self._labels))
         return torch.from_numpy(self._labels.vectors.toarray()).float()
 

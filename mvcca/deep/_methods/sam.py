@@ -153,7 +153,7 @@ class SAM(NetworkEstimator):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         assert self._labels is not None
-        if not self._labels.is_binary:
+        if not self._labels.are_sets:
             raise ValueError(
                 "SAM learns from classes or label sets, got real label vectors. Pass the names of "
                 "the labels."
@@ -186,7 +186,5 @@ class SAM(NetworkEstimator):
         assert isinstance(trainer.objective, ScheduledMarginLoss)
         assert self._labels is not None
         self.category_margins_ = trainer.objective.label_distances.mean(dim=0).numpy()
-        vocabulary = self._labels.vocabulary
-        n_labels = self.category_margins_.shape[0]
-        self.categories_ = np.arange(n_labels) if vocabulary is None else vocabulary
+        self.categories_ = self._labels.names
         return self

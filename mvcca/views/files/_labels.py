@@ -9,11 +9,11 @@ from scipy.sparse import issparse
 
 from mvcca.blocks import SourceError, read_array
 from mvcca.blocks.sources._read import FORMATS, lines_of_text, read_names
-from mvcca.views.labels import encode_labels
+from mvcca.views import Labels
 
 
-def read_labels(name: str, n_rows: int | None = None, header: bool | None = None) -> Any:
-    """Read labels of objects in a form that estimators take.
+def read_labels(name: str, n_rows: int | None = None, header: bool | None = None) -> Labels:
+    """Read labels of objects.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
 
     Returns
     -------
-    ndarray, csr_array or list of frozenset
+    Labels
 
     Raises
     ------
@@ -40,7 +40,7 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
         sets = [frozenset(filter(None, map(str.strip, line))) for line in lines]
         if not any(sets):
             raise SourceError(f"{name}: expected one label set per line, found no label")
-        return sets
+        return Labels.of(sets)
     array = read_array(name, n_rows, f".txt, {FORMATS}", header)
     array = array if issparse(array) else np.asarray(array)
     if array.ndim == 2 and array.dtype.kind in "US":
@@ -56,10 +56,9 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
             f"of shape {array.shape}"
         )
     try:
-        encode_labels(array)
+        return Labels.of(array)
     except ValueError as error:
         raise SourceError(f"{name}: {error}") from error
-    return array
 
 
 def read_label_vectors(name: str, header: bool | None = None) -> Any:

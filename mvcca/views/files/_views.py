@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from mvcca.blocks import RowSource, SourceError, open_or_read, path_and_key, read_texts
 from mvcca.machine.config import block_slices
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 from mvcca.views.files._labels import read_labels
 
 
@@ -39,7 +39,7 @@ def read_views(
     Returns
     -------
     views : Views
-    y : labels, dict of labels by view, or None
+    y : Labels, dict of Labels by view, or None
 
     Raises
     ------
@@ -138,11 +138,10 @@ def _check_size(name: str, file: str, block: Any) -> None:
         raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
 
 
-def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Any:
+def _labels_of(file: str, height: int, whose: str, header: bool | None) -> Labels:
     y = read_labels(file, height, header)
-    n_labels = len(y) if isinstance(y, list) else y.shape[0]
-    if n_labels != height:
+    if len(y) != height:
         raise SourceError(
-            f"{file}: it contains labels of {n_labels} objects, but {whose} {height} rows"
+            f"{file}: it contains labels of {len(y)} objects, but {whose} {height} rows"
         )
     return y
