@@ -299,13 +299,13 @@ class Labels:
 
     def _named(self, names: Sequence[Any]) -> Labels:
         """Labels with other names, of classes 0, 1, ... or of columns."""
-        columns = range(self.n_labels) if self.vocabulary is None else list(self.vocabulary)
-        if max(columns) >= len(names):
-            raise ValueError(
-                f"Expected names of classes 0 to {max(columns)}, got {len(names)} names."
-            )
-        own = [names[column] for column in columns]
-        if len(set(own)) < len(own) or (self.vocabulary is None and len(names) != len(own)):
+        own = list(names)
+        if self.vocabulary is not None:
+            last = max(self.vocabulary)
+            if last >= len(names):
+                raise ValueError(f"Expected names of classes 0 to {last}, got {len(names)} names.")
+            own = [names[number] for number in self.vocabulary]
+        if len(own) != self.n_labels or len(set(own)) < len(own):
             raise ValueError(
                 f"Expected a different name for each of {self.n_labels} labels, got {few(names)}."
             )
