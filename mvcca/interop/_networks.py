@@ -11,6 +11,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from mvcca.interop._affine import affine_map, centred_map
+from mvcca.machine.optional import optional
 from mvcca.machine.replacing import replacing
 
 _OPSET, _IR_VERSION = 13, 8  # of ONNX: old enough for the runtimes of some years ago
@@ -36,10 +37,7 @@ def to_linear(estimator: Any, view: str, *, weighted: bool = True) -> Any:
     ValueError
         As for `affine_map`.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("to_linear needs torch: pip install 'mvcca[deep]'") from error
+    torch = optional("torch", "to_linear", "'mvcca[deep]'")
     W, b = affine_map(estimator, view, weighted=weighted)
     linear = torch.nn.Linear(*W.shape, dtype=torch.float64)
     with torch.no_grad():
@@ -77,13 +75,11 @@ def save_onnx(
     OSError
         If the file cannot be written.
     """
-    try:
-        from onnx import TensorProto, helper, numpy_helper
-    except ImportError as error:
-        raise ImportError("save_onnx needs onnx: pip install 'mvcca[onnx]'") from error
+    onnx = optional("onnx", "save_onnx", "'mvcca[onnx]'")
+    helper = onnx.helper
     centred = centred_map(estimator, view, weighted=weighted)
     rows, scores = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n_rows", width])
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n_rows", width])
         for name, width in ((view, len(centred.W)), ("scores", len(centred.offset)))
     )
     rounded = centred.center.astype(np.float32)
@@ -91,7 +87,7 @@ def save_onnx(
     names = [f"{view} {part}" for part in ("means", "weights", "bias")]
     constants = (rounded, centred.W, centred.offset + residue)
     arrays = [
-        numpy_helper.from_array(array.astype(np.float32), name)
+        onnx.numpy_helper.from_array(array.astype(np.float32), name)
         for name, array in zip(names, constants, strict=True)
     ]
     nodes = [

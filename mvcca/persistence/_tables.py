@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from mvcca.machine.optional import optional
+
 Table = Mapping[str, np.ndarray]  # columns of equal length, by name
 
 
@@ -40,12 +42,7 @@ def check_format(name: str, content: str, suffixes: tuple[str, ...]) -> str:
         known = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(f"{name}: expected a file for {content} ending in {known}")
     if suffix in (".parquet", ".arrow"):
-        try:
-            import pyarrow.parquet  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                f"writing {suffix} needs pyarrow: pip install 'mvcca[files]'"
-            ) from error
+        optional("pyarrow.parquet", f"writing {suffix}", "'mvcca[files]'")
     return suffix
 
 

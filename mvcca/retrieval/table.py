@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.machine.optional import optional
 from mvcca.machine.printable import in_one_line
 from mvcca.retrieval.runs import QrelsDict, Run, RunDict
 
@@ -176,10 +177,7 @@ class RetrievalTable:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        pd = optional("pandas", "to_frame", "pandas")
         index = [(row.query, row.target) for row in self.rows]
         return pd.DataFrame(
             [row.values for row in self.rows],

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks.sources._claims import check_chunks, check_claim
-from mvcca.blocks.sources._file import FileSource, cut_tall, optional, stamp
+from mvcca.blocks.sources._file import FileSource, cut_tall, library, stamp
 from mvcca.blocks.sources._row_source import SourceError
 
 __all__ = ["ChunkedArray", "Hdf5Dataset", "ZarrArray", "from_dataset", "from_zarr"]
@@ -141,7 +141,7 @@ class Hdf5Dataset(ChunkedArray):
         return f"they were never written and read as {array.fillvalue}."
 
     def _file(self) -> Any:
-        return optional("h5py", os.path.splitext(self.path)[1]).File(self.path, "r")
+        return library("h5py", os.path.splitext(self.path)[1]).File(self.path, "r")
 
 
 class ZarrArray(ChunkedArray):
@@ -153,7 +153,7 @@ class ZarrArray(ChunkedArray):
 
     @contextmanager
     def _arrays(self) -> Iterator[Mapping[str | None, Any]]:
-        zarr = optional("zarr", ".zarr")
+        zarr = library("zarr", ".zarr")
         for path in _files_in(self.path):
             stamp(path)  # a FIFO among them would be waited for
         node = zarr.open(self.path, mode="r")
@@ -165,7 +165,7 @@ class ZarrArray(ChunkedArray):
 
     @contextmanager
     def _array(self) -> Iterator[Any]:
-        zarr = optional("zarr", ".zarr")
+        zarr = library("zarr", ".zarr")
         yield zarr.open_array(self.path, path=self.key or "", mode="r")
 
     def _read_file(self, runs: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:

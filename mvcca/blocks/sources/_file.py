@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
-from importlib import import_module
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
 from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.machine.optional import optional
 
-__all__ = ["FileSource", "PerThread", "cut_tall", "optional", "stamp"]
+__all__ = ["FileSource", "PerThread", "cut_tall", "library", "stamp"]
 
 _TALL_BYTES = 64 * 2**20
 _SAMPLES, _SAMPLE_BYTES = 64, 2**16  # read for the fingerprint of a file
@@ -133,15 +133,9 @@ def stamp(path: str) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns
 
 
-def optional(library: str, reader_of: str) -> Any:
-    """Import a library that is not a required dependency."""
-    try:
-        return import_module(library)
-    except ImportError as error:
-        name = library.partition(".")[0]
-        raise ImportError(
-            f"Reading {reader_of} needs {name}: pip install 'mvcca[files]'"
-        ) from error
+def library(module: str, reader_of: str) -> Any:
+    """Import the library that reads a format."""
+    return optional(module, f"Reading {reader_of}", "'mvcca[files]'")
 
 
 def cut_tall(edges: Sequence[int], row_bytes: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mvcca.blocks.sources._claims import check_claim
 from mvcca.blocks.sources._columns import Columns
-from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, optional
+from mvcca.blocks.sources._file import FileSource, PerThread, cut_tall, library
 from mvcca.blocks.sources._row_source import SourceError
 from mvcca.blocks.sources._text import as_strings
 
@@ -167,7 +167,7 @@ def read_text_column(path: str | os.PathLike[str], key: str | None) -> np.ndarra
 def _text_in(
     path: str, schema: Any, key: str | None, read: Callable[[list[str]], Any]
 ) -> np.ndarray | None:
-    types = optional("pyarrow.types", os.path.splitext(path)[1])
+    types = library("pyarrow.types", os.path.splitext(path)[1])
     names = names_of_columns(schema) if key is None else (key,)
     if len(names) != 1 or names[0] not in schema.names:
         return None
@@ -181,7 +181,7 @@ def _text_in(
 
 
 def _parquet_file(path: str) -> Any:
-    parquet = optional("pyarrow.parquet", ".parquet")
+    parquet = library("pyarrow.parquet", ".parquet")
     return parquet.ParquetFile(
         path,
         buffer_size=_BUFFER_BYTES,
@@ -192,7 +192,7 @@ def _parquet_file(path: str) -> Any:
 
 @contextmanager
 def _arrow_file(path: str) -> Iterator[Any]:
-    pyarrow = optional("pyarrow", ".arrow")
+    pyarrow = library("pyarrow", ".arrow")
     with pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
         yield file
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.machine.optional import optional
 from mvcca.measures import in_order, unit_rows
 from mvcca.retrieval.search import Gallery, search
 
@@ -90,11 +91,7 @@ class FaissIndex:
 
 def import_faiss() -> Any:
     """Import faiss, or raise ImportError that says what to install."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError("backend='faiss' needs faiss: pip install mvcca[index]") from error
-    return faiss
+    return optional("faiss", "backend='faiss'", "mvcca[index]")
 
 
 def _largest_entry(gallery: Gallery, start: int) -> float:
