@@ -28,6 +28,7 @@ from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
+from mvcca.retrieval.evaluate import RankedRows
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views import Labels, Views, as_views
 
@@ -187,20 +188,23 @@ def _measured(
         estimator.fit(train, y)
     fit_seconds = getattr(estimator, "refit_time_", perf_counter() - start)
     start = perf_counter()
-    whole = estimator if step is None else make_pipeline(step, estimator)
+    ranking = Ranking.of(estimator if step is None else make_pipeline(step, estimator))
+    scores, empty = ranking.scores_noting_empty(held_out)
+    rows = ranking.weighed(scores)
     has_ranks = data.has_pairs or settings.label_vectors is None
     measures = list(dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])]))
     options = _options(settings, data.relevance_of(fold.test), measures)
-    table = evaluate_retrieval(held_out, estimator=whole, **options)
+    table = evaluate_retrieval(RankedRows(rows, ranking, empty=empty), **options)
     query_seconds = perf_counter() - start
-    ranking, test = Ranking.of(estimator), data.views[fold.test]
+    if not ranking.compares_scores:
+        scores = estimator.transform(data.views[fold.test])
     fitted = getattr(estimator, "best_estimator_", estimator)
     return Measured(
         table,
         str(ranking),
         ranking.similarity,
-        _correlations(estimator, train),
-        _correlations(estimator, test),
+        _correlations(train, estimator.transform),
+        _correlations(held_out, lambda _: scores),
         fit_seconds,
         query_seconds,
         memory.n_bytes,
@@ -208,13 +212,12 @@ def _measured(
         clone(fitted),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
-        _shown(ranking, test) if fold.number == 0 else None,
+        _shown(ranking, as_views(rows)) if fold.number == 0 else None,
     )
 
 
-def _shown(ranking: Ranking, views: Views) -> Views:
+def _shown(ranking: Ranking, rows: Views) -> Views:
     """Rows to compare; if queries depend on the target, those of the first two views."""
-    rows = as_views(ranking.project(views))
     if not ranking.is_by_target:
         return rows
     source, target, *_ = rows.names
@@ -230,11 +233,11 @@ def by_chance(
     return expected_at_random(data.views[fold.test], **options)
 
 
-def _correlations(estimator: Any, views: Views) -> Correlations | None:
+def _correlations(views: Views, project: Callable[[Views], Any]) -> Correlations | None:
     """Correlations between projected views; None if no two views share objects."""
     shared = views.seen.T.astype(int) @ views.seen
     if (shared[~np.eye(len(shared), dtype=bool)] > 1).any():
-        return pairwise_correlations(estimator.transform(views))
+        return pairwise_correlations(project(views))
     return None
 
 

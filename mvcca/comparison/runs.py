@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ def outcomes_of(
     found: Outcomes = {}
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     in_process = n_jobs in (None, 1)
+    run = _tagged_with_one_thread if data.is_small and not in_process else _tagged
 
     def tasks() -> Iterator[Any]:
         for fold in folds:
@@ -41,10 +42,11 @@ def outcomes_of(
                     where = f"{candidate.name}, fold {fold.number + 1} of {len(folds)}"
                     progress(where)
                     epochs = partial(_report, progress, where) if in_process else None
-                yield delayed(_tagged)(candidate, data, fold, settings, epochs)
+                yield delayed(run)(candidate, data, fold, settings, epochs)
 
     try:
-        with closing(parallel(tasks())) as done:
+        limited = threadpool_limits(1) if data.is_small and in_process else nullcontext()
+        with limited, closing(parallel(tasks())) as done:
             for name, number, outcome in done:
                 found[name, number] = outcome
     except (KeyboardInterrupt, BrokenProcessPool) as error:
@@ -63,5 +65,9 @@ def _report(progress: Callable[[str], None], where: str, message: str) -> None:
 def _tagged(
     candidate: Candidate, data: Data, fold: Fold, settings: Settings, report: Any
 ) -> tuple[str, int, Outcome]:
-    with threadpool_limits(1 if data.is_small else None):
-        return candidate.name, fold.number, run_fold(candidate, data, fold, settings, report)
+    return candidate.name, fold.number, run_fold(candidate, data, fold, settings, report)
+
+
+def _tagged_with_one_thread(*task: Any) -> tuple[str, int, Outcome]:
+    with threadpool_limits(1):
+        return _tagged(*task)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.spatial.distance import squareform
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
 from mvcca.blocks.array_api import to_host
@@ -77,5 +78,6 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     first = np.flatnonzero(~np.tril(same, -1).any(axis=1))
     if len(first) < 2:
         return 1.0  # arbitrary: `Problem` refuses a view that never varies
-    distinct = squares[np.ix_(first, first)]
-    return float(1 / np.median(distinct[np.triu_indices(len(first), 1)]))
+    if len(first) < len(squares):
+        squares = squares[np.ix_(first, first)]
+    return float(1 / np.median(squareform(squares, checks=False)))

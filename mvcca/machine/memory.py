@@ -87,31 +87,28 @@ class PeakMemory:
     n_bytes: int | None = None
 
     def __enter__(self) -> Self:
-        self._before, self._is_done = _resident_bytes(), Event()
-        if self._before is not None:
-            self.n_bytes = 0
+        self._is_done = Event()
+        with suppress(OSError):
+            self._file = _STATISTICS.open("rb", buffering=0)  # kept open: opening takes longer
+            self._before, self.n_bytes = self._resident_bytes(), 0
             self._thread = Thread(target=self._watch, daemon=True)
             self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_done.set()
-        if self._before is not None:
+        if self.n_bytes is not None:
             self._thread.join()
             self._look()
+            self._file.close()
 
     def _watch(self) -> None:
         while not self._is_done.wait(_SECONDS):
             self._look()
 
     def _look(self) -> None:
-        now = _resident_bytes()
-        if now is not None and self._before is not None and self.n_bytes is not None:
-            self.n_bytes = max(self.n_bytes, now - self._before)
+        self.n_bytes = max(self.n_bytes or 0, self._resident_bytes() - self._before)
 
-
-def _resident_bytes() -> int | None:
-    try:
-        return int(_STATISTICS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+    def _resident_bytes(self) -> int:
+        self._file.seek(0)
+        return int(self._file.read(100).split()[1]) * os.sysconf("SC_PAGE_SIZE")

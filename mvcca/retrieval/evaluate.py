@@ -30,7 +30,7 @@ DEFAULT_MEASURES = ("map@50", "r@1", "r@10", "mrr")
 
 
 def evaluate_retrieval(
-    scores: ViewsLike,
+    scores: ViewsLike | RankedRows,
     labels: LabelsLike | None = None,
     *,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
@@ -257,7 +257,7 @@ class RankedRows:
 
     rows: Any
     ranking: Ranking
-    hubs: BankOfViews | None
+    hubs: BankOfViews | None = None
     empty: Empty = ()
 
 
@@ -270,6 +270,8 @@ def ranked_rows(
     bank: Any,
 ) -> RankedRows:
     """Rows projected by the estimator, or already projected."""
+    if isinstance(scores, RankedRows):
+        return scores
     check_bank(hubness, bank)
     if bank is not None and bank is scores:
         raise ValueError("The bank is the rows to evaluate; pass training rows instead.")

@@ -95,19 +95,32 @@ class Ranking:
         *before, model = self.steps
         for step in before:
             X = step.transform(X)
-        return self._project(model, X, *second)
+        return self.weighed(self._scores(model, X, *second))
 
     def project_noting_empty(self, X: Any) -> tuple[Any, Empty]:
         """The same rows, and which rows of X are empty, view by view."""
+        scores, empty = self.scores_noting_empty(X)
+        return self.weighed(scores), empty
+
+    def scores_noting_empty(self, X: Any) -> tuple[Any, Empty]:
+        """Rows as the model projects them, before any weighting, and which rows of X are empty."""
         *before, model = self.steps
         X, empty = transformed(before, X)
-        return self._project(model, X), empty_for(model, X, empty)
+        return self._scores(model, X), empty_for(model, X, empty)
 
-    def _project(self, model: Any, X: Any, *second: Any) -> Any:
+    def weighed(self, scores: Any) -> Any:
+        """Projected rows from the model's scores."""
+        return self._weighted_rows(scores, self.steps[-1]) if self.name else scores
+
+    @property
+    def compares_scores(self) -> bool:
+        """Whether it compares what `transform` returns, if only with other weights."""
+        return self.method in ("transform", "variates")
+
+    def _scores(self, model: Any, X: Any, *second: Any) -> Any:
         if self.method != "variates":
             return getattr(model, self.method)(X, *second)
-        scores = getattr(model, "variates", model.transform)(X, *second)
-        return self._weighted_rows(scores, model) if self.name else scores
+        return getattr(model, "variates", model.transform)(X, *second)
 
     def _weighted_rows(self, scores: Any, model: Any) -> Any:
         """Scores of views after the weighting, in a container of the same type."""
@@ -124,8 +137,9 @@ class Ranking:
     def __str__(self) -> str:
         if self.name:
             return self.name
-        plain = self.method in ("transform", "variates")
-        return str(self.similarity) if plain else f"{self.similarity} ({self.method})"
+        if self.compares_scores:
+            return str(self.similarity)
+        return f"{self.similarity} ({self.method})"
 
 
 def _lacks_expectations(model: Any) -> bool:
