@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ast
 import io
+import json
+import os
 import re
+import subprocess
 import sys
 import tokenize
 from collections import Counter, deque
@@ -108,13 +111,17 @@ def copied_estimators() -> list[str]:
     ]
 
 
-def imported_names(source: Path) -> Iterator[tuple[str, ...]]:
-    """Dotted names that are imported anywhere in a file, as tuples of their parts."""
+def imported_names(source: Path, *, with_types: bool = True) -> Iterator[tuple[str, ...]]:
+    """Dotted names that are imported anywhere in a file, as tuples of their parts.
+
+    Without `with_types`, those that only type checkers import are left out.
+    """
     package = ("mvcca", *source.relative_to(PACKAGE).parent.parts)
     nodes: deque[ast.AST] = deque([ast.parse(source.read_text(encoding="utf-8"))])
     while nodes:
         node = nodes.popleft()
-        nodes.extend(ast.iter_child_nodes(node))
+        only_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        nodes.extend(node.orelse if only_types and not with_types else ast.iter_child_nodes(node))
         if isinstance(node, ast.Import):
             yield from (tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -264,7 +271,23 @@ RUNS = {
 }
 
 
+def executed_alone(title: str) -> dict[str, set[str]]:
+    """What a run executes in a fresh process with one BLAS thread."""
+    answer = subprocess.run(
+        [sys.executable, __file__, "--run", title],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    return {file: set(functions) for file, functions in json.loads(answer.stdout).items()}
+
+
 def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--run"]:
+        ran = {file: sorted(functions) for file, functions in RUNS[arguments[1]]().items()}
+        sys.stdout.write(json.dumps(ran))
+        return
     lists = {
         "top-level entries": top_level(),
         "kinds of storage told apart outside mvcca/blocks": storage_tests(),
