@@ -8,9 +8,9 @@ import pytest
 from real import fetch_multi30k_encoders
 
 from mvcca import AffineMap, Procrustes
-from mvcca.interop.migration import _gallery, fit_migration
-from mvcca.interop.migration._maps import Ridges
-from mvcca.interop.migration._measured import LeftOut
+from mvcca.interop.migration import fit_migration, gallery
+from mvcca.interop.migration.maps import Ridges
+from mvcca.interop.migration.measured import LeftOut
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -233,7 +233,7 @@ def test_a_map_to_a_single_point_finds_rows_by_chance_only(dtype):
 
 
 def test_many_stored_rows_are_represented_by_a_draw(monkeypatch):
-    monkeypatch.setattr(_gallery, "MOST_ROWS", 120)
+    monkeypatch.setattr(gallery, "MOST_ROWS", 120)
     rows, new = old_and_new(1000, noise=0.1)
     found = fit_migration(rows[:50], new[:50], stored=rows, reg=0.1)
     assert found.n_stored == 1000

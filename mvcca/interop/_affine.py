@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
@@ -212,8 +211,7 @@ def _after_pca(step: Any, then: CentredMap) -> CentredMap:
 
 
 def _after_components(step: Any, then: CentredMap) -> CentredMap:
-    matrix = step.components_.T
-    return then.after_product(matrix.tocsr() if issparse(matrix) else matrix)
+    return then.after_product(step.components_.T)
 
 
 def _after_function(step: Any, then: CentredMap) -> CentredMap | None:

@@ -5,6 +5,6 @@ will be used: queries of the new model search all stored rows, under a map that 
 the query's own pair.
 """
 
-from mvcca.interop.migration._fit import Migration, fit_migration
+from mvcca.interop.migration.fit import Migration, fit_migration
 
 __all__ = ["Migration", "fit_migration"]

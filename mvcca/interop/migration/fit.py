@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks.containers import common_row_labels
-from mvcca.interop.migration._gallery import Gallery
-from mvcca.interop.migration._maps import NEW, OLD, Map, Ridges, rotation
-from mvcca.interop.migration._measured import LeftOut, found_shares, neighbors_kept, ranks_under
+from mvcca.interop.migration.gallery import Gallery
+from mvcca.interop.migration.maps import NEW, OLD, Map, Ridges, rotation
+from mvcca.interop.migration.measured import LeftOut, found_shares, neighbors_kept, ranks_under
 from mvcca.machine.warnings import warn
 from mvcca.measures import unit_rows
 from mvcca.statistics import Moments

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mvcca.interop.migration._gallery import Gallery, Ranks
-from mvcca.interop.migration._maps import OLD, Map, Ridges
-from mvcca.measures import descending_order, unit_rows
+from mvcca.interop.migration.gallery import Gallery, Ranks
+from mvcca.interop.migration.maps import OLD, Map, Ridges
+from mvcca.measures import unit_rows
+from mvcca.retrieval import top_k
 
 NEAREST = 10
-_TILE_QUERIES = 1024
 _LEAST_REMAINING = 1e-6  # of 1 - h_ii, whose rounding is about 1e-12
 
 
@@ -123,9 +123,4 @@ def _shared(found: np.ndarray, exact: np.ndarray) -> float:
 
 def _nearest(queries: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
     """The rows with the largest cosines, best first, (n_queries, k)."""
-    queries, rows = unit_rows(queries), unit_rows(rows)
-    found = np.empty((len(queries), k), dtype=np.int64)
-    for start in range(0, len(queries), _TILE_QUERIES):
-        tile = slice(start, start + _TILE_QUERIES)
-        found[tile] = descending_order(queries[tile] @ rows.T, k)
-    return found
+    return top_k(queries, rows, k)[1]
