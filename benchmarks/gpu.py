@@ -40,7 +40,7 @@ from label_covariance import planted_views
 from real import fetch_coco_labels
 
 from mvcca import CCA, MVMLCCA, Views, config_context
-from mvcca.blocks.array_api import to_host
+from mvcca.blocks import to_host
 from mvcca.machine.devices import check_device, mover
 from mvcca.retrieval import top_k
 

@@ -20,10 +20,10 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mvcca.blocks import RowSource, as_source
-from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.blocks import as_block, as_source, to_host
+from mvcca.blocks.checks import FLOATS, explained, reject_strings
 from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
-from mvcca.machine.config import block_slices, get_config
+from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
@@ -40,19 +40,11 @@ from mvcca.problem import (
 )
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
-from mvcca.views.checked_rows import CheckedRows
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.validation import (
-    FLOATS,
     check_column_names,
-    check_device_matrix,
-    check_numbers,
-    explained,
-    is_finite,
-    of_view,
     read_small,
-    reject_strings,
     weights_of_objects,
 )
 
@@ -313,7 +305,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     def _check_matrix(self, name: str, X: Any, reset: bool, minimum: int) -> Any:
         """Check X, whose features scikit-learn records, or y, which may be a vector."""
         is_plain = _is_plain(X)
-        source = X if is_device_array(X) else None if is_plain else as_source(X)
+        source = None if is_plain else X if as_block(X).on_device else as_source(X)
         if source is not None:
             if name == "y" and source.ndim == 1:
                 source = source[:, None]
@@ -340,15 +332,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return checked
 
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
-        if isinstance(block, RowSource):  # its numbers are checked as they are read
-            return CheckedRows(block, name, type(self).__name__, **options)
-        try:
-            if is_device_array(block):
-                checked = check_device_matrix(block, type(self).__name__, **options)
-                return checked if self._computes_on_devices else to_host(checked)
-            return check_numbers(block, self, ensure_all_finite=not is_finite(block), **options)
-        except (ValueError, TypeError) as error:
-            raise of_view(name, error) from error
+        checked = as_block(block).checked(self, name, **options)
+        return (checked if self._computes_on_devices else checked.on_host()).matrix
 
     def _check_fitted_to(self, views: Views) -> None:
         for name, block in views.items():
@@ -540,16 +525,8 @@ def projected(
     block: Any, project: Callable[[Any], Any], n_components: int, keeps_sparse: bool = True
 ) -> Any:
     """Scores of rows in memory or in a file; a lazy Dask array for rows of one."""
-    if not isinstance(block, CheckedRows):
-        return project(block)
-    if (lazy := block.map_lazily(project, n_components)) is not None:
-        return lazy
-    scores = np.empty((block.shape[0], n_components), dtype=block.dtype)
-    width = block.row_bytes if keeps_sparse else 8 * block.shape[1]
-    row_bytes = max(width, scores.itemsize * scores.shape[1])
-    for rows in block_slices(block.shape[0], row_bytes):
-        scores[rows] = project(block.read(rows.start, rows.stop))
-    return scores
+    row_bytes = 0 if keeps_sparse else 8 * block.shape[1]
+    return as_block(block).mapped(project, n_components, row_bytes)
 
 
 class StatisticEstimator(LinearEstimator):

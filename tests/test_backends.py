@@ -28,7 +28,7 @@ from mvcca import (
     Views,
     config_context,
 )
-from mvcca.blocks.array_api import is_device_array, namespace, to_host
+from mvcca.blocks import as_block, namespace, to_host
 from mvcca.machine import devices as _devices
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, top_k
 from mvcca.similarity import LabelGram
@@ -499,7 +499,8 @@ def test_sparse_tensors_are_refused():
 
 def test_numpy_rows_are_no_device_blocks():
     rows = np.ones((2, 2))
-    assert not any(map(is_device_array, [rows, rows[0, 0], csr_array(rows), [[1.0]], None]))
+    values = [rows, rows[0, 0], csr_array(rows), [[1.0]], None]
+    assert not any(as_block(value).on_device for value in values)
 
 
 # ---- rows on the host, a device by name ----------------------------------------------------------

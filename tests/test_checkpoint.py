@@ -16,6 +16,7 @@ from test_large_data import interrupt
 
 import mvcca
 from mvcca import CCA, MVMLCCA, Views, config_context, open_matrix
+from mvcca.blocks import Block
 from mvcca.machine.archive import write_archive
 from mvcca.statistics.passes import _checkpoint
 from mvcca.statistics.passes._checkpoint import fingerprint_of
@@ -141,8 +142,8 @@ def stop_after_first_writing(fit: Any) -> None:
 
 
 def test_rows_are_hashed_once_for_all_passes_of_a_fit(monkeypatch, tmp_path):
-    hashed, digest = [], _checkpoint._digest
-    monkeypatch.setattr(_checkpoint, "_digest", lambda block: hashed.append(1) or digest(block))
+    hashed, digest = [], Block.digest
+    monkeypatch.setattr(Block, "digest", lambda rows: hashed.append(1) or digest(rows))
     blocks = blocks_for(MVMLCCA())
     with config_context(checkpoint=tmp_path):
         MVMLCCA(2, within="sample").fit(blocks, LABELS)

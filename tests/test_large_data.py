@@ -31,11 +31,11 @@ from mvcca import (
     config_context,
     open_matrix,
 )
+from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.machine import config
 from mvcca.statistics import LabelSums, Moments
 from mvcca.statistics._moments import _moments_of_block
 from mvcca.statistics.passes import _accumulate, _blocks, _checkpoint
-from mvcca.views.checked_rows import CheckedRows
 
 N_ROWS = 1000
 

@@ -1,8 +1,28 @@
 """Rows of one view, however they are stored: arrays, sparse matrices, devices, files, Dask arrays.
 
-This is the only room that tells kinds of storage apart.
+`Block` is the protocol, and `as_block` the block of a matrix. This is the only room that tells
+kinds of storage apart: other code calls the method that does what it wants.
 """
 
+from mvcca.blocks._block import Block
+from mvcca.blocks._device import beside, in_one_place, namespace, sums_by_code
+from mvcca.blocks._kinds import (
+    KINDS,
+    as_block,
+    canonical,
+    in_memory,
+    is_mapping,
+    join,
+    kind_of,
+    placed,
+    precision,
+    read_values,
+    stack,
+    take_rows,
+    to_dense,
+    to_host,
+)
+from mvcca.blocks._sparse import grouping, own_csr
 from mvcca.blocks.sources import (
     RowSource,
     SourceError,
@@ -15,12 +35,33 @@ from mvcca.blocks.sources import (
 )
 
 __all__ = [
+    "KINDS",
+    "Block",
     "RowSource",
     "SourceError",
+    "as_block",
     "as_source",
+    "beside",
+    "canonical",
+    "grouping",
+    "in_memory",
+    "in_one_place",
+    "is_mapping",
+    "join",
+    "kind_of",
+    "namespace",
     "open_matrix",
     "open_or_read",
+    "own_csr",
     "path_and_key",
+    "placed",
+    "precision",
     "read_array",
     "read_texts",
+    "read_values",
+    "stack",
+    "sums_by_code",
+    "take_rows",
+    "to_dense",
+    "to_host",
 ]

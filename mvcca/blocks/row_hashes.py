@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array
 
-from mvcca.blocks.sparse import canonical
-
-__all__ = ["row_hashes", "scrambled"]
+__all__ = ["hashes_of_dense", "hashes_of_sparse", "scrambled"]
 
 _BLOCK = 2**20  # entries that are hashed at a time
 _MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # those of SplitMix64
 
 
-def row_hashes(block: Any) -> np.ndarray:
-    """Hash every row of a matrix of numbers.
-
-    Parameters
-    ----------
-    block : ndarray or sparse matrix, shape (n_rows, n_columns)
-
-    Returns
-    -------
-    ndarray of uint64, shape (n_rows, 2)
-        Two independent hashes of each row; 0 for a row of zeros.
-    """
-    keys = _keys(block.shape[1])
-    if issparse(block):  # entries of zero contribute nothing
-        rows = canonical(block)
-        products = _bits(rows.data)[:, None] * keys[rows.indices]
-        hashes = np.zeros((rows.shape[0], 2), dtype=np.uint64)
-        filled = np.flatnonzero(np.diff(rows.indptr))
-        if len(filled):
-            hashes[filled] = np.add.reduceat(products, rows.indptr[filled], axis=0)
-        return hashes
-    step = max(1, _BLOCK // max(1, block.shape[1]))
-    parts = [_bits(block[i : i + step]) @ keys for i in range(0, len(block), step)]
+def hashes_of_dense(X: np.ndarray) -> np.ndarray:
+    """Two independent hashes of each row, (n_rows, 2) of uint64; 0 for a row of zeros."""
+    keys = _keys(X.shape[1])
+    step = max(1, _BLOCK // max(1, X.shape[1]))
+    parts = [_bits(X[i : i + step]) @ keys for i in range(0, len(X), step)]
     return np.concatenate([np.empty((0, 2), dtype=np.uint64), *parts])
+
+
+def hashes_of_sparse(X: csr_array) -> np.ndarray:
+    """`hashes_of_dense` of canonical CSR rows; entries of zero contribute nothing."""
+    products = _bits(X.data)[:, None] * _keys(X.shape[1])[X.indices]
+    hashes = np.zeros((X.shape[0], 2), dtype=np.uint64)
+    filled = np.flatnonzero(np.diff(X.indptr))
+    if len(filled):
+        hashes[filled] = np.add.reduceat(products, X.indptr[filled], axis=0)
+    return hashes
 
 
 def scrambled(bits: np.ndarray) -> np.ndarray:

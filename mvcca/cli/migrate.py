@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mvcca.blocks import in_memory
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of
 from mvcca.interop.migration import Migration, fit_migration
 from mvcca.machine.replacing import replacing
 from mvcca.persistence import ProjectedRows, check_format, write_npy
-from mvcca.views import in_memory
 from mvcca.views.files import open_view, read_row_numbers
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.blocks import as_block
 from mvcca.blocks.containers import check_same_rows, few, row_labels
-from mvcca.blocks.row_hashes import row_hashes
 from mvcca.comparison.folds import Fold
 from mvcca.views import Labels, Views
 
@@ -163,13 +162,10 @@ def _is_repeated(codes: np.ndarray) -> np.ndarray:
 
 def row_keys(block: Any) -> Any:
     """Equal keys for equal rows: hashes of numbers, or the cells of texts and of mixed columns."""
-    if is_device_array(block):
-        block = to_host(block)
-    if not issparse(block):
-        block = np.asarray(block)
-        if block.dtype.kind not in "biuf":
-            return [tuple(row) for row in block.tolist()]
-    return row_hashes(block)
+    rows = as_block(block)
+    if not rows.holds_numbers():
+        return [tuple(row) for row in rows.dense().matrix.tolist()]
+    return rows.row_hashes()
 
 
 def _row_codes(block: Any) -> np.ndarray:

@@ -6,15 +6,12 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import is_device_array
 from mvcca.compose import PerView, Tokens
-from mvcca.views import Views, take_rows
+from mvcca.views import Views
 
 MIN_COUNT = 2
 TEXT_COMPONENTS = 100
@@ -22,7 +19,7 @@ TEXT_COMPONENTS = 100
 
 def text_views(views: Views) -> list[str]:
     """Names of the views of texts: single columns of strings."""
-    return [name for name, block in views.items() if _are_texts(block)]
+    return [name for name, block in views.blocks.items() if block.holds_texts()]
 
 
 def text_step(
@@ -64,14 +61,6 @@ def text_step(
         svd = TruncatedSVD(min(text_components, n_words), random_state=0)
         steps[name] = make_pipeline(TfidfVectorizer(min_df=min_count), svd)
     return PerView(steps)
-
-
-def _are_texts(block: Any) -> bool:
-    if block.shape[1] != 1 or not block.shape[0]:
-        return False
-    if isinstance(block, RowSource) or issparse(block) or is_device_array(block):
-        return False
-    return isinstance(np.asarray(take_rows(block, slice(0, 1)))[0, 0], str)
 
 
 def _n_words(name: str, texts: Any, min_count: int) -> int:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods
 
-from mvcca.blocks.array_api import to_host
+from mvcca.blocks import to_host
 from mvcca.compose._items import items_of
 
 

@@ -15,11 +15,12 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
+from mvcca.blocks.checks import FLOATS, of_view
 from mvcca.blocks.containers import column_labels, reject_masks
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import MatrixLike, ViewsLike
-from mvcca.views.validation import FLOATS, check_column_names, of_view
+from mvcca.views.validation import check_column_names
 
 _NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False}
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
-from mvcca.blocks.array_api import is_device_array
-from mvcca.blocks.sparse import rows_without_entries
+from mvcca.blocks import as_block
 from mvcca.compose._tokens import Tokens
 
 
@@ -22,7 +20,7 @@ def transform_noting_empty(transformer: Any, block: Any) -> tuple[Any, np.ndarra
     """
     empty: np.ndarray | None = None
     for step in _steps(transformer):
-        are_numbers = _are_numbers(block)
+        are_numbers = as_block(block).holds_numbers()
         block = step.transform(block)
         found = _empty_rows(step, block, are_numbers)
         if found is not None:
@@ -33,19 +31,11 @@ def transform_noting_empty(transformer: Any, block: Any) -> tuple[Any, np.ndarra
 def _empty_rows(step: Any, block: Any, were_numbers: bool) -> np.ndarray | None:
     if isinstance(step, Tokens):
         return step._rows_without_words(block)
-    if issparse(block):
-        return rows_without_entries(block)
-    if were_numbers or not _are_numbers(block):
-        return None
-    return np.asarray(~np.asarray(block).any(axis=1))
-
-
-def _are_numbers(block: Any) -> bool:
-    """Whether a block is a matrix of numbers, and not of texts or other items."""
-    if issparse(block) or is_device_array(block):
-        return True
-    dtypes = block.dtypes if hasattr(block, "columns") else [np.asarray(block).dtype]
-    return all(getattr(dtype, "kind", "O") in "biufc" for dtype in dtypes)
+    rows = as_block(block)
+    found = rows.empty_rows()
+    if found is None and not were_numbers and rows.holds_numbers():
+        found = ~rows.dense().matrix.any(axis=1)
+    return found
 
 
 def _steps(transformer: Any) -> list[Any]:

@@ -15,15 +15,15 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
-from mvcca.blocks import RowSource
+from mvcca.blocks import RowSource, in_memory
+from mvcca.blocks.checks import of_view
 from mvcca.blocks.containers import reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
-from mvcca.views import Views, as_views, holds_views, in_memory, in_same_container
+from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import is_per_view, labels_by_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
-from mvcca.views.validation import of_view
 
 
 class PerView(OutputContainerMixin, BaseEstimator):

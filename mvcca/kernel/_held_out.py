@@ -16,8 +16,8 @@ from math import ceil
 
 import numpy as np
 
-from mvcca.blocks.array_api import to_host
-from mvcca.blocks.row_hashes import row_hashes, scrambled
+from mvcca.blocks import to_host
+from mvcca.blocks.row_hashes import scrambled
 from mvcca.linear.features import FeatureMap, LandmarkFeatures
 from mvcca.problem import Expected, Maps, expected_moments
 from mvcca.statistics import DigitsLost, Moments, PairCovariance, PairMoments, column_slices
@@ -180,8 +180,8 @@ def _sample_of_block(
 def _keys(views: Views) -> np.ndarray:
     """A pseudo-random number in [0, 1) of each object, from the numbers of its rows."""
     bits = np.zeros(len(views), dtype=np.uint64)
-    for name, X in views.items():
-        bits[views.objects(name)] += scrambled(row_hashes(X)[:, 0])
+    for name, block in views.blocks.items():
+        bits[views.objects(name)] += scrambled(block.row_hashes()[:, 0])
     return (scrambled(bits) >> np.uint64(11)) / 2.0**53
 
 

@@ -14,20 +14,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from mvcca.blocks.array_api import is_device_array, namespace
+from mvcca.blocks import as_block, namespace, stack
+from mvcca.blocks.checks import of_view
 from mvcca.kernel._held_out import HeldOut, Sample, features_of
 from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
 from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear import MVCCA
 from mvcca.linear.features import FeatureMap, FourierFeatures
-from mvcca.machine.config import block_slices
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
-from mvcca.views import Views, take_rows
+from mvcca.views import Views
 from mvcca.views.by_view import by_view
-from mvcca.views.validation import of_view
 
 _SEED_BOUND = 2**31 - 1
 
@@ -349,16 +348,9 @@ class KCCA(MVCCA):
 
 def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:
     """Scores of rows, whose features are in memory by blocks."""
-    slices = block_slices(block.shape[0], 8 * features.n_features)
-    if is_device_array(block):
-        parts = [maps.project(name, features.basis(take_rows(block, rows))) for rows in slices]
-        if not parts:
-            return maps.project(name, features.basis(block))
-        return namespace(block).concat(parts, axis=0)
-    scores = np.empty((block.shape[0], maps.n_components), dtype=block.dtype)
-    for rows in slices:
-        scores[rows] = maps.project(name, features.basis(block[rows]))
-    return scores
+    parts = as_block(block).in_pieces(8 * features.n_features)
+    scores = stack(maps.project(name, features.basis(rows.matrix)) for rows in parts)
+    return namespace(scores).astype(scores, block.dtype, copy=False)
 
 
 def _check_memory(views: Views) -> None:

@@ -11,9 +11,7 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import squareform
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca.blocks.array_api import to_host
-from mvcca.statistics import shifted
-from mvcca.views import in_memory, take_rows
+from mvcca.blocks import as_block, take_rows
 
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
 
@@ -66,11 +64,8 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once."""
     if X.shape[0] > _MEDIAN_ROWS:
         X = take_rows(X, np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False)))
-    X = to_host(in_memory(X)).astype(np.float64)
-    if not issparse(X):
-        X = X - X.mean(axis=0)  # keeps distances, and their digits
-    else:
-        X, _ = shifted(X)
+    rows = as_block(X).plain().about(None)
+    X = rows.about(rows.origin()).matrix  # keeps distances, and their digits
     squares = euclidean_distances(X, squared=True)
     if not np.isfinite(squares).all():
         raise ValueError("Distances between rows exceed the largest float. Rescale the view.")

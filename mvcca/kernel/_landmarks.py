@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.blocks import as_block, in_memory
 from mvcca.kernel._kernels import Kernel
 from mvcca.linear.features import ROUNDING, LandmarkFeatures, about
 from mvcca.machine.config import block_size
-from mvcca.statistics import shift_of
-from mvcca.views import in_memory, take_rows
 
 
 def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
@@ -61,9 +57,8 @@ def origin_for(kernel: Kernel, X: Any) -> np.ndarray | None:
     """
     if not kernel.sees_only_differences:
         return None
-    if isinstance(X, RowSource) or is_device_array(X):  # some of them will do
-        X = to_host(in_memory(take_rows(X, slice(block_size(8 * X.shape[1])))))
-    if issparse(X):
-        shift = shift_of(X)
-        return shift if shift.any() else None
-    return X.mean(axis=0, dtype=np.float64)
+    rows = as_block(X)
+    if rows.is_lazy or rows.on_device:  # some of them will do
+        rows = rows.take(slice(block_size(8 * X.shape[1])))
+    origin = rows.origin()
+    return origin if origin.any() else None

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator, all_or_nothing
+from mvcca.blocks.checks import of_view
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.problem import Maps
@@ -27,7 +28,6 @@ from mvcca.problem.linalg import fixed_signs
 from mvcca.views import Views, holds_views
 from mvcca.views.by_view import by_view
 from mvcca.views.powers_of_two import exponents_of, means_back, scaled
-from mvcca.views.validation import of_view
 
 # Sinkhorn iterations before Newton's, which have to start close to the solution.
 _PLAIN_ITERATIONS = 15

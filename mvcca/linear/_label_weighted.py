@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.blocks.array_api import precision
+from mvcca.blocks import precision, take_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.problem import Rows
 from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
-from mvcca.views import Labels, Views, take_rows
+from mvcca.views import Labels, Views
 from mvcca.views.labels import common_columns
 from mvcca.views.labels_by_view import LabelsByView
 

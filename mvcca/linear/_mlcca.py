@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.blocks.array_api import precision
+from mvcca.blocks import precision
 from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows, reg_of_rows

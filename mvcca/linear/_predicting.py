@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import StatisticEstimator, projected
-from mvcca.blocks.array_api import placed
+from mvcca.blocks import placed
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 

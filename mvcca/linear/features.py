@@ -13,11 +13,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse import issparse
 
-from mvcca.blocks.array_api import is_device_array, namespace, placed, promoted
+from mvcca.blocks import as_block, namespace, placed
 from mvcca.problem import Basis, Explicit
-from mvcca.statistics import moved
 
 ROUNDING = 10 * np.finfo(np.float64).eps
 
@@ -98,16 +96,12 @@ class FourierFeatures:
     def __call__(self, X: Any) -> np.ndarray:
         """φ of every row, (n_rows, n_features)."""
         # Angles grow with the rows: those of float32 would be off by many turns.
-        if is_device_array(X):
-            xp, rows = namespace(X), promoted(X, np.dtype(np.float64))
-            rows = rows if self.origin is None else rows - placed(self.origin, rows)
-            angles = rows @ placed(self.frequencies, rows) + placed(self.phases, rows)
-            return xp.astype(self.scale * xp.cos(angles), X.dtype)
-        angles = np.asarray(about(X, self.origin) @ self.frequencies)
-        angles += self.phases
-        np.cos(angles, out=angles)
-        angles *= self.scale
-        return angles.astype(X.dtype, copy=False)
+        angles = as_block(X).about(self.origin) @ self.frequencies
+        angles += placed(self.phases, angles)
+        xp = namespace(angles)
+        features = xp.cos(angles)
+        features *= self.scale
+        return xp.astype(features, X.dtype, copy=False)
 
     def basis(self, X: Any) -> np.ndarray:
         """Basis functions of every row, (n_rows, n_functions)."""
@@ -187,11 +181,7 @@ class LandmarkFeatures:
 
 def about(X: Any, origin: np.ndarray | None) -> Any:
     """X - origin in float64; sparse rows stay sparse unless all their columns are moved."""
-    if origin is None:
-        return X.astype(np.float64, copy=False)
-    if issparse(X) and not origin.all():
-        return moved(X, origin)
-    return (X.toarray() if issparse(X) else X) - origin
+    return as_block(X).about(origin).matrix
 
 
 def _pivoted_cholesky(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse, sparray, spmatrix
 
-from mvcca.blocks.sparse import own_csr
+from mvcca.blocks import own_csr
 
 RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.array_api import namespace, placed
+from mvcca.blocks import namespace, placed
 from mvcca.statistics import Moments, PairCovariance
 
 LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks.array_api import placed, precision
+from mvcca.blocks import as_block, placed, precision
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
 from mvcca.problem._expected import Expected
@@ -77,14 +76,7 @@ class Maps:
 
     def project(self, name: str, block: Any) -> Any:
         """Scores of rows of a view, (n_rows, k), in the precision of the rows."""
-        mean, weights = self.means[name], self.weights[name]
-        if issparse(block):  # centring rows would fill in their zeros
-            scores = np.asarray(block @ weights - mean @ weights).astype(block.dtype, copy=False)
-        else:
-            rounded = mean.astype(precision(block))
-            residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
-            scores = (block - placed(rounded, block)) @ placed(weights, block)
-            scores -= placed(residue, block)
+        scores = as_block(block).project(self.means[name], self.weights[name])
         if self.power:
             scores *= placed(self.factors(precision(scores)), scores)
         return scores

@@ -8,12 +8,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks.array_api import to_host
-from mvcca.machine.config import block_slices
-from mvcca.statistics import Moments, shifted
-from mvcca.views import Views, in_memory, take_rows
+from mvcca.blocks import as_block, to_dense
+from mvcca.statistics import Moments
+from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
 
 Reg = float | str | Mapping[str, float]
@@ -75,14 +73,14 @@ def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkag
     w = np.ones(n_rows) if weights is None else weights
     total = w.sum()
     if n_rows < n_features:  # ‖XᵀX‖ = ‖XXᵀ‖, and the latter is smaller
-        centred = (X.toarray() if issparse(X) else to_host(X)).astype(np.float64)
+        centred = to_dense(X).astype(np.float64)
         centred -= np.average(centred, axis=0, weights=w)
         squared_norms = (centred**2).sum(axis=1)
         centred *= np.sqrt(w)[:, None]
         scatter = centred @ centred.T
     else:
         moments = Moments.of(Views({"": X}), weights)
-        squared_norms, scatter = _squared_norms(X, moments.means[0]), moments.scatter
+        squared_norms, scatter = as_block(X).squared_norms(moments.means[0]), moments.scatter
     trace = np.trace(scatter)
     if not 0 < trace < np.inf:
         return Shrinkage(0)  # whitening will say what is wrong with this view
@@ -94,16 +92,3 @@ def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkag
         return Shrinkage(0)
     noise = (np.sum(w * squared_norms**2) / total - frobenius) / total
     return Shrinkage(np.clip(noise / distance, 0, 1))
-
-
-def _squared_norms(X: Any, mean: np.ndarray) -> np.ndarray:
-    """‖x - mean‖² of every row, block by block; sparse rows by expansion."""
-    norms = np.empty(X.shape[0])
-    for rows in block_slices(X.shape[0], 8 * X.shape[1]):
-        block, shift = shifted(to_host(in_memory(take_rows(X, rows))))
-        if issparse(block):
-            squares, left = np.asarray(block.multiply(block).sum(axis=1)), mean - shift
-            norms[rows] = squares.reshape(-1) - 2 * (block @ left) + left @ left
-        else:
-            norms[rows] = ((block - mean) ** 2).sum(axis=1)
-    return norms

@@ -17,8 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import precision, to_host
+from mvcca.blocks import RowSource, precision, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import (
     Basis,

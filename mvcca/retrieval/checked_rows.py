@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mvcca.blocks.array_api import to_host
+from mvcca.blocks import to_host
 from mvcca.blocks.containers import reject_masks
 
 

@@ -9,12 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.sources._dask import DaskRows
-from mvcca.blocks.sparse import rows_without_entries
-from mvcca.machine.config import block_slices
+from mvcca.blocks import as_block
 from mvcca.views import Views, as_views, holds_views
 
 Empty = Sequence[np.ndarray | None]  # of each view: which rows are empty, None if none is
@@ -35,7 +31,7 @@ def transformed(steps: Sequence[Any], X: Any) -> tuple[Any, Empty]:
 
 def empty_for(model: Any, X: Any, before: Empty) -> Empty:
     """Rows that hold nothing for a model, or for the transformers before it."""
-    found = [_without_entries(block) for block in _blocks(X)]
+    found = [as_block(block).empty_rows() for block in _blocks(X)]
     if hasattr(model, "_rows_without_words") and holds_views(X):
         views = as_views(X, model.view_names_, unpaired=True)
         words = [model._rows_without_words(name, block) for name, block in views.items()]
@@ -65,18 +61,6 @@ def _either(first: Empty, second: Empty) -> Empty:
         return second
     pairs = zip(first, second, strict=True)
     return [b if a is None else a if b is None else a | b for a, b in pairs]
-
-
-def _without_entries(block: Any) -> np.ndarray | None:
-    if issparse(block):
-        return rows_without_entries(block)
-    if not isinstance(block, RowSource) or isinstance(block, DaskRows) or not block.is_sparse:
-        return None
-    parts = [
-        rows_without_entries(block.read(rows.start, rows.stop))
-        for rows in block_slices(block.shape[0], block.row_bytes)
-    ]
-    return np.concatenate([np.empty(0, dtype=bool), *parts])
 
 
 def _blocks(X: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.blocks.array_api import namespace, placed
+from mvcca.blocks import namespace, placed
 from mvcca.measures import unit_rows
 from mvcca.problem import LARGEST_CORRELATION, component_weights
 from mvcca.retrieval.similarity import Cosine, InnerProduct, ProfileCosine, similarity_of

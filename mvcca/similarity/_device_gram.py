@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.array_api import namespace, placed, precision, to_host
+from mvcca.blocks import namespace, placed, precision, to_host
 from mvcca.views import Labels
 
 _TILE_BYTES = 256 * 2**20

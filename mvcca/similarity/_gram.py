@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
-from mvcca.blocks.array_api import is_device_array, namespace, placed, to_host
+from mvcca.blocks import as_block, namespace, placed, to_host
 from mvcca.machine.threads import each
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
@@ -73,7 +73,7 @@ class LabelGram:
 
         Products are summed in float64, and computed on the device of S if it is a device block.
         """
-        if is_device_array(S):
+        if as_block(S).on_device:
             if self._factor is None:
                 return self._on_device(S).quadratic(S)
             root = self._root_on_device(S)
@@ -113,7 +113,7 @@ class LabelGram:
 
     def times(self, V: Any) -> np.ndarray:
         """GV in host memory for a narrow V of shape (U, v), computed on the device of V."""
-        if is_device_array(V):
+        if as_block(V).on_device:
             if self._factor is None:
                 return self._on_device(V).times(V)
             V = to_host(V)  # two narrow products

@@ -10,7 +10,6 @@ from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import Moments, PairCovariance, column_slices
 from mvcca.statistics._pair_moments import PairMoments
-from mvcca.statistics._sparse_rows import moved, shift_of, shifted
 
 __all__ = [
     "DigitsLost",
@@ -20,7 +19,4 @@ __all__ = [
     "PairCovariance",
     "PairMoments",
     "column_slices",
-    "moved",
-    "shift_of",
-    "shifted",
 ]

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvcca.blocks.array_api import precision
+from mvcca.blocks import grouping
 from mvcca.machine.config import get_config
 from mvcca.similarity import LabelGram
 from mvcca.statistics._moments import column_slices
-from mvcca.statistics._rows_by_code import add_rows, deviate, grouping
+from mvcca.statistics._rows_by_code import add_rows, deviate
 from mvcca.statistics._sums_on_cluster import ClusterSums
 from mvcca.statistics._sums_on_device import DeviceSums
 from mvcca.statistics.passes import fold
@@ -90,7 +90,7 @@ class LabelSums:
         counts = np.column_stack(
             [np.bincount(codes[name], own[name], len(distinct)) for name in views.names]
         )
-        dtype = np.result_type(*(precision(block) for _, block in views.items()))
+        dtype = np.result_type(*(block.dtype for block in views.blocks.values()))
         if get_config().checkpoint is None:
             for kind in (DeviceSums, ClusterSums):
                 if (stored := kind.of(views, len(distinct), codes, own)) is not None:

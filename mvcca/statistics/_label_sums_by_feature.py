@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.sparse import issparse
 
+from mvcca.blocks import to_dense
 from mvcca.machine.config import block_slices
 from mvcca.statistics._moments import column_slices
 from mvcca.statistics.passes import accumulate, in_precision, row_bytes_of
@@ -161,7 +161,7 @@ class LabelFeatureSums:
         weights = np.empty((labels.n_distinct, len(self.counts)))
         row_bytes = 8 * (features.n_features + labels.n_labels)
         for lines in block_slices(labels.n_distinct, row_bytes):
-            weights[lines] = features(_dense(labels.vectors[lines])) @ means
+            weights[lines] = features(_floats(labels.vectors[lines])) @ means
         return weights
 
 
@@ -176,40 +176,25 @@ def _sums_of_block(
     """Sums over rows in memory; vectors[lines[a, p]] labels object a in view p."""
     views = in_precision(views, dtype)
     distinct = np.unique(lines[views.seen])
-    of_distinct = features(_dense(vectors[distinct]))
+    of_distinct = features(_floats(vectors[distinct]))
     result = LabelFeatureSums.of_nothing(views.widths, features.n_features)
     for p, (name, columns) in enumerate(column_slices(views.widths).items()):
-        X, seen = views[name], views.seen[:, p]
+        rows, seen = views.blocks[name], views.seen[:, p]
         if not seen.any():
             continue
-        w = np.ones(X.shape[0]) if weights is None else weights[seen]
-        mean, never_varies = _means(X, w)
+        w = np.ones(rows.shape[0]) if weights is None else weights[seen]
+        low, high = rows.extremes()
+        never_varies = low == high
+        mean = np.where(never_varies, low, rows.column_means(w))
         F = of_distinct[np.searchsorted(distinct, lines[seen, p])]
         F *= w[:, None]
         result.counts[p] = w.sum()
         result.means[columns] = mean
         result.feature_sums[:, p] = F.sum(axis=0)
-        result.sums[:, columns] = _products(F, X, mean)
+        result.sums[:, columns] = rows.centred_cross(F, mean).T
         result.sums[:, columns][:, never_varies] = 0
     return result
 
 
-def _products(F: np.ndarray, X: Any, mean: np.ndarray) -> np.ndarray:
-    """Σ_a F_a (x_a - mean)ᵀ; sparse rows are centred by algebra."""
-    if issparse(X):
-        return np.asarray(X.T @ F).T - np.outer(F.sum(axis=0), mean)
-    rounded = mean.astype(X.dtype)
-    products = F.T.astype(X.dtype) @ (X - rounded)
-    return products + np.outer(F.sum(axis=0), rounded - mean)
-
-
-def _means(X: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Column means, and which columns are constant; the mean of these is exact."""
-    mean = np.asarray(X.T @ weights).reshape(-1) / weights.sum()
-    ends = [X.min(axis=0), X.max(axis=0)]
-    low, high = (end.toarray().reshape(-1) if issparse(X) else end for end in ends)
-    return np.where(low == high, low, mean), low == high
-
-
-def _dense(vectors: Any) -> np.ndarray:
-    return vectors.toarray().astype(float) if issparse(vectors) else vectors
+def _floats(vectors: Any) -> np.ndarray:
+    return to_dense(vectors).astype(float, copy=False)

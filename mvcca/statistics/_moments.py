@@ -23,22 +23,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.sparse import issparse
 
-from mvcca.blocks.array_api import (
+from mvcca.blocks import (
+    Block,
+    as_block,
     in_one_place,
-    is_device_array,
+    join,
     namespace,
     placed,
     precision,
-    promoted,
     to_host,
 )
 from mvcca.machine.config import block_size, get_config
 from mvcca.machine.threads import one_by_one
-from mvcca.statistics._sparse_rows import shifted
 from mvcca.statistics.passes import accumulate, in_precision, uses_device
-from mvcca.views import Views, take_rows
+from mvcca.views import Views
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
 ROUNDING = _ULPS * np.finfo(np.float64).eps
@@ -275,7 +274,7 @@ def _is_one_block(views: Views) -> bool:
     return (
         not (views.is_lazy or config.device or config.checkpoint or config.progress)
         and len(views) <= block_size(8 * views.shape[1])
-        and not any(is_device_array(block) for _, block in views.items())
+        and not views.on_device
     )
 
 
@@ -297,8 +296,7 @@ def _moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
     centers, shift = np.zeros((2, len(columns), n_features)), np.zeros(n_features)
     if _are_dense_pairs(views):
-        blocks = [block for _, block in views.items()]
-        mean, scatter = _paired_scatter(blocks, weights, dtype)
+        mean, scatter = _paired_scatter(list(views.blocks.values()), weights, dtype)
         centers[:] = mean[:, None]
     else:
         scatter = np.zeros((n_features, n_features))
@@ -316,21 +314,19 @@ def _moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike
 
 
 def _are_dense_pairs(views: Views) -> bool:
-    return views.is_paired and not any(issparse(block) for _, block in views.items())
+    return views.is_paired and not views.is_sparse
 
 
 def _shifted(views: Views) -> tuple[Views, np.ndarray]:
     """Views with sparse blocks that can be centred by algebra, and what was subtracted, (D,)."""
-    blocks, shifts = {}, []
-    for name, block in views.items():
-        blocks[name], shift = shifted(block)
-        shifts.append(shift)
-    return views.replace(blocks), np.concatenate(shifts)
+    shifted = {name: block.shifted() for name, block in views.blocks.items()}
+    moved = views.replace({name: rows for name, (rows, _) in shifted.items()})
+    return moved, np.concatenate([shift for _, shift in shifted.values()])
 
 
 def _shared_rows(
     views: Views, weights: np.ndarray | None
-) -> Iterator[tuple[int, int, Any, Any, np.ndarray | None]]:
+) -> Iterator[tuple[int, int, Block, Block, np.ndarray | None]]:
     """Rows and weights of the shared objects of every pair of views."""
     names, seen = views.names, views.seen
     for p, name in enumerate(names):
@@ -338,12 +334,12 @@ def _shared_rows(
             both = seen[:, p] & seen[:, q]
             if not both.any():
                 continue
-            A, B = views[name], views[names[q]]
+            A, B = views.blocks[name], views.blocks[names[q]]
             yield (
                 p,
                 q,
-                A if both.sum() == A.shape[0] else take_rows(A, np.flatnonzero(both[seen[:, p]])),
-                B if both.sum() == B.shape[0] else take_rows(B, np.flatnonzero(both[seen[:, q]])),
+                A if both.sum() == A.shape[0] else A.take(np.flatnonzero(both[seen[:, p]])),
+                B if both.sum() == B.shape[0] else B.take(np.flatnonzero(both[seen[:, q]])),
                 None if weights is None else weights[both],
             )
 
@@ -368,44 +364,31 @@ class _Centers:
 
 
 def _paired_scatter(
-    blocks: Sequence[Any], weights: np.ndarray | None, dtype: np.dtype
+    blocks: Sequence[Block], weights: np.ndarray | None, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (2, D), as `_exact_sum`, and scatter (D, D) of dense blocks of the same objects."""
     on_device = in_one_place(blocks)
     if on_device is None:
-        return _scatter_of_pieces(blocks, weights, np.result_type(dtype, *blocks))
-    blocks = [promoted(block, dtype) for block in on_device]
-    X = blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=1)
+        matrices = [block.matrix for block in blocks]
+        return _scatter_of_pieces(matrices, weights, np.result_type(dtype, *matrices))
+    X = join(block.promoted(dtype) for block in on_device)
     mean, _, scatter = _stacked_scatter(X, X, weights)
     return mean, scatter
 
 
 def _pair_scatter(
-    A: Any, B: Any, weights: np.ndarray | None
+    A: Block, B: Block, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (2, d_a) and (2, d_b), and scatter (d_a, d_b), of the same rows of two matrices."""
-    if not (issparse(A) or issparse(B)):
-        own, wide = A is B, np.dtype(np.float64)
-        A, B = in_one_place([A, B]) or (promoted(A, wide), promoted(B, wide))
-        return _stacked_scatter(A, A if own else B, weights)
-    A, B = to_host(A), to_host(B)
-    if issparse(B) and not issparse(A):
+    """Means (2, d_a) and (2, d_b), and scatter (d_a, d_b), of the same rows of two blocks."""
+    if A.is_sparse:  # centring would fill in the zeros
+        mean_a, mean_b, left, scatter = A.scatter_with(B, weights)
+        return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, left), scatter
+    if B.is_sparse:
         mean_b, mean_a, scatter = _pair_scatter(B, A, weights)
         return mean_a, mean_b, scatter.T
-    mean_a, mean_b = _mean(A, weights), _mean(B, weights)
-    if issparse(B):
-        total = A.shape[0] if weights is None else weights.sum()
-        weighted = A if weights is None else A.multiply(weights[:, None]).tocsr()
-        scatter = np.asarray((weighted.T @ B).toarray())
-        scatter -= np.outer(total * mean_a, mean_b)
-        return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, 0.0), scatter
-    centred = B - mean_b
-    left = _mean(centred, weights)
-    centred -= left
-    if weights is not None:
-        centred *= weights[:, None]
-    scatter = np.asarray(A.T @ centred)  # Σ (a - m) bᵀ = Σ a bᵀ, as b is centred
-    return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, left), scatter
+    wide = np.dtype(np.float64)
+    X, Y = in_one_place([A, B]) or (A.promoted(wide), B.promoted(wide))
+    return _stacked_scatter(X.matrix, X.matrix if A is B else Y.matrix, weights)
 
 
 def _exact_sum(a: Any, b: Any) -> np.ndarray:
@@ -443,10 +426,10 @@ def _stacked_scatter(
         if w is not None:
             centred_b = centred_b * placed(w, A)[..., None]
         if precision(A) == np.float32 and (_leaves_range(centred_a) or _leaves_range(centred_b)):
-            wide = promoted(A, np.dtype(np.float64))
-            return _stacked_scatter(
-                wide, wide if A is B else promoted(B, np.dtype(np.float64)), weights
-            )
+            wide = np.dtype(np.float64)
+            X = as_block(A).promoted(wide).matrix
+            Y = X if A is B else as_block(B).promoted(wide).matrix
+            return _stacked_scatter(X, Y, weights)
         xp = namespace(A)
         products = xp.matmul(xp.matrix_transpose(centred_a), centred_b)
         scatter += to_host(xp.sum(products, axis=0, dtype=xp.float64))
@@ -579,12 +562,6 @@ def _leaves_range(rows: Any, squares: np.ndarray | None = None) -> bool:
         return True
     small = np.flatnonzero(squares < _LEAST_SQUARES)  # constant columns are exactly zero
     return bool(len(small)) and bool(np.any(to_host(rows[..., small])))
-
-
-def _mean(X: Any, weights: np.ndarray | None) -> np.ndarray:
-    if weights is None:  # SciPy's mean of a sparse matrix divides before it adds
-        return np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1) / X.shape[0]
-    return np.asarray(X.T @ _share(weights)).reshape(-1)
 
 
 def _share(weights: np.ndarray) -> np.ndarray:

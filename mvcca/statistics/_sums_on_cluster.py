@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import RowSource
 from mvcca.similarity import LabelGram
 from mvcca.statistics._rows_by_code import add_rows, deviate
 from mvcca.statistics.passes import fold, row_blocks, row_bytes_of, watched
@@ -44,7 +43,7 @@ class ClusterSums:
         if cluster is None:
             return None
         by_view = []
-        for name, block in views.items():
+        for name, block in views.blocks.items():
             one = Views({name: block})
             lanes = list(_lanes(one, _LANE_ROWS * n_lines))
             load = _workload(one, lanes, 3 * 8 * n_lines * views.shape[1])
@@ -106,8 +105,8 @@ class ClusterSums:
 
 def _workload(views: Views, lanes: list[slice], result_bytes: int) -> Workload:
     """Memory of a task: files are read block by block, other rows are sent as a whole lane."""
-    ((_, block),) = views.items()
-    is_file = isinstance(block, RowSource) and block.deferred() is None
+    ((_, block),) = views.blocks.items()
+    is_file = block.is_lazy and block.deferred() is None
     at_once = row_blocks(views) if is_file else lanes
     rows = max(part.stop - part.start for part in at_once)
     return Workload(rows, 2 * rows * row_bytes_of(views), result_bytes)

@@ -8,13 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import beside, in_one_place, is_device_array, namespace, placed, to_host
+from mvcca.blocks import beside, in_one_place, namespace, placed, sums_by_code, to_host
 from mvcca.machine.config import get_config
 from mvcca.similarity import LabelGram
-from mvcca.statistics._rows_by_code import check_range, sums_by_code
+from mvcca.statistics._rows_by_code import check_range
 from mvcca.statistics.passes import fold
 from mvcca.views import Views
 
@@ -91,14 +89,11 @@ def _deviations(sums: Any, counts: np.ndarray, mean: np.ndarray, dtype: np.dtype
 
 def _fit_on_device(views: Views) -> bool:
     """Whether all views are dense, and on one device or to be copied to one."""
-    blocks = [block for _, block in views.items()]
-    if all(is_device_array(block) for block in blocks):
+    blocks = list(views.blocks.values())
+    if all(block.on_device for block in blocks):
         moved = in_one_place(blocks) or []
         return all(here is there for here, there in zip(blocks, moved, strict=True))
-    if any(is_device_array(block) or issparse(block) for block in blocks):
-        return False
-    is_dense = not any(isinstance(block, RowSource) and block.is_sparse for block in blocks)
-    return get_config().device is not None and is_dense
+    return not views.on_device and not views.is_sparse and get_config().device is not None
 
 
 def _added(sums: Any, views: Views, codes: np.ndarray, weights: np.ndarray, n_lines: int) -> Any:

@@ -9,9 +9,7 @@ from mvcca.views._views import (
     Views,
     as_views,
     holds_views,
-    in_memory,
     in_same_container,
-    take_rows,
 )
 from mvcca.views.labels import Labels
 
@@ -20,7 +18,5 @@ __all__ = [
     "Views",
     "as_views",
     "holds_views",
-    "in_memory",
     "in_same_container",
-    "take_rows",
 ]

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array, eye_array, issparse
 
+from mvcca.blocks import canonical, own_csr
 from mvcca.blocks.containers import are_positions, column_labels, few, reject_masks
-from mvcca.blocks.sparse import canonical, own_csr
 
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
 

@@ -8,20 +8,21 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+
+from mvcca.blocks import Block
 
 _MOST_PATTERNS = 8
 
 
-def html_table(blocks: Mapping[str, Any], seen: np.ndarray, pattern: np.ndarray) -> str:
+def html_table(blocks: Mapping[str, Block], seen: np.ndarray, pattern: np.ndarray) -> str:
     """One row per view; below it, how many objects are seen in which views."""
     header = "".join(
         f'<th scope="col">{name}</th>' for name in ("view", "rows", "features", "type", "storage")
     )
     lines = [
         f'<tr><th scope="row">{escape(name)}</th><td>{block.shape[0]:,}{_share(block, seen)}</td>'
-        f"<td>{block.shape[1]:,}</td><td>{escape(_type(block))}</td>"
-        f"<td>{escape(_storage(block))}</td></tr>"
+        f"<td>{block.shape[1]:,}</td><td>{escape(_type(block.matrix))}</td>"
+        f"<td>{escape(block.storage)}</td></tr>"
         for name, block in blocks.items()
     ]
     caption = f"<caption>Views of {len(seen):,} objects</caption>"
@@ -29,27 +30,15 @@ def html_table(blocks: Mapping[str, Any], seen: np.ndarray, pattern: np.ndarray)
     return table if seen.all() else table + _patterns(pattern)
 
 
-def _share(block: Any, seen: np.ndarray) -> str:
+def _share(block: Block, seen: np.ndarray) -> str:
     """Share of the objects that are seen in this view."""
     return "" if block.shape[0] == len(seen) else f" ({block.shape[0] / len(seen):.0%})"
 
 
-def _type(block: Any) -> str:
-    if hasattr(block, "dtypes"):  # a DataFrame has one per column
-        return ", ".join(sorted({str(dtype) for dtype in block.dtypes}))
-    return str(block.dtype).removeprefix("torch.")
-
-
-def _storage(block: Any) -> str:
-    library = type(block).__module__.partition(".")[0]
-    if issparse(block):
-        return f"sparse {block.format}"
-    if library == "mvcca":  # rows that are read when they are needed
-        return {"DaskRows": "Dask array"}.get(type(block).__name__, "file")
-    if hasattr(block, "iloc"):
-        return f"{library} DataFrame"
-    device = getattr(block, "device", "cpu")
-    return f"{library} array" if str(device) == "cpu" else f"{library} array on {device}"
+def _type(matrix: Any) -> str:
+    if hasattr(matrix, "dtypes"):  # a DataFrame has one per column
+        return ", ".join(sorted({str(dtype) for dtype in matrix.dtypes}))
+    return str(matrix.dtype).removeprefix("torch.")
 
 
 def _patterns(pattern: np.ndarray) -> str:

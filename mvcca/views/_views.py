@@ -12,11 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
-from scipy.sparse import vstack as sparse_vstack
 
-from mvcca.blocks import RowSource, as_source
-from mvcca.blocks.array_api import is_device_array, namespace, rows_of, to_host
+from mvcca.blocks import Block, as_block, is_mapping, stack
 from mvcca.blocks.containers import (
     are_positions,
     check_same_rows,
@@ -25,7 +22,6 @@ from mvcca.blocks.containers import (
     reject_masks,
     row_labels,
 )
-from mvcca.blocks.sparse import canonical
 from mvcca.machine.printable import in_one_line
 from mvcca.views._table import html_table
 
@@ -91,14 +87,14 @@ class Views:
                 raise ValueError(_different_heights(self._blocks))
             self._seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
             self._ids = common_row_labels(
-                {f"view {name!r}": block for name, block in self._blocks.items()}
+                {f"view {name!r}": matrix for name, matrix in self.items()}
             )
         else:
             index = _checked_index(index, heights)
             self._seen, self._ids = index >= 0, None  # rows are paired by index, not by label
             # Now row k of a block is the k-th object seen in that view.
             self._blocks = {
-                name: take_rows(block, rows[rows >= 0])
+                name: block.take(rows[rows >= 0])
                 for (name, block), rows in zip(self._blocks.items(), index.T, strict=True)
             }
 
@@ -108,7 +104,7 @@ class Views:
         named = _named_blocks(blocks)
         heights = np.array([block.shape[0] for block in named.values()])
         seen = np.repeat(np.eye(len(named), dtype=bool), heights, axis=0)
-        return cls._of(named, seen, _stacked_ids([row_labels(b) for b in named.values()]))
+        return cls._of(named, seen, _stacked_ids([row_labels(b.matrix) for b in named.values()]))
 
     @classmethod
     def aligned(cls, blocks: Mapping[str, Any] | Sequence[Any], on: str | None = None) -> Views:
@@ -147,13 +143,15 @@ class Views:
         """
         named, rows = _named_blocks(blocks), {}
         for name, block in named.items():
-            labels: Any = row_labels(block)
+            matrix = block.matrix
+            labels: Any = row_labels(matrix)
             if on is not None:
-                labels, named[name] = _without_column(name, block, on)
+                labels, matrix = _without_column(name, matrix, on)
+                named[name] = as_block(matrix)
             if labels is None:
                 raise ValueError(
                     f"View {name!r} has no row labels to align by: expected a pandas DataFrame "
-                    f"with an index without missing labels, got {type(block).__name__}. Use on= "
+                    f"with an index without missing labels, got {type(matrix).__name__}. Use on= "
                     "to name a column that identifies the objects."
                 )
             rows[name] = {label: row for row, label in enumerate(labels)}
@@ -176,14 +174,17 @@ class Views:
         for part in parts:
             if part.names != names:
                 raise ValueError(f"Expected views {list(names)}, got {list(part.names)}.")
-        blocks = {name: _stack_rows([part[name] for part in parts]) for name in names}
+        blocks = {name: stack([part.blocks[name] for part in parts]) for name in names}
         seen = np.concatenate([part.seen for part in parts])
         return cls._of(blocks, seen, _stacked_ids([part.ids for part in parts]))
 
     @classmethod
-    def _of(cls, blocks: dict[str, Any], seen: np.ndarray, ids: np.ndarray | None = None) -> Views:
+    def _of(
+        cls, blocks: Mapping[str, Any], seen: np.ndarray, ids: np.ndarray | None = None
+    ) -> Views:
         views = cls.__new__(cls)
-        views._blocks, views._seen, views._ids = blocks, seen, ids
+        views._blocks = {name: as_block(block) for name, block in blocks.items()}
+        views._seen, views._ids = seen, ids
         return views
 
     def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
@@ -237,7 +238,7 @@ class Views:
         if isinstance(key, str):
             if key not in self._blocks:
                 raise KeyError(f"no view named {key!r}; the views are {list(self.names)}")
-            return self._blocks[key]
+            return self._blocks[key].matrix
         if isinstance(key, tuple):  # scikit-learn indexes rows with (rows, ...)
             if len(key) != 2 or key[1] is not Ellipsis:
                 raise TypeError(
@@ -249,10 +250,10 @@ class Views:
         rows = key if isinstance(key, slice) else np.arange(len(self))[key].reshape(-1)
         seen = self._seen[rows]
         if self.is_paired:
-            blocks = {name: take_rows(block, rows) for name, block in self._blocks.items()}
+            blocks = {name: block.take(rows) for name, block in self._blocks.items()}
         else:
             blocks = {
-                name: take_rows(block, _as_slice(self._positions[rows, v][seen[:, v]]))
+                name: block.take(_as_slice(self._positions[rows, v][seen[:, v]]))
                 for v, (name, block) in enumerate(self._blocks.items())
             }
         ids = self._informative_ids
@@ -276,13 +277,23 @@ class Views:
     @property
     def is_lazy(self) -> bool:
         """Whether some view is not in memory but read on demand."""
-        return any(isinstance(block, RowSource) for block in self._blocks.values())
+        return any(block.is_lazy for block in self._blocks.values())
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether some view has sparse rows."""
+        return any(block.is_sparse for block in self._blocks.values())
+
+    @property
+    def on_device(self) -> bool:
+        """Whether some view is on a device."""
+        return any(block.on_device for block in self._blocks.values())
 
     def in_memory(self) -> Views:
         """The same objects with all views read into memory."""
         if not self.is_lazy:
             return self
-        blocks = {name: in_memory(block) for name, block in self.items()}
+        blocks = {name: block.in_memory() for name, block in self._blocks.items()}
         return Views._of(blocks, self._seen, self._ids)
 
     def objects(self, name: str) -> np.ndarray:
@@ -300,7 +311,12 @@ class Views:
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Pairs of the name and the matrix of each view."""
-        return iter(self._blocks.items())
+        return ((name, block.matrix) for name, block in self._blocks.items())
+
+    @property
+    def blocks(self) -> Mapping[str, Block]:
+        """The rows of each view with the operations of `mvcca.blocks.Block`."""
+        return self._blocks
 
     def select(self, names: Sequence[str]) -> Views:
         """The same objects in some of the views."""
@@ -312,11 +328,11 @@ class Views:
         """The same objects with other matrices of the same heights."""
         blocks = _named_blocks(dict(blocks))
         for name, block in blocks.items():
-            if block.shape[0] != self[name].shape[0]:
-                raise ValueError(
-                    f"View {name!r} has {self[name].shape[0]} rows, got {block.shape[0]}."
-                )
-            check_same_rows(f"view {name!r}", row_labels(block), "the objects", self.ids_of(name))
+            height = self[name].shape[0]
+            if block.shape[0] != height:
+                raise ValueError(f"View {name!r} has {height} rows, got {block.shape[0]}.")
+            labels = row_labels(block.matrix)
+            check_same_rows(f"view {name!r}", labels, "the objects", self.ids_of(name))
         return Views._of(blocks, self.select(list(blocks)).seen, self._ids)
 
     def add(self, name: str, block: Any) -> Views:
@@ -350,25 +366,11 @@ class Views:
         return self.names
 
 
-def in_memory(block: Any) -> Any:
-    """Read a matrix into memory."""
-    return canonical(block.read(0, block.shape[0])) if isinstance(block, RowSource) else block
-
-
-def take_rows(block: Any, rows: Any) -> Any:
-    """Select rows of a view's matrix by a slice or an array of positions."""
-    if is_device_array(block):
-        return rows_of(block, rows)
-    return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
-
-
 def holds_views(X: Any) -> bool:
     """Whether X is a container of views rather than one matrix."""
     if isinstance(X, Views):
         return True
-    if issparse(X):  # a dok_array is a dict
-        return False
-    if isinstance(X, Mapping):
+    if is_mapping(X):
         return True
     # A list of matrices is a list of views; a list of rows is one matrix.
     return isinstance(X, list | tuple) and len(X) > 0 and any(_n_dims(item) == 2 for item in X)
@@ -405,8 +407,8 @@ def _n_dims(item: Any) -> int:
     return 0
 
 
-def _named_blocks(blocks: Any) -> dict[str, Any]:
-    if isinstance(blocks, Mapping) and not issparse(blocks):
+def _named_blocks(blocks: Any) -> dict[str, Block]:
+    if is_mapping(blocks):
         named = dict(blocks)
     elif isinstance(blocks, list | tuple):
         named = {f"view{number}": block for number, block in enumerate(blocks)}
@@ -423,33 +425,35 @@ def _named_blocks(blocks: Any) -> dict[str, Any]:
     return {name: _as_block(name, block) for name, block in named.items()}
 
 
-def _as_block(name: str, block: Any) -> Any:
+def _as_block(name: str, rows: Any) -> Block:
+    if isinstance(rows, Block):
+        return rows
     try:
-        reject_masks(block)
+        reject_masks(rows)
     except ValueError as error:
         raise ValueError(f"View {name!r}: {error}") from error
-    if not hasattr(block, "shape"):
-        block = _text_array(block) if _are_texts(block) else np.asarray(block)
-    elif (source := as_source(block)) is not None:
-        return source
-    if _are_texts(block):
-        block = block.to_frame() if hasattr(block, "to_frame") else block[:, None]
+    if _are_texts(rows):
+        texts = rows if hasattr(rows, "shape") else _text_array(rows)
+        rows = texts.to_frame() if hasattr(texts, "to_frame") else texts[:, None]
+    elif not hasattr(rows, "shape"):
+        rows = np.asarray(rows)
+    block = as_block(rows)
     if len(block.shape) != 2:
         raise ValueError(
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
             "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
             "x.reshape(1, -1)."
         )
-    return canonical(block)
+    return block.canonical()
 
 
-def _are_texts(block: Any) -> bool:
-    """Whether a block is a sequence of strings."""
-    if not isinstance(block, list | tuple) and (issparse(block) or _n_dims(block) != 1):
+def _are_texts(rows: Any) -> bool:
+    """Whether rows are a sequence of strings."""
+    if not isinstance(rows, list | tuple) and len(getattr(rows, "shape", ())) != 1:
         return False
-    if not isinstance(block, Collection):  # arrays of some libraries have no length
+    if not isinstance(rows, Collection):  # arrays of some libraries have no length
         return False
-    return len(block) > 0 and all(isinstance(item, str) for item in block)
+    return len(rows) > 0 and all(isinstance(item, str) for item in rows)
 
 
 def _text_array(texts: Sequence[str]) -> np.ndarray:
@@ -505,15 +509,6 @@ def _as_slice(rows: np.ndarray) -> Any:
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and (np.diff(rows) == 1).all():
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
-
-
-def _stack_rows(blocks: list[Any]) -> Any:
-    if all(is_device_array(block) for block in blocks):
-        return namespace(blocks[0]).concat(blocks, axis=0)
-    blocks = [to_host(in_memory(block)) for block in blocks]
-    if any(issparse(block) for block in blocks):
-        return csr_array(sparse_vstack(blocks, format="csr"))
-    return np.concatenate([np.asarray(block) for block in blocks])
 
 
 def _checked_index(index: Any, heights: dict[str, int]) -> np.ndarray:

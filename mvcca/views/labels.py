@@ -16,11 +16,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse import vstack as sparse_vstack
 
-from mvcca.blocks import as_source
-from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.blocks import read_values
 from mvcca.blocks.containers import are_positions, few, reject_masks, row_labels
 from mvcca.views._label_forms import as_set, as_vocabulary, by_name, distinct_rows, encoded
-from mvcca.views._views import in_memory
 
 __all__ = [
     "Labels",
@@ -373,12 +371,7 @@ def _spread(labels: Labels, column: dict[Any, int]) -> csr_array:
 
 def in_host_memory(y: Any) -> Any:
     """Read labels given as a Dask array, a file or a device array."""
-    if hasattr(y, "dask"):
-        return y.compute()
-    if is_device_array(y):
-        return to_host(y)
-    source = as_source(y) if getattr(y, "ndim", 0) == 2 else None
-    return y if source is None else in_memory(source)
+    return read_values(y)
 
 
 def rows_by_code(codes: np.ndarray, order: np.ndarray | None = None) -> dict[int, np.ndarray]:

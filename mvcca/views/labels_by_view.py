@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing, check_consistent_length
 
+from mvcca.blocks.checks import of_view
 from mvcca.blocks.containers import check_same_rows, row_labels
 from mvcca.views import Views
 from mvcca.views.labels import Labels
-from mvcca.views.validation import of_view
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 import sklearn
-from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 
-from mvcca.blocks.array_api import beside, is_device_array, to_host
+from mvcca.blocks import as_block, kind_of
 
 
 class OutputContainerMixin(TransformerMixin):
@@ -39,14 +38,14 @@ class OutputContainerMixin(TransformerMixin):
         """A matrix in the chosen container, with the row index of `source`, its input."""
         kind = self._output_container()
         if kind == "default":
-            needs_device = is_device_array(source) and isinstance(block, np.ndarray)
-            return beside(block, source) if needs_device else block
-        block = to_host(block)
+            return kind_of(source).beside_input(block, source)
+        stored = as_block(block).in_memory().on_host()
+        block = stored.matrix
         if type(block).__module__.split(".")[0] == kind:  # a DataFrame of that kind already
             return block
         if kind not in ("pandas", "polars"):
             raise ValueError(f'output must be "default", "pandas" or "polars", got {kind!r}.')
-        if issparse(block):
+        if stored.is_sparse:
             raise ValueError(
                 f"{kind.capitalize()} output does not support sparse data. Choose dense output, or "
                 'set_output(transform="default").'
@@ -57,6 +56,6 @@ class OutputContainerMixin(TransformerMixin):
             return pl.DataFrame(np.asarray(block), schema=list(columns), orient="row")
         import pandas as pd
 
-        # A tensor's `index` is no row index.
-        index = None if is_device_array(source) else getattr(source, "index", None)
+        # The `index` of a tensor or a list is no row index.
+        index = source.index if hasattr(source, "iloc") else None
         return pd.DataFrame(block, columns=columns, index=index)

@@ -10,16 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import is_device_array, to_host
-from mvcca.blocks.sparse import own_csr
 from mvcca.views import Views
 
 Exponents = Mapping[str, np.ndarray]  # of the features of views that are scaled, (n_features,)
 
-_SAMPLED_ROWS, _MORE_ROWS, _SAMPLED_VALUES = 256, 4096, 2**20  # the last of sparse views
 _SAFE = 256  # binary exponents up to which views are left alone
 _MOST = 1000  # and that scales have at most
 
@@ -29,10 +24,10 @@ def exponents_of(views: Views, by_column: Collection[str] = ()) -> dict[str, np.
     # Views in files and on devices are left alone: they are read once, and in blocks. So are those
     # of float32, whose squares float64 holds.
     found = {}
-    for name, X in views.items():
-        if isinstance(X, RowSource) or is_device_array(X) or X.dtype == np.float32:
+    for name, block in views.blocks.items():
+        if block.is_lazy or block.on_device or block.dtype == np.float32:
             continue
-        sizes = _sizes(X)
+        sizes = block.sizes()
         if name not in by_column:
             sizes = np.full(len(sizes), sizes.max(initial=0))
         exponents = np.frexp(sizes)[1]
@@ -44,16 +39,9 @@ def exponents_of(views: Views, by_column: Collection[str] = ()) -> dict[str, np.
 
 def scaled(views: Views, exponents: Exponents) -> Views:
     """Views with their columns divided by powers of two."""
-    blocks = dict(views.items())
+    blocks = dict(views.blocks)
     for name in blocks.keys() & exponents.keys():
-        X = blocks[name]
-        X = X.read(0, X.shape[0]) if isinstance(X, RowSource) else to_host(X)
-        factors = np.ldexp(1.0, -exponents[name]).astype(X.dtype)
-        if issparse(X):
-            blocks[name] = X = own_csr(X)
-            X.data *= factors[X.indices]
-        else:
-            blocks[name] = X * factors
+        blocks[name] = blocks[name].scaled(np.ldexp(1.0, -exponents[name]))
     return views.replace(blocks)
 
 
@@ -77,25 +65,3 @@ def means_back(means: Mapping[str, np.ndarray], exponents: Exponents) -> dict[st
     for name in found.keys() & exponents.keys():
         found[name] = np.ldexp(found[name], exponents[name])
     return found
-
-
-def _sizes(X: np.ndarray) -> np.ndarray:
-    """Largest absolute value of each column, within a few powers of two; 0 if it is zero.
-
-    Some rows or values tell enough: what is safe has a margin of hundreds of powers of two.
-    """
-    if issparse(X):
-        values = np.abs(X.data[:: 1 + len(X.data) // _SAMPLED_VALUES])
-        values = values[values > 0]
-        if not len(values) or np.abs(np.frexp([values.min(), values.max()])[1]).max() <= _SAFE:
-            return np.ones(X.shape[1])
-        return np.asarray(np.abs(X).max(axis=0).toarray()).reshape(-1)
-    sizes = _largest(X[:: 1 + len(X) // _SAMPLED_ROWS])
-    if not sizes.all():  # columns that are mostly zero
-        sizes = np.maximum(sizes, _largest(X[:: 1 + len(X) // _MORE_ROWS]))
-    return sizes
-
-
-def _largest(X: np.ndarray) -> np.ndarray:
-    """Largest absolute value of each column, without a copy of the rows."""
-    return np.maximum(X.max(axis=0, initial=0), -X.min(axis=0, initial=0))

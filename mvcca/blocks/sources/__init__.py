@@ -6,7 +6,7 @@ imports its library when a file is opened. Callers choose the height of the bloc
 reads a whole file, of text, too.
 """
 
-from mvcca.blocks.sources._open import as_source, open_matrix
+from mvcca.blocks.sources._open import as_source, is_source, open_matrix
 from mvcca.blocks.sources._read import open_or_read, path_and_key, read_array, read_texts
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
@@ -14,6 +14,7 @@ __all__ = [
     "RowSource",
     "SourceError",
     "as_source",
+    "is_source",
     "open_matrix",
     "open_or_read",
     "path_and_key",

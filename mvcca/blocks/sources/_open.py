@@ -19,7 +19,7 @@ from mvcca.blocks.sources._parquet import ArrowFile, ParquetTable
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.blocks.sources._sparse_npz import SparseNpz
 
-__all__ = ["as_source", "open_matrix"]
+__all__ = ["as_source", "is_source", "open_matrix"]
 
 _SINGLE: dict[str, Callable[[str], RowSource]] = {
     ".npy": open_npy,
@@ -126,13 +126,23 @@ def as_source(block: Any) -> RowSource | None:
     """
     if isinstance(block, RowSource):
         return block
+    opened = _opener(block)
+    return None if opened is None else opened(block)
+
+
+def is_source(block: Any) -> bool:
+    """Whether a matrix is of a type that `as_source` opens."""
+    return isinstance(block, RowSource) or _opener(block) is not None
+
+
+def _opener(block: Any) -> Callable[[Any], RowSource | None] | None:
     if isinstance(block, np.memmap):
-        return from_memmap(block)
+        return from_memmap
     for library, kind, source in _FOREIGN:
         module = sys.modules.get(library)  # objects exist only after the import
         known = getattr(module, kind, None)  # a module of the user's may have the library's name
         if known is not None and isinstance(block, known):
-            return source(block)
+            return source
     return None
 
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, all_or_nothing, maps_of
+from mvcca.blocks import in_memory, take_rows
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
@@ -51,7 +52,7 @@ from mvcca.problem import Maps
 from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
-from mvcca.views import Labels, Views, as_views, holds_views, in_memory, take_rows
+from mvcca.views import Labels, Views, as_views, holds_views
 from mvcca.views.by_view import by_view
 from mvcca.views.labels import rows_by_code
 from mvcca.views.labels_by_view import LabelsByView, is_per_view

@@ -13,6 +13,7 @@ import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
+from mvcca.blocks import take_rows
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.identity import identity
@@ -20,7 +21,7 @@ from mvcca.deep._training.rows import as_array
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import linear
 from mvcca.machine.config import block_slices
-from mvcca.views import Views, take_rows
+from mvcca.views import Views
 from mvcca.views.by_view import by_view, value_by_view
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mvcca.blocks import RowSource
+from mvcca.blocks import RowSource, take_rows
 from mvcca.deep._training.host import IsolatedGenerator
 from mvcca.machine.warnings import warn
-from mvcca.views import take_rows
 
 MOST_ROWS = 8
 _MOST_NUMBERS = 2**18  # of an input or output that are summarised

@@ -16,12 +16,12 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from mvcca.blocks import RowSource
+from mvcca.blocks import RowSource, take_rows
 from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Objects, pairs_by_label
 from mvcca.machine.config import block_slices
-from mvcca.views import Views, take_rows
+from mvcca.views import Views
 
 _SHARE = 0.4  # of the free GPU memory, up to which views are held there
 

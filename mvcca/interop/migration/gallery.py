@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks import in_memory, take_rows
 from mvcca.machine.threads import each
-from mvcca.views import in_memory, take_rows
 
 MOST_ROWS = 100_000  # of a gallery; more stored rows are represented by a random draw
 _TILE_SIZE = 2**22  # scores of one thread

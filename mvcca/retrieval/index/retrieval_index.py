@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.blocks.sources._dask import DaskRows
 from mvcca.machine.config import block_slices
 from mvcca.machine.printable import printable
 from mvcca.machine.warnings import warn
@@ -36,7 +35,7 @@ from mvcca.retrieval.search import Gallery, checked_k, search
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
-from mvcca.views import Views, as_views, in_memory, in_same_container
+from mvcca.views import Views, as_views, in_same_container
 from mvcca.views.typing import ViewsLike
 
 # (view, gallery, k) -> scores, items
@@ -270,7 +269,7 @@ class RetrievalIndex:
         check_container(queries)
         projected, empty = self._ranking.project_noting_empty(queries)
         scores = as_views(projected)
-        lazy = any(isinstance(block, DaskRows) for _, block in scores.items())
+        lazy = any(block.deferred() for block in scores.blocks.values())
         if lazy and scores.is_paired:
             return self._search_lazily(scores, target, k, normalize)
         if len(nowhere := np.flatnonzero(~scores.seen.any(axis=1))):
@@ -368,10 +367,7 @@ class RetrievalIndex:
             _faiss={},
             _using_faiss=Lock(),
         )
-        arrays = {
-            name: block.array if isinstance(block, DaskRows) else da.asarray(in_memory(block))
-            for name, block in scores.items()
-        }
+        arrays = {name: block.as_dask() for name, block in scores.blocks.items()}
         heights = next(iter(arrays.values())).chunks[0]
         blocks = {
             name: array.rechunk({0: heights, 1: -1}).to_delayed().ravel()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca.blocks.array_api import is_device_array
+from mvcca.blocks import as_block
 from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import InnerProduct, Similarity, similarity_of
@@ -36,7 +36,7 @@ class Gallery:
     def of(cls, rows: Any, similarity: Similarity = "cosine") -> Gallery:
         """Check rows; float32 is kept, any other type becomes float64."""
         like = similarity_of(similarity)
-        device = rows[:0, :] if is_device_array(rows) else None
+        device = rows[:0, :] if as_block(rows).on_device else None
         rows = checked_rows(rows, "gallery")
         if not len(rows):
             raise ValueError("The gallery is empty; at least one row to search is needed.")

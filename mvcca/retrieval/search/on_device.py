@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.array_api import beside, namespace, to_host
+from mvcca.blocks import beside, namespace, to_host
 from mvcca.machine.config import get_config
 from mvcca.retrieval.search.gallery import Gallery, padded
 

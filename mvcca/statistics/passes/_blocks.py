@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from math import ceil
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import precision, promoted
 from mvcca.machine.config import block_size, block_slices
 from mvcca.views import Views
 
@@ -51,28 +47,19 @@ def spans(lanes: list[list[slice]]) -> list[slice]:
 
 def in_precision(views: Views, dtype: np.dtype) -> Views:
     """Views with blocks of at least the precision `dtype`."""
-    return views.replace({name: promoted(block, dtype) for name, block in views.items()})
+    return views.replace({name: block.promoted(dtype) for name, block in views.blocks.items()})
 
 
 def row_bytes_of(views: Views) -> int:
     """Average memory of an object in all views, in bytes."""
-    return sum(_row_bytes(block) for _, block in views.items())
-
-
-def _row_bytes(block: Any) -> int:
-    if isinstance(block, RowSource):
-        return block.row_bytes
-    if issparse(block):
-        return (block.data.nbytes + block.indices.nbytes) // max(1, block.shape[0]) + 1
-    return precision(block).itemsize * block.shape[1]
+    return sum(block.row_bytes for block in views.blocks.values())
 
 
 def _chunks(views: Views) -> tuple[int, ...] | None:
     """Chunk boundaries of the first view that has them, if its rows are the objects."""
     if not views.is_paired:
         return None
-    sources = (block for _, block in views.items() if isinstance(block, RowSource))
-    return next((b for source in sources if (b := source.boundaries) is not None), None)
+    return next((b for block in views.blocks.values() if (b := block.boundaries) is not None), None)
 
 
 def _whole_chunks(boundaries: tuple[int, ...], size: int) -> Iterator[slice]:

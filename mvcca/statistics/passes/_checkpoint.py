@@ -14,25 +14,20 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
-from zlib import crc32
 
 import joblib
 import numpy as np
-from scipy.sparse import csr_array, issparse
 
-from mvcca.blocks import RowSource
-from mvcca.blocks.array_api import to_host
+from mvcca.blocks import Block
 from mvcca.machine.config import get_config
 from mvcca.machine.replacing import final_name
-from mvcca.views import Views, take_rows
+from mvcca.views import Views
 
 T = TypeVar("T")
 
 _SECONDS = 20.0  # between two writings
-_PIECE_BYTES = 2**24  # hashed at once; only a copy of this size is made of rows on a device
 
 _PASS = re.compile(r"pass\d+\.mvcca")
 
@@ -54,13 +49,14 @@ class _Folder:
         self._files.append(self.path / f"pass{len(self._files)}.mvcca")
         return self._files[-1]
 
-    def digest_of(self, block: Any) -> bytes:
+    def digest_of(self, block: Block) -> bytes:
         """Digest of rows; rows in memory, which several passes go over, are hashed once."""
-        if isinstance(block, RowSource):
-            return block.fingerprint().encode()
-        if id(block) not in self._digests:
-            self._digests[id(block)] = block, _digest(block)  # held, so that its id stays unique
-        return self._digests[id(block)][1]
+        if block.is_lazy:
+            return block.digest()
+        matrix = block.matrix
+        if id(matrix) not in self._digests:
+            self._digests[id(matrix)] = matrix, block.digest()  # held, so that its id stays unique
+        return self._digests[id(matrix)][1]
 
     def discard(self) -> None:
         """Remove the files of this fit and nothing else."""
@@ -217,35 +213,12 @@ def fingerprint_of(views: Views, described: str, *along: np.ndarray | None) -> s
     It covers every byte of rows in memory and of `along`; for files, see `RowSource.fingerprint`.
     """
     folder = _folder.get()
-    digest_of = _digest if folder is None else folder.digest_of
     digest = hashlib.sha256()
     digest.update(repr((described, views.widths)).encode())
     digest.update(np.packbits(views.seen).tobytes())
-    for name, block in views.items():
+    for name, block in views.blocks.items():
         digest.update(name.encode())
-        digest.update(digest_of(block))
+        digest.update(block.digest() if folder is None else folder.digest_of(block))
     for part in along:
         digest.update(b"none" if part is None else np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
-
-
-def _digest(block: Any) -> bytes:
-    """Digest of rows, every byte of those in memory included.
-
-    Pieces are summed by CRC-32, which is three times as fast as SHA-256, finds every change of a
-    single number, and misses others once in four billion times.
-    """
-    if isinstance(block, RowSource):
-        return block.fingerprint().encode()
-    digest = hashlib.sha256(f"{block.shape} {block.dtype}".encode())
-    if issparse(block):
-        rows = csr_array(block)
-        parts = [rows.data, rows.indices, rows.indptr]
-    else:
-        parts = [block]
-    for part in parts:
-        step = max(1, _PIECE_BYTES // (8 * max(1, prod(part.shape[1:]))))
-        for start in range(0, part.shape[0], step):
-            piece = to_host(take_rows(part, slice(start, start + step)))
-            digest.update(crc32(np.ascontiguousarray(piece).data).to_bytes(4))
-    return digest.digest()

@@ -7,14 +7,15 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.array_api import is_device_array, to_host
+from mvcca.blocks import Block
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import mover
-from mvcca.views import Views, in_memory
+from mvcca.views import Views
 
 _AHEAD = 2  # blocks read ahead; with one, disk and processor would wait for each other
 
@@ -28,10 +29,10 @@ def blocks_read_ahead(
 
     Each view has its own thread, so that one is validated while another is read.
     """
-    place, is_copied = _placing(views) if on_device else (to_host, False)
+    place, is_copied = _placing(views) if on_device else (methodcaller("on_host"), False)
 
-    def read(matrix: Any) -> Any:
-        return place(in_memory(matrix))
+    def read(rows: Block) -> Any:
+        return place(rows.in_memory())
 
     def with_along(block: Views, rows: slice) -> tuple[Any, ...]:
         return block, *(None if part is None else part[rows] for part in along)
@@ -39,7 +40,7 @@ def blocks_read_ahead(
     if not views.is_lazy and not is_copied:
         for rows in slices:
             block = views[rows]
-            yield with_along(block.replace({n: place(X) for n, X in block.items()}), rows)
+            yield with_along(block.replace({n: place(X) for n, X in block.blocks.items()}), rows)
         return
     with ExitStack() as stack:
         readers = {
@@ -48,7 +49,7 @@ def blocks_read_ahead(
 
         def ahead(rows: slice) -> tuple[slice, Views, dict[str, Future[Any]]]:
             block = views[rows]
-            return rows, block, {n: readers[n].submit(read, X) for n, X in block.items()}
+            return rows, block, {n: readers[n].submit(read, X) for n, X in block.blocks.items()}
 
         following = iter(slices)
         coming = deque(map(ahead, islice(following, _AHEAD)))
@@ -63,15 +64,14 @@ def blocks_read_ahead(
 
 def uses_device(views: Views) -> bool:
     """Whether blocks of views are on a device, or will be copied to one."""
-    return bool(get_config().device) or any(is_device_array(block) for _, block in views.items())
+    return bool(get_config().device) or views.on_device
 
 
-def _placing(views: Views) -> tuple[Callable[[Any], Any], bool]:
-    """A function that moves a matrix to the configured device, and whether it copies any view."""
+def _placing(views: Views) -> tuple[Callable[[Block], Any], bool]:
+    """A function that moves rows to the configured device, and whether it copies any view."""
     device = get_config().device
     if device is None:
-        return lambda matrix: matrix, False
+        return lambda rows: rows, False
     move = mover(device)
-    is_copied = not all(is_device_array(block) for _, block in views.items())
-    # Sparse blocks stay on the host, and device blocks stay where they are.
-    return lambda matrix: move(matrix) if isinstance(matrix, np.ndarray) else matrix, is_copied
+    is_copied = not all(block.on_device for block in views.blocks.values())
+    return lambda rows: rows.moved_by(move), is_copied

@@ -15,9 +15,8 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from scipy.sparse import block_array, csr_array, issparse
 
-from mvcca.blocks import RowSource
+from mvcca.blocks import join, stack
 from mvcca.machine.config import config_context, get_config
 from mvcca.machine.threads import one_blas_thread
 from mvcca.views import Views
@@ -33,9 +32,9 @@ class RowTasks:
     def _edges(self) -> dict[str, frozenset[int]]:
         """Chunk boundaries of Dask arrays by view; none if the chunks are on the cluster."""
         return {
-            name: frozenset(() if _on_cluster(recipe[0]) else matrix.boundaries or ())
-            for name, matrix in self._views.items()
-            if isinstance(matrix, RowSource) and (recipe := matrix.deferred()) is not None
+            name: frozenset(() if _on_cluster(recipe[0]) else block.boundaries or ())
+            for name, block in self._views.blocks.items()
+            if (recipe := block.deferred()) is not None
         }
 
     def of_block(self, function: Callable[..., Any], rows: slice, *arguments: Any) -> Any:
@@ -68,16 +67,14 @@ class RowTasks:
         Matrices may be sources, which the worker reads. Dask arrays are replaced by their chunks,
         or by their graph if no other block needs the same chunks.
         """
-        block = self._views[rows]
+        views = self._views[rows]
         here: dict[str, Any] = {}
         chunks: dict[str, tuple[Any, Any, Any]] = {}
-        for name, matrix in block.items():
-            if not isinstance(matrix, RowSource):
-                here[name] = matrix
-            elif not len(matrix):  # Dask would compute a chunk
-                here[name] = _no_rows(matrix)
-            elif (deferred := matrix.deferred()) is None:
-                here[name] = matrix
+        for name, block in views.blocks.items():
+            if (deferred := block.deferred()) is None:
+                here[name] = block.matrix
+            elif not block.shape[0]:  # Dask would compute a chunk
+                here[name] = block.in_memory().matrix
             elif self._is_whole_chunks(name, rows):
                 array, read = deferred
                 chunks[name] = (_Recipe(array), None, read)
@@ -85,7 +82,7 @@ class RowTasks:
                 array, read = deferred
                 chunks[name] = (array.to_delayed().tolist(), list(array.chunks[0]), read)
         parts = [None if part is None else part[rows] for part in self._along]
-        return block.names, block.seen, here, chunks, parts
+        return views.names, views.seen, here, chunks, parts
 
 
 def at_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -152,24 +149,15 @@ def _limited(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
 
-def _joined(
-    chunks: Any, heights: list[int] | None, read: Callable[[Any, int], Any]
-) -> np.ndarray | csr_array:
+def _joined(chunks: Any, heights: list[int] | None, read: Callable[[Any, int], Any]) -> Any:
     """Rows of several chunks, checked chunk by chunk, so that errors name the right rows."""
     if heights is None:
         return read(chunks.made(), 0)
     starts = np.cumsum([0, *heights]).tolist()
     rows = [
-        read(_stacked([side_by_side]), start)
-        for side_by_side, start in zip(chunks, starts, strict=False)
+        read(join(side_by_side), start) for side_by_side, start in zip(chunks, starts, strict=False)
     ]
-    return _stacked([[part] for part in rows])
-
-
-def _stacked(grid: list[list[Any]]) -> Any:
-    if len(grid) == len(grid[0]) == 1:
-        return grid[0][0]
-    return block_array(grid, format="csr") if issparse(grid[0][0]) else np.block(grid)
+    return stack(rows)
 
 
 # ---- Dask arrays -----------------------------------------------------------------------------
@@ -194,8 +182,3 @@ def _on_cluster(array: Any) -> bool:
     """Whether chunks of a Dask array are futures on a cluster."""
     distributed = sys.modules.get("distributed")
     return distributed is not None and bool(distributed.futures_of(array))
-
-
-def _no_rows(source: RowSource) -> np.ndarray | csr_array:
-    rows = np.empty((0, source.shape[1]), source.dtype)
-    return csr_array(rows) if source.is_sparse else rows

@@ -1,6 +1,6 @@
 """Rows of a view that are not in memory, validated block by block as they are read.
 
-`mvcca.views.validation` checks matrices in memory; this module makes the same checks on each block.
+`mvcca.blocks.checks` checks matrices in memory; this module makes the same checks on each block.
 Errors name the rows by their positions in the matrix that the user passed.
 """
 
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from mvcca.blocks import RowSource
+from mvcca.blocks._sparse import host_block
+from mvcca.blocks.checks import FLOATS, check_shape
 from mvcca.blocks.sources._positions import Positions, as_index, as_positions, composed
-from mvcca.blocks.sources._row_source import Selection
-from mvcca.blocks.sparse import canonical
-from mvcca.views.validation import FLOATS, check_shape
+from mvcca.blocks.sources._row_source import RowSource, Selection
 
 _NAMED_ROWS = 5  # at most, in an error
 
@@ -67,22 +66,11 @@ class CheckedRows(Selection):
         del checks.source  # not sent to workers
         return array, partial(_checked, checks, read)
 
-    def map_lazily(self, function: Callable[[Any], np.ndarray], width: int) -> Any:
-        """The lazy Dask array of `function` of blocks; None for sources other than Dask arrays."""
-        deferred = self.deferred()
-        if deferred is None:
-            return None
-        array, read = deferred
-        return array.rechunk({1: -1}).map_blocks(
-            _mapped, read, function, chunks=(array.chunks[0], (width,)),
-            dtype=self.dtype, meta=np.empty((0, width), self.dtype),
-        )  # fmt: skip
-
     def checked(self, rows: Any, start: int) -> Any:
         """A block of rows from `start` on, as floats without NaN and infinity."""
         try:
             return check_array(
-                canonical(rows),
+                host_block(rows).canonical().matrix,
                 accept_sparse="csr",
                 dtype=FLOATS,
                 ensure_min_samples=0,
@@ -105,13 +93,3 @@ class CheckedRows(Selection):
 
 def _checked(checks: CheckedRows, read: Callable[[Any, int], Any], chunk: Any, start: int) -> Any:
     return checks.checked(read(chunk, start), start)
-
-
-def _mapped(
-    chunk: Any,
-    read: Callable[[Any, int], Any],
-    function: Callable[[Any], np.ndarray],
-    block_info: Any = None,
-) -> np.ndarray:
-    start = block_info[0]["array-location"][0][0] if block_info else 0
-    return function(read(chunk, start))

@@ -1,0 +1,180 @@
+"""Rows in NumPy arrays, and what they share with the dense arrays of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks._block import Block
+from mvcca.blocks.checks import FLOATS, check_numbers, of_view
+from mvcca.blocks.row_hashes import hashes_of_dense
+from mvcca.machine.config import block_size, block_slices
+from mvcca.machine.threads import each
+
+__all__ = ["DenseBlock"]
+
+_SAMPLED_ROWS, _MORE_ROWS = 256, 4096  # which tell the sizes of columns
+
+
+class DenseBlock(Block):
+    """Rows in a NumPy array."""
+
+    @classmethod
+    def holds(cls, matrix: Any) -> bool:
+        return isinstance(matrix, np.ndarray | np.generic)
+
+    def take(self, rows: slice | np.ndarray) -> DenseBlock:
+        return DenseBlock(self.matrix[rows])
+
+    def plain(self) -> DenseBlock:
+        return self
+
+    def dense(self) -> DenseBlock:
+        return self
+
+    def promoted(self, dtype: np.dtype) -> DenseBlock:
+        if np.promote_types(self.dtype, dtype) == self.dtype:
+            return self
+        return DenseBlock(self.matrix.astype(dtype))
+
+    def by_columns(self) -> Any:
+        return self.matrix
+
+    def moved_by(self, move: Callable[[np.ndarray], Any]) -> Any:
+        return move(self.matrix)
+
+    def centred(self, mean: np.ndarray) -> tuple[DenseBlock, np.ndarray]:
+        return DenseBlock(self.matrix - mean), np.zeros(len(mean))
+
+    def origin(self) -> np.ndarray:
+        return np.asarray(self.matrix.mean(axis=0, dtype=np.float64))
+
+    def about(self, origin: np.ndarray | None) -> DenseBlock:
+        if origin is None:
+            return DenseBlock(self.matrix.astype(np.float64, copy=False))
+        return DenseBlock(self.matrix - origin)
+
+    def scaled(self, factors: np.ndarray) -> DenseBlock:
+        return DenseBlock(self.matrix * factors.astype(self.dtype))
+
+    @classmethod
+    def stacked(cls, blocks: Sequence[Any]) -> DenseBlock:
+        return DenseBlock(np.concatenate([block.matrix for block in blocks]))
+
+    @classmethod
+    def side_by_side(cls, blocks: Sequence[Any]) -> DenseBlock:
+        return DenseBlock(np.concatenate([block.matrix for block in blocks], axis=1))
+
+    # ---- products and sums -----------------------------------------------------------------------
+
+    def __matmul__(self, V: np.ndarray) -> Any:
+        return self.matrix @ V
+
+    def cross(self, U: np.ndarray) -> np.ndarray:
+        return np.asarray(self.matrix.T @ U)
+
+    def column_sums(self, weights: np.ndarray | None = None) -> np.ndarray:
+        if weights is None:
+            return np.asarray(self.matrix.sum(axis=0, dtype=np.float64))
+        return self.cross(weights)
+
+    def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
+        X = self.matrix.astype(np.float64)
+        return X.mean(axis=0), X.var(axis=0)
+
+    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.matrix.min(axis=0), self.matrix.max(axis=0)
+
+    def sizes(self) -> np.ndarray:
+        X = self.matrix
+        sizes = _largest(X[:: 1 + len(X) // _SAMPLED_ROWS])
+        if not sizes.all():  # columns that are mostly zero
+            sizes = np.maximum(sizes, _largest(X[:: 1 + len(X) // _MORE_ROWS]))
+        return sizes
+
+    def centred_cross(self, U: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        rounded = mean.astype(self.dtype)
+        products = (U.T.astype(self.dtype) @ (self.matrix - rounded)).T
+        return products + np.outer(rounded - mean, U.sum(axis=0))
+
+    def scatter_with(
+        self, other: Block, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        if other.is_sparse:
+            other_mean, mean, left, scatter = other.scatter_with(self, weights)
+            return mean + left, other_mean, np.zeros_like(other_mean), scatter.T
+        return scatter_with_dense(self, other.dense(), weights)
+
+    def centred_squares(self, mean: np.ndarray) -> np.ndarray:
+        centred = self.matrix - mean
+        return np.einsum("ij,ij->j", centred, centred)
+
+    def row_squares(self) -> np.ndarray:
+        return np.asarray((self.matrix**2).sum(axis=1))
+
+    def squared_norms(self, mean: np.ndarray) -> np.ndarray:
+        parts = ((block.matrix - mean) ** 2 for block in self.row_blocks())
+        return np.concatenate([np.empty(0), *(part.sum(axis=1) for part in parts)])
+
+    def project(self, mean: np.ndarray, weights: np.ndarray) -> Any:
+        return projected(self, mean, weights)
+
+    def add_by_code(self, sums: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        from mvcca.machine.compiled_loops import add_rows_by_code
+
+        rows = np.ascontiguousarray(self.matrix, dtype=self.dtype.newbyteorder("="))
+        add_rows_by_code(rows, codes, weights, sums)
+        return sums
+
+    def row_hashes(self) -> np.ndarray:
+        return hashes_of_dense(self.matrix)
+
+    def is_finite(self) -> bool:
+        slices = block_slices(len(self.matrix), self.row_bytes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(each(lambda rows: self.matrix[rows].sum(), slices)).all())
+
+    def holds_numbers(self) -> bool:
+        return self.dtype.kind in "biufc"
+
+    def holds_texts(self) -> bool:
+        return self.shape[1] == 1 and self.shape[0] > 0 and isinstance(self.matrix[0, 0], str)
+
+    def checked(self, estimator: Any, name: str, **options: Any) -> DenseBlock:
+        is_large = len(self.matrix) > block_size(self.row_bytes) and self.dtype in FLOATS
+        try:
+            # Large rows are checked by several threads, and by scikit-learn if that finds a fault.
+            finite = is_large and self.is_finite()
+            matrix = check_numbers(self.matrix, estimator, ensure_all_finite=not finite, **options)
+        except (ValueError, TypeError) as error:
+            raise of_view(name, error) from error
+        return DenseBlock(matrix)
+
+
+def projected(block: Block, mean: np.ndarray, weights: np.ndarray) -> Any:
+    """(X - mean) W of dense rows, on the host or on a device."""
+    rounded = mean.astype(block.dtype)
+    residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
+    scores = (block.matrix - block.placed(rounded)) @ block.placed(weights)
+    scores -= block.placed(residue)
+    return scores
+
+
+def scatter_with_dense(
+    block: Block, other: DenseBlock, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """`Block.scatter_with` dense rows, which are centred: Σ (a - m) bᵀ = Σ a bᵀ for centred b."""
+    mean, other_mean = block.column_means(weights), other.column_means(weights)
+    centred = other.matrix - other_mean
+    left = DenseBlock(centred).column_means(weights)
+    centred -= left
+    if weights is not None:
+        centred *= weights[:, None]
+    return mean, other_mean, left, block.cross(centred)
+
+
+def _largest(X: np.ndarray) -> np.ndarray:
+    """Largest absolute value of each column, without a copy of the rows."""
+    return np.maximum(X.max(axis=0, initial=0), -X.min(axis=0, initial=0))

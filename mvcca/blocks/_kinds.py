@@ -1,0 +1,136 @@
+"""The kinds of storage, and the one place that tells them apart.
+
+A new kind is one module with a subclass of `Block`, and one line in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks._block import Block
+from mvcca.blocks._dense import DenseBlock
+from mvcca.blocks._device import DeviceBlock
+from mvcca.blocks._frame import FrameBlock
+from mvcca.blocks._lazy import SourceBlock
+from mvcca.blocks._sparse import SparseBlock
+
+__all__ = [
+    "KINDS",
+    "as_block",
+    "canonical",
+    "in_memory",
+    "is_mapping",
+    "join",
+    "kind_of",
+    "placed",
+    "precision",
+    "read_values",
+    "stack",
+    "take_rows",
+    "to_dense",
+    "to_host",
+]
+
+# In the order in which they are asked.
+KINDS: tuple[type[Block], ...] = (
+    SourceBlock,  # memory maps are NumPy arrays, too
+    DenseBlock,
+    SparseBlock,
+    DeviceBlock,
+    FrameBlock,
+)
+
+_known: dict[type, type[Block]] = {}  # kinds by the type of a matrix
+
+
+def as_block(matrix: Any) -> Block:
+    """The block of a matrix, however its rows are stored."""
+    if isinstance(matrix, Block):
+        return matrix
+    return (_known.get(type(matrix)) or kind_of(matrix)).of(matrix)
+
+
+def kind_of(matrix: Any) -> type[Block]:
+    """The kind of storage of a matrix, which is not opened."""
+    if type(matrix) not in _known:
+        _known[type(matrix)] = next(kind for kind in KINDS if kind.holds(matrix))
+    return _known[type(matrix)]
+
+
+# ---- matrices in, matrices out -------------------------------------------------------------------
+
+
+def in_memory(matrix: Any) -> Any:
+    """A matrix that is read into memory."""
+    return as_block(matrix).in_memory().matrix
+
+
+def canonical(matrix: Any) -> Any:
+    """A sparse matrix as CSR without repeated entries; other matrices unchanged."""
+    return as_block(matrix).canonical().matrix
+
+
+def to_host(matrix: Any) -> Any:
+    """A matrix in host memory if it is on a device; other matrices unchanged."""
+    return as_block(matrix).on_host().matrix
+
+
+def to_dense(matrix: Any) -> np.ndarray:
+    """A matrix as an array in host memory."""
+    return as_block(matrix).dense().matrix
+
+
+def take_rows(matrix: Any, rows: Any) -> Any:
+    """Rows of a matrix selected by a slice or an array of positions."""
+    return as_block(matrix).take(rows).matrix
+
+
+def precision(matrix: Any) -> np.dtype:
+    """NumPy dtype of a matrix of floats."""
+    return as_block(matrix).dtype
+
+
+def placed(values: np.ndarray, like: Any) -> Any:
+    """NumPy values in the precision, and on the device, of another array."""
+    return as_block(like).placed(values)
+
+
+def stack(matrices: Iterable[Any]) -> Any:
+    """Rows of several matrices, one matrix after the other: sparse if one of them is sparse."""
+    kind, blocks = _in_common(matrices)
+    return (blocks[0] if len(blocks) == 1 else kind.stacked(blocks)).matrix
+
+
+def join(matrices: Iterable[Any]) -> Any:
+    """Columns of several matrices with the same rows: sparse if one of them is sparse."""
+    kind, blocks = _in_common(matrices)
+    return (blocks[0] if len(blocks) == 1 else kind.side_by_side(blocks)).matrix
+
+
+def _in_common(matrices: Iterable[Any]) -> tuple[type[Block], list[Block]]:
+    """Blocks of one kind."""
+    blocks = [as_block(matrix) for matrix in matrices]
+    if not all(block.on_device for block in blocks):
+        blocks = [block.in_memory().on_host() for block in blocks]
+    if any(block.is_sparse for block in blocks):
+        return SparseBlock, blocks
+    if len({type(block) for block in blocks}) > 1:
+        blocks = [block.dense() for block in blocks]
+    return type(blocks[0]), blocks
+
+
+def read_values(values: Any) -> Any:
+    """Values of any number of dimensions, such as labels, read into host memory."""
+    if hasattr(values, "dask"):
+        return values.compute()
+    if getattr(values, "ndim", 0) == 2 or kind_of(values).on_device:
+        return as_block(values).in_memory().on_host().matrix
+    return values
+
+
+def is_mapping(value: Any) -> bool:
+    """Whether a value maps names to values; matrices that are dictionaries of entries do not."""
+    return isinstance(value, Mapping) and not SparseBlock.holds(value)
