@@ -75,11 +75,12 @@ def save_onnx(
     OSError
         If the file cannot be written.
     """
-    onnx = optional("onnx", "save_onnx", "'mvcca[onnx]'")
-    helper = onnx.helper
+    optional("onnx", "save_onnx", "'mvcca[onnx]'")
+    from onnx import TensorProto, helper, numpy_helper
+
     centred = centred_map(estimator, view, weighted=weighted)
     rows, scores = (
-        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n_rows", width])
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n_rows", width])
         for name, width in ((view, len(centred.W)), ("scores", len(centred.offset)))
     )
     rounded = centred.center.astype(np.float32)
@@ -87,7 +88,7 @@ def save_onnx(
     names = [f"{view} {part}" for part in ("means", "weights", "bias")]
     constants = (rounded, centred.W, centred.offset + residue)
     arrays = [
-        onnx.numpy_helper.from_array(array.astype(np.float32), name)
+        numpy_helper.from_array(array.astype(np.float32), name)
         for name, array in zip(names, constants, strict=True)
     ]
     nodes = [
