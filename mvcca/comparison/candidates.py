@@ -25,30 +25,15 @@ DEFAULTS = {"n_components": 10, "reg": 0.1}
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Settings common to all methods.
+    """Settings common to all methods."""
 
-    Attributes
-    ----------
-    measures : tuple of str
-        The first one determines the best method and the best hyper-parameters.
-    relevance : {"pairs", "labels"} or None
-    search : mapping of str to sequence
-        Values of hyper-parameters.
-    params : mapping of str to object
-        The user's parameters of methods selected by name, where they have them.
-    random_state : int
-    directions : {"cross", "within", "all"} or iterable of (query, target)
-    label_vectors : ndarray or None
-        Word vectors of the labels that define relevance.
-    """
-
-    measures: tuple[str, ...]
+    measures: tuple[str, ...]  # the first one determines the best method and parameters
     relevance: RelevanceBy | None
-    search: Mapping[str, Sequence[Any]]
-    params: Mapping[str, Any]
+    search: Mapping[str, Sequence[Any]]  # values of hyper-parameters
+    params: Mapping[str, Any]  # the user's, for methods selected by name that have them
     random_state: int
     directions: Directions = "cross"
-    label_vectors: np.ndarray | None = None
+    label_vectors: np.ndarray | None = None  # of the labels that define relevance
 
     def check(self) -> None:
         """Raise ValueError or TypeError for values that fit no data."""
@@ -74,24 +59,12 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A method to compare.
-
-    Attributes
-    ----------
-    name : str
-        Name in results.
-    estimator : estimator
-        It is cloned before it is fitted.
-    learns_from : str
-        Pairs, labels, or both.
-    method : Method or None
-        Entry of the registry, if it was selected by name.
-    """
+    """A method to compare."""
 
     name: str
-    estimator: Any
-    learns_from: str
-    method: Method | None = None
+    estimator: Any  # it is cloned before it is fitted
+    learns_from: str  # pairs, labels, or both
+    method: Method | None = None  # entry of the registry, if it was selected by name
 
     @property
     def is_deep(self) -> bool:
@@ -112,15 +85,7 @@ class Candidate:
 def candidates_of(
     methods: Any, data: Data, settings: Settings, others: Sequence[Candidate] = ()
 ) -> list[Candidate]:
-    """The candidates that a user names or gives, beside `others` that were compared before.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or taken, or none of the methods has one of the parameters.
-    TypeError
-        If `methods` are neither names nor estimators by name.
-    """
+    """Candidates that a user names or gives, beside `others` that were compared before."""
     if isinstance(methods, Mapping):
         found = [Candidate(str(k), v, _learns_from(v, data)) for k, v in methods.items()]
     else:

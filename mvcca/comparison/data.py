@@ -20,30 +20,14 @@ from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Views with the labels that define relevance and those to learn from.
+    """Views with the labels that define relevance and those to learn from."""
 
-    Attributes
-    ----------
-    views : Views
-        In memory; ``ids`` number the objects from 1.
-    ids : ndarray or None
-        Labels of the objects, if the views have an index that is not 0, 1, ...
-    labels : Labels or None
-        Labels that define relevant items.
-    fit_labels : Labels or None
-        Labels to learn from.
-    y : array, list or None
-        The same in a form that any estimator takes, one per object.
-    groups : Groups or None
-        Objects that belong together.
-    """
-
-    views: Views
-    ids: np.ndarray | None
-    labels: Labels | None
-    fit_labels: Labels | None
-    y: Any
-    groups: Groups | None = None
+    views: Views  # in memory; ids number the objects from 1
+    ids: np.ndarray | None  # of the objects, if the index is not 0, 1, ...
+    labels: Labels | None  # define relevant items
+    fit_labels: Labels | None  # to learn from
+    y: Any  # the same for any estimator, one per object
+    groups: Groups | None = None  # objects that belong together
 
     @classmethod
     def of(cls, X: Any, y: Any = None, fit_labels: Any = None) -> Data:

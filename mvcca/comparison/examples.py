@@ -14,27 +14,14 @@ from mvcca.views import Views
 
 @dataclass(frozen=True)
 class Item:
-    """A row of a view.
-
-    Attributes
-    ----------
-    view : str
-    row : int
-    object : int
-        Its position in the data.
-    labels : str
-        Names of its labels.
-    is_right, is_same : bool
-        For a retrieved item, whether it is relevant to the query, and whether it shows the same
-        object.
-    """
+    """A row of a view, as a query or as a retrieved item."""
 
     view: str
     row: int
-    object: int
-    labels: str
-    is_right: bool = True
-    is_same: bool = True
+    object: int  # position in the data
+    labels: str  # their names
+    is_right: bool = True  # whether it is relevant to the query
+    is_same: bool = True  # whether it shows the query's object
 
 
 @dataclass(frozen=True)

@@ -30,34 +30,11 @@ def make_folds(
     *,
     are_given: bool = True,
 ) -> list[Fold]:
-    """Split objects, so that all rows of an object are in the same part.
-
-    Parameters
-    ----------
-    views : Views
-    labels : Labels or None
-        Classes, if every object has exactly one label, are distributed evenly over the folds.
-    cv : int, float, splitter or iterable of (train, test)
-        Number of shuffled stratified folds; fraction of a single held-out part; a scikit-learn
-        splitter; or positions of training and held-out objects.
-    random_state : int, RandomState or None
-        Seed of the first two.
-    groups : ndarray of int, optional
-        Number of each object's group. All objects of a group are in the same part of a split.
-    are_given : bool, default=True
-        Whether the user gives the groups. If not, splits that the user gives may divide them, and
-        so may folds if the largest group is larger than a held-out part.
-
-    Returns
-    -------
-    list of Fold
-
-    Raises
-    ------
-    ValueError
-        If `cv` is none of these, the objects cannot be split like this, or a splitter divides a
-        group.
-    """
+    """Split objects; all rows of an object, and all objects of a group, are in the same part."""
+    # `cv` is a number of shuffled folds, stratified if every object has exactly one label; the
+    # fraction of a single held-out part; a scikit-learn splitter; or positions of training and
+    # held-out objects. Groups that are found, not given by the user, may be divided by splits that
+    # the user gives, and by folds if the largest group is larger than a held-out part.
     rows, splits = np.zeros(len(views)), cv
     sizes = np.zeros(1) if groups is None else np.bincount(groups)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):

@@ -22,47 +22,22 @@ from mvcca.views import Labels, Views
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of objects.
+    """Groups of objects."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n_objects,)
-        Number of the group of each object, from 0.
-    repeats : dict of str to int
-        Objects whose row occurs again, by view; empty if the groups are the user's.
-    """
-
-    codes: np.ndarray
-    repeats: dict[str, int] = field(default_factory=dict)
+    codes: np.ndarray  # (n_objects,) of int, from 0
+    repeats: dict[str, int] = field(default_factory=dict)  # objects with a row that occurs again
 
     @classmethod
     def given_by(cls, groups: Any, views: Views, ids: np.ndarray | None = None) -> Groups:
-        """Groups as the user gives them.
-
-        Parameters
-        ----------
-        groups : array-like, or mapping of str to array-like
-            Group of each object; in a mapping by view name, of each row of unpaired views.
-        views : Views
-        ids : ndarray, optional
-            Row labels of the objects, by default their positions.
-        """
+        """Groups as the user gives them: one per object, or by view name one per row."""
         return cls(_numbered(_of_objects(groups, views, ids)))
 
     @classmethod
     def found_in(cls, views: Views, labels: Labels | None = None) -> Groups | None:
-        """Objects that have a row in common, directly or through other objects.
-
-        Rows that describe labels, such as the attributes of classes, do not count: one row for all
-        objects with the same labels, and another one for each other label set. If all views are
-        like that, the objects are copies.
-
-        Parameters
-        ----------
-        views : Views
-        labels : Labels, optional
-            Labels of the objects.
-        """
+        """Objects that have a row in common, directly or through other objects."""
+        # Rows that describe labels, such as the attributes of classes, do not count: one row for
+        # all objects with the same labels, and another one for each other label set. If all views
+        # are like that, the objects are copies.
         rows = {name: _row_codes(block) for name, block in views.items()}
         if labels is not None:
             of_objects = {

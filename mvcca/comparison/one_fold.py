@@ -43,45 +43,21 @@ Report = Callable[[str], None]  # shows progress
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A method fitted and measured on one fold.
+    """A method fitted and measured on one fold."""
 
-    Attributes
-    ----------
-    table : RetrievalTable
-        Measures of each direction, with the values of all queries.
-    ranked_by : str
-        Similarity that the method declares, in words.
-    similarity : {"cosine", "euclidean", "inner"}
-        Similarity of the rows in `shown`.
-    train_correlations, test_correlations : dict of (str, str) to ndarray, or None
-        Correlation of each component between pairs of views; None for unpaired views.
-    fit_seconds, query_seconds : float
-        Duration of the fit, without the search, and of ranking all held-out rows.
-    peak_bytes : int or None
-        Memory that the fit took.
-    chosen : dict
-        Hyper-parameters that the search chose.
-    estimator : estimator
-        Not fitted, with these hyper-parameters.
-    n_components : int or None
-    warnings : tuple of str
-    shown : Views or None
-        Held-out rows as they are compared, kept for the first fold.
-    """
-
-    table: RetrievalTable
-    ranked_by: str
-    similarity: Any
-    train_correlations: Correlations | None
+    table: RetrievalTable  # of each direction, with the values of all queries
+    ranked_by: str  # similarity that the method declares, in words
+    similarity: Any  # of the rows in `shown`
+    train_correlations: Correlations | None  # of each component by pair of views; None if unpaired
     test_correlations: Correlations | None
-    fit_seconds: float
-    query_seconds: float
-    peak_bytes: int | None
-    chosen: dict[str, Any]
-    estimator: Any
+    fit_seconds: float  # without the search
+    query_seconds: float  # of ranking all held-out rows
+    peak_bytes: int | None  # that the fit took
+    chosen: dict[str, Any]  # hyper-parameters that the search chose
+    estimator: Any  # not fitted, with these hyper-parameters
     n_components: int | None
     warnings: tuple[str, ...]
-    shown: Views | None
+    shown: Views | None  # held-out rows as they are compared, of the first fold
 
     @property
     def curves(self) -> list[np.ndarray]:

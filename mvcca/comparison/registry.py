@@ -262,13 +262,7 @@ def methods() -> MethodTable:
 
 
 def selected(names: Iterable[str]) -> list[str]:
-    """Names of methods, with groups (``"default"``, ``"all"``, ``"deep"``) replaced by members.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown; the message suggests similar names.
-    """
+    """Names of methods, with groups ("default", "all", "deep") replaced by their members."""
     found: dict[str, None] = {}
     for name in names:
         if name not in GROUPS and name not in METHODS:

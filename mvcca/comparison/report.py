@@ -36,17 +36,7 @@ def has_pictures() -> bool:
 def report_page(
     results: Sequence[Measurements], command: str = "", next_steps: Mapping[str, str] | None = None
 ) -> str:
-    """The report on all results.
-
-    Parameters
-    ----------
-    results : sequence of Measurements
-    command : str
-        That of the command line; empty in Python.
-    next_steps : mapping of str to str, optional
-        The commands to run next, by what they are for; in Python, the statements that save the
-        best methods are shown.
-    """
+    """The report on all results; without `next_steps`, statements that save the best methods."""
     if not command and len(results) == 1:
         next_steps = _statements(results[0])
     return template("report.html").render(
@@ -99,29 +89,14 @@ class Queries(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """What the report shows of one result.
-
-    Attributes
-    ----------
-    summary : Summary
-        The verdict and the table.
-    directions : list of str
-        Titles of the directions; empty if no method has values.
-    by_direction : dict of str to dict of str to list of str
-        By name of the measure and of the method, one value per direction.
-    note : str
-        Why there are no pictures.
-    pictures : list of Picture
-    queries : Queries or None
-        None if queries are among the pictures, or cannot be shown.
-    """
+    """What the report shows of one result."""
 
     summary: Summary
-    directions: list[str]
-    by_direction: dict[str, dict[str, list[str]]]
-    note: str
+    directions: list[str]  # titles; empty if no method has values
+    by_direction: dict[str, dict[str, list[str]]]  # values by measure and method
+    note: str  # why there are no pictures
     pictures: list[Picture]
-    queries: Queries | None
+    queries: Queries | None  # None if they are among the pictures
 
     @classmethod
     def of(cls, result: Measurements) -> Case:

@@ -96,27 +96,16 @@ class OverObjects:
 
 
 def corrected_t_test(differences: np.ndarray, test_share: float) -> float:
-    """Two-sided p-value of the corrected resampled t-test of Nadeau and Bengio [1]_.
-
-    With the differences d_j between two methods on J folds, mean m and variance s²,
-
-        t = m / √((1/J + n_test/n_train) s²),   J - 1 degrees of freedom.
-
-    The training parts of different folds overlap, so that the d_j are dependent; the term
-    n_test/n_train accounts for it. The test assumes that they are normal and that their correlation
-    is n_test / (n_test + n_train).
-
-    Parameters
-    ----------
-    differences : ndarray, shape (n_folds,)
-    test_share : float
-        n_test / n_train.
-
-    References
-    ----------
-    .. [1] Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003,
-       section 4.1.
-    """
+    """Two-sided p-value of the corrected resampled t-test of differences (n_folds,)."""
+    # The test of Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52,
+    # 2003, section 4.1. With the differences d_j between two methods on J folds, mean m and
+    # variance s²,
+    #
+    #     t = m / √((1/J + n_test/n_train) s²),   J - 1 degrees of freedom.
+    #
+    # The training parts of different folds overlap, so that the d_j are dependent; the term
+    # n_test/n_train, `test_share`, accounts for it. The test assumes that they are normal and that
+    # their correlation is n_test / (n_test + n_train).
     n, mean = len(differences), float(np.mean(differences))
     variance = (1 / n + test_share) * float(np.var(differences, ddof=1))
     if variance == 0:
@@ -176,23 +165,9 @@ def by_group(differences: np.ndarray, groups: np.ndarray) -> np.ndarray:
 def bootstrap(
     values: np.ndarray, groups: np.ndarray, is_median: bool, random_state: int
 ) -> stats._result_classes:
-    """Percentile bootstrap over groups of objects of the mean over directions.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n_objects, n_directions)
-        Value of each object as a query in each direction; NaN where it is no query.
-    groups : ndarray of int, shape (n_objects,)
-        Objects with equal numbers are drawn together.
-    is_median : bool
-        Whether a direction's value is the median of its queries instead of their mean.
-    random_state : int
-
-    Returns
-    -------
-    BootstrapResult
-        With `confidence_interval` and `standard_error`.
-    """
+    """Percentile bootstrap over groups of objects of the mean over directions."""
+    # `values` (n_objects, n_directions) are those of each object as a query, NaN where it is none;
+    # `is_median` says that a direction's value is the median of its queries instead of their mean.
     _, groups = np.unique(groups, return_inverse=True)
     n_groups = int(groups.max()) + 1
     reduce = _weighted_medians if is_median else _weighted_means

@@ -45,55 +45,27 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table.
+    """One line of the table."""
 
-    Attributes
-    ----------
-    name : str
-        The method or the direction.
-    cells : list of Cell
-        One for each column after the first.
-    reason : str
-        Why a method has no values.
-    kind : {"", "best", "direction", "chance"}
-        A method that the verdict names, one direction of a method, or random scores.
-    """
-
-    name: str
-    cells: list[Cell] = field(default_factory=list)
-    reason: str = ""
+    name: str  # the method or the direction
+    cells: list[Cell] = field(default_factory=list)  # one per column after the first
+    reason: str = ""  # why a method has no values
+    # A method that the verdict names, one direction of a method, or random scores.
     kind: Literal["", "best", "direction", "chance"] = ""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The result as text.
+    """The result as text."""
 
-    Attributes
-    ----------
-    verdict : str
-        The result in one sentence.
-    title : str
-    about : list of str
-        Description of data and settings.
-    columns : list of str
-        Titles after "method": the measures first, then what else is known.
-    n_measures : int
-    lines : list of Line
-    notes : list of str
-        Meaning of marks and errors, and of the measures.
-    warnings : list of str
-        The last cell of a line refers to them by number, from 1.
-    """
-
-    verdict: str
+    verdict: str  # the result in one sentence
     title: str
-    about: list[str]
-    columns: list[str]
+    about: list[str]  # description of data and settings
+    columns: list[str]  # after "method": the measures first, then what else is known
     n_measures: int
     lines: list[Line]
-    notes: list[str]
-    warnings: list[str]
+    notes: list[str]  # meaning of marks, errors and measures
+    warnings: list[str]  # cells of lines refer to them by number, from 1
 
     @classmethod
     def of(cls, result: Measurements, by_direction: bool = False) -> Summary:
@@ -150,15 +122,7 @@ class Summary:
         )
 
     def as_text(self, width: int | None = None, *, bold: bool = False) -> str:
-        """Lines of text of limited width; columns that do not fit follow in further tables.
-
-        Parameters
-        ----------
-        width : int, optional
-            By default that of the environment variable COLUMNS or of the terminal.
-        bold : bool, default=False
-            Whether best values are in bold, by escape sequences of a terminal.
-        """
+        """Lines of text of limited width; columns that do not fit follow in further tables."""
         width = max(40, width or shutil.get_terminal_size().columns)
         parts = [fill(self.verdict, width), "", self.title]
         parts += [fill(text, width, subsequent_indent="  ") for text in self.about]

@@ -29,29 +29,9 @@ def text_step(
     min_count: int = MIN_COUNT,
     text_components: int = TEXT_COMPONENTS,
 ) -> PerView:
-    """A step of a pipeline that turns texts into numbers, and leaves other views as they are.
-
-    Parameters
-    ----------
-    views : Views
-        Training rows, whose vocabulary bounds the number of components.
-    words : collection of str, default=()
-        Views for networks of words, which become sequences by `Tokens`. TF-IDF and truncated SVD
-        turn other texts into features.
-    min_count : int, default=2
-        Leave out words with fewer occurrences (with TF-IDF, words in fewer texts).
-    text_components : int, default=100
-        Number of features, at most the number of words.
-
-    Returns
-    -------
-    PerView
-
-    Raises
-    ------
-    ValueError
-        If no word of a view is frequent enough.
-    """
+    """A step of a pipeline that turns texts into numbers, and leaves other views as they are."""
+    # Views in `words` become sequences for networks by `Tokens`. TF-IDF and truncated SVD turn
+    # other texts into `text_components` features, or as many as there are words.
     steps: dict[str, Any] = dict.fromkeys(views.names, "passthrough")
     for name in text_views(views):
         if name in words:
