@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import itertools
+import sys
 
 import numpy as np
 import pandas as pd
@@ -369,14 +369,7 @@ def test_the_frame_is_indexed_by_direction():
 
 def test_a_missing_pandas_is_named(monkeypatch):
     table = evaluate_retrieval(projected(), measures="r@1")
-    original = builtins.__import__
-
-    def without_pandas(name, *args, **kwargs):
-        if name == "pandas":
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_pandas)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         table.to_frame()
 

@@ -42,8 +42,8 @@ from mvcca.retrieval import (
     MutualProximity,
     QBNorm,
     RetrievalIndex,
-    average_precision,
     by_labels,
+    per_query,
     ranks,
     recall_curve,
     score_blocks,
@@ -146,9 +146,9 @@ def test_ranks_and_average_precision_equal_those_of_the_dense_scores(correction)
     assert_array_equal(
         ranks(QUERIES, GALLERY, relevant, **options), measures.relevant_ranks(dense, relevant)
     )
-    for k in (None, 5):
+    for k, name in ((None, "map"), (5, "map@5:relevant")):
         assert_allclose(
-            average_precision(QUERIES, GALLERY, relevant, k=k, **options),
+            per_query(QUERIES, GALLERY, relevant, measure=name, **options),
             measures.average_precision(dense, relevant, k),
         )
 
@@ -174,9 +174,8 @@ def test_a_query_is_left_out_of_its_own_list(correction):
     _, items = top_k(GALLERY, GALLERY, 6, exclude_self=True, **options)
     assert_array_equal(items[:40], expected)
     labels = np.random.default_rng(0).integers(3, size=200)
-    found = average_precision(
-        GALLERY, GALLERY, by_labels(labels, labels), k=6, exclude_self=True, **options
-    )
+    judged = {"relevance": by_labels(labels, labels), "measure": "map@6:relevant"}
+    found = per_query(GALLERY, GALLERY, **judged, exclude_self=True, **options)
     hits = labels[expected] == labels[:40, None]
     by_hand = measures.average_precision_of_lists(
         hits, np.array([np.sum(labels == label) - 1 for label in labels[:40]]), 6, "relevant"

@@ -22,10 +22,10 @@ import mvcca
 from mvcca import config_context, measures
 from mvcca.machine.threads import each
 from mvcca.retrieval import (
-    average_precision,
     by_labels,
     by_pairs,
     evaluate_retrieval,
+    per_query,
     ranks,
     score_blocks,
     top_k,
@@ -182,7 +182,7 @@ def test_results_are_the_same_bit_for_bit_for_any_number_of_threads(similarity, 
             *top_k(queries, gallery, k, similarity),
             ranks(queries, gallery, similarity=similarity),
             ranks(queries, gallery, relevance, similarity=similarity),
-            average_precision(queries, gallery, relevance, similarity=similarity),
+            per_query(queries, gallery, relevance, similarity=similarity),
         ]
 
     results = []
@@ -309,12 +309,11 @@ def test_average_precision_is_that_of_the_whole_matrix(normalizer, k, exclude_se
     for rule in ("zero", "skip", "nan"):
         expected = measures.average_precision(matrix, relevance, k, normalizer, rule)
         with config_context(block_rows=11):
-            actual = average_precision(
+            actual = per_query(
                 queries,
                 gallery,
                 by_labels(y_q, y_g),
-                k=k,
-                normalizer=normalizer,
+                measure=f"map:{normalizer}" if k is None else f"map@{k}:{normalizer}",
                 no_relevant=rule,
                 exclude_self=exclude_self,
             )
@@ -347,8 +346,8 @@ def test_labels_in_any_form_mean_the_same(form):
     queries, gallery = rows(30), rows(40, seed=1)
     y_q, y_g = label_sets(30), label_sets(40, seed=1)
     assert_array_equal(
-        average_precision(queries, gallery, by_labels(form(y_q), form(y_g)), k=5),
-        average_precision(queries, gallery, by_labels(y_q, y_g), k=5),
+        per_query(queries, gallery, by_labels(form(y_q), form(y_g)), measure="map@5"),
+        per_query(queries, gallery, by_labels(y_q, y_g), measure="map@5"),
     )
 
 
@@ -482,7 +481,8 @@ def test_relevance_may_be_a_matrix(form, k):
     scores = queries @ gallery.T
     found = ranks(queries, gallery, matrix, similarity="inner")
     np.testing.assert_array_equal(found, measures.relevant_ranks(scores, relevant))
-    found = average_precision(queries, gallery, matrix, k=k, similarity="inner")
+    name = "map" if k is None else f"map@{k}:relevant"
+    found = per_query(queries, gallery, matrix, measure=name, similarity="inner")
     np.testing.assert_allclose(found, measures.average_precision(scores, relevant, k=k))
 
 
@@ -501,7 +501,7 @@ def test_what_is_no_relevance_is_refused(relevance, message):
         ranks(rows(3), rows(3), relevance)
 
 
-@pytest.mark.parametrize("measure", [ranks, average_precision])
+@pytest.mark.parametrize("measure", [ranks, per_query])
 @pytest.mark.parametrize("relevance", [None, by_pairs(6, 6)], ids=["default", "by pairs"])
 def test_pairs_leave_nothing_relevant_without_the_query_itself(measure, relevance):
     X = rows(6)

@@ -28,7 +28,7 @@ from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
-from mvcca.retrieval.evaluate import RankedRows
+from mvcca.retrieval.ranked_task import RankedRows
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views import Labels, Views, as_views
 

@@ -7,6 +7,8 @@ expectations, not averages over draws.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from scipy.special import bdtr
 
@@ -59,6 +61,28 @@ def expected_average_precision(
     pairs = (n_relevant - 1) / max(n_items - 1, 1)
     total = n_relevant / n_items * (harmonic + pairs * (length - harmonic))
     return np.divide(total, divisor, out=np.zeros(len(total)), where=n_relevant > 0)
+
+
+def expected_ndcg(n_items: int, gains: np.ndarray, k: int | None) -> np.ndarray:
+    """Expected normalized gain: each position holds the mean gain of the gallery."""
+    length = n_items if k is None else min(k, n_items)
+    discount = 1 / np.log2(np.arange(2, length + 2))
+    ideal = -np.sort(-gains, axis=1)[:, :length] @ discount
+    total = gains.sum(axis=1) / n_items * discount.sum()
+    return np.divide(total, ideal, out=np.zeros(len(gains)), where=ideal > 0)
+
+
+def expected_weighted_average_precision(
+    n_items: int, similarity: np.ndarray, k: int | None, precision: Literal["binary", "weighted"]
+) -> np.ndarray:
+    """Expected weighted average precision, from sums of similarities and of their squares."""
+    total, squares = similarity.sum(axis=1), (similarity**2).sum(axis=1)
+    if precision == "binary":
+        return total / n_items
+    length = n_items if k is None else min(k, n_items)
+    harmonic = float(np.sum(1 / np.arange(1, length + 1)))
+    of_two = (total**2 - squares) / (n_items * max(n_items - 1, 1))
+    return (harmonic * squares / n_items + (length - harmonic) * of_two) / length
 
 
 def expected_rank(n_items: int, n_relevant: np.ndarray) -> np.ndarray:

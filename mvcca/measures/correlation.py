@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.measures._checks import checked_matrix, same_shape
+from mvcca.measures.checks import checked_matrix, same_shape
 from mvcca.measures.order import unit_rows
 
 

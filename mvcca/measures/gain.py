@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.measures._checks import checked_matrix, one_of, positive, same_shape
+from mvcca.measures.checks import checked_matrix, one_of, positive, same_shape
 from mvcca.measures.order import ranked
 from mvcca.measures.precision import NoRelevant, without_relevant
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.machine.warnings import warn
-from mvcca.measures._checks import (
+from mvcca.measures.checks import (
     RelevanceLike,
     checked_matrix,
     checked_relevance,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from mvcca.measures._checks import (
+from mvcca.measures.checks import (
     RelevanceLike,
     checked_matrix,
     checked_relevance,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from mvcca.blocks import own_csr
-from mvcca.measures._checks import checked_matrix, one_of, positive, same_shape
+from mvcca.measures.checks import checked_matrix, one_of, positive, same_shape
 from mvcca.measures.order import ranked, unit_rows
 
 

@@ -12,8 +12,8 @@ from mvcca.retrieval.evaluate import evaluate_retrieval, recall_curve
 from mvcca.retrieval.hubs import CSLS, InvertedSoftmax, MutualProximity, QBNorm
 from mvcca.retrieval.index import RetrievalIndex
 from mvcca.retrieval.matches import MatchCalibration, calibrate_matches
-from mvcca.retrieval.measure_names import Measure
-from mvcca.retrieval.projected_rows import average_precision, ranks, score_blocks, top_k
+from mvcca.retrieval.measure import Measure
+from mvcca.retrieval.projected_rows import per_query, ranks, score_blocks, top_k
 from mvcca.retrieval.relevance import by_labels, by_pairs
 from mvcca.retrieval.table import Direction, RetrievalTable
 from mvcca.retrieval.vectors import retrieval_vectors
@@ -28,12 +28,12 @@ __all__ = [
     "QBNorm",
     "RetrievalIndex",
     "RetrievalTable",
-    "average_precision",
     "by_labels",
     "by_pairs",
     "calibrate_matches",
     "evaluate_retrieval",
     "joint_scores",
+    "per_query",
     "ranks",
     "recall_curve",
     "retrieval_vectors",

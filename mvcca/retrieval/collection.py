@@ -123,6 +123,11 @@ class JointRows:
         everywhere = np.logical_and.reduce(list(self.empty.values()))
         return everywhere if everywhere.any() else None
 
+    @property
+    def n_empty(self) -> int:
+        """Number of these objects."""
+        return 0 if self.are_empty is None else int(self.are_empty.sum())
+
     def as_queries(self, ranking: Ranking, targets: tuple[str, ...]) -> np.ndarray:
         """Rows to query with, sums over the views in which an object's row is not empty."""
         if not self.empty:

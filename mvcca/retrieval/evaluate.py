@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Any, Literal
 
 import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
-from mvcca.measures._checks import positive
+from mvcca.measures.checks import positive
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.direction import RankedDirection
-from mvcca.retrieval.empty_rows import Empty, note_on
-from mvcca.retrieval.hubs import BankOfViews, HubCorrection, check_bank
-from mvcca.retrieval.measure_names import JudgedBy, Measure
-from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.empty_rows import note_on
+from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.measure import JudgedBy, Measure
+from mvcca.retrieval.ranked_task import RankedRows, RankedTask
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.retrieval.similarity import Similarity, similarity_of
-from mvcca.retrieval.table import RetrievalTable
-from mvcca.retrieval.weighting import Weighted, Weighting
+from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.table import Direction, RetrievalTable
+from mvcca.retrieval.task import Task
+from mvcca.retrieval.weighting import Weighting
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
@@ -171,33 +170,25 @@ def evaluate_retrieval(
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
        Cross-modal Matching and Retrieval", CVPRW 2022, remark (b).
     """
-    wanted = [
-        Measure.parse(name) for name in ([measures] if isinstance(measures, str) else measures)
-    ]
-    if not wanted:
-        raise ValueError("Expected at least one measure, got none.")
-    longest_first = sorted(wanted, key=lambda measure: -(measure.k or 0))  # lists are reused
-    projected = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
-    ranking, hubs = projected.ranking, projected.hubs
-    collection = Collection.of(projected.rows, labels, label_vectors, gains, projected.empty)
+    wanted = parsed(measures)
     if keep_run is not None:
         positive(keep_run, "keep_run")
-    rows, used = [], {}
-    empty: dict[str, str] = {}  # notes, by query
-    for query, target in _directions(collection, directions):
-        direction = RankedDirection(collection, query, target, ranking, exclude_self, hubs)
-        by = {measure: direction.judged_by(measure, relevance) for measure in wanted}
-        for measure in longest_first:
-            direction.measure(measure, by[measure], no_relevant)
-        rows.append(direction.as_row(wanted, keep_run))
-        used[direction.title] = by
-        if direction.n_empty:
-            empty[direction.query] = note_on(direction.n_empty, rows[-1].n_queries)
-    notes = _notes(used, _name(ranking, hubs))
-    if collection.has_labels_by_position and any("labels" in by.values() for by in used.values()):
+    asked = RankedRows.of(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(asked.rows, labels, label_vectors, gains, asked.empty)
+    tasks, used = tasks_of(collection, directions), set[JudgedBy]()
+
+    def row(task: Task, by: Mapping[Measure, JudgedBy]) -> Direction:
+        used.update(by.values())
+        return RankedTask(task, asked, exclude_self).as_row(by, no_relevant, keep_run)
+
+    table = tabulated(tasks, wanted, relevance, row, str(asked))
+    notes = []
+    if collection.has_labels_by_position and "labels" in used:
         notes.append("labels: columns without names, matched by position in all views")
-    notes += [f"{query}: {note}, counted as not found" for query, note in empty.items()]
-    return RetrievalTable(tuple(rows), tuple(notes))
+    empty = {"+".join(task.query): task.queries for task in tasks if task.queries.n_empty}
+    for query, rows in empty.items():
+        notes.append(f"{query}: {note_on(rows.n_empty, len(rows))}, counted as not found")
+    return RetrievalTable(table.rows, (*table.notes, *notes))
 
 
 def recall_curve(
@@ -237,63 +228,44 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
-    projected = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
-    ranking, hubs = projected.ranking, projected.hubs
-    collection = Collection.of(projected.rows, labels, empty=projected.empty)
+    asked = RankedRows.of(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(asked.rows, labels, empty=asked.empty)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
-    for query, target in _directions(collection, directions):
-        direction = RankedDirection(collection, query, target, ranking, exclude_self, hubs)
-        ranks = direction.lists(direction.judged_by(measure, relevance)).ranks(ties)
-        curves[direction.query, direction.target] = (ranks[:, None] <= np.arange(1, k + 1)).mean(
-            axis=0
-        )
+    for task in tasks_of(collection, directions):
+        ranked = RankedTask(task, asked, exclude_self)
+        ranks = ranked.lists(task.choose(measure, relevance)).ranks(ties)
+        recalls = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
+        curves["+".join(task.query), "+".join(task.target)] = recalls
     return curves
 
 
-@dataclass(frozen=True, eq=False)
-class RankedRows:
-    """Projected rows, those of them that are empty, their ranking and the correction for hubs."""
-
-    rows: Any
-    ranking: Ranking
-    hubs: BankOfViews | None = None
-    empty: Empty = ()
+def parsed(names: str | Sequence[str]) -> list[Measure]:
+    """Measures by their names."""
+    found = [Measure.parse(name) for name in ([names] if isinstance(names, str) else names)]
+    if not found:
+        raise ValueError("Expected at least one measure, got none.")
+    return found
 
 
-def ranked_rows(
-    scores: Any,
-    estimator: Any,
-    similarity: Similarity | None,
-    weighting: Weighting | None,
-    hubness: str | HubCorrection | None,
-    bank: Any,
-) -> RankedRows:
-    """Rows projected by the estimator, or already projected."""
-    if isinstance(scores, RankedRows):
-        return scores
-    check_bank(hubness, bank)
-    if bank is not None and bank is scores:
-        raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
-    ranking = Ranking(Weighted(similarity_of(similarity or "cosine")))
-    empty: Empty = ()
-    if isinstance(estimator, Ranking):
-        ranking = estimator  # of a scorer, which has projected the rows
-    elif estimator is not None:
-        ranking = Ranking.of(estimator, similarity, weighting)
-        scores, empty = ranking.project_noting_empty(scores)
-        bank = None if bank is None else ranking.project(bank)
-    elif weighting not in ("auto", None):
-        raise ValueError(
-            f"weighting={weighting!r} needs the correlations of an estimator: pass estimator= and "
-            "the views to project."
-        )
-    hubs = None if hubness is None else BankOfViews.of(hubness, bank)
-    return RankedRows(scores, ranking, hubs, empty)
+def tabulated(
+    tasks: Sequence[Task],
+    measures: Sequence[Measure],
+    relevance: RelevanceBy | None,
+    row: Callable[[Task, Mapping[Measure, JudgedBy]], Direction],
+    similarity: str,
+) -> RetrievalTable:
+    """Table of the rows of all tasks, with the meaning of the measures."""
+    rows, used = [], {}
+    for task in tasks:
+        used[task.title] = {measure: task.choose(measure, relevance) for measure in measures}
+        rows.append(row(task, used[task.title]))
+    return RetrievalTable(tuple(rows), tuple(_notes(used, similarity)))
 
 
-def _name(ranking: Ranking, hubs: BankOfViews | None) -> str:
-    return str(ranking) if hubs is None else f"{ranking}, {hubs.correction}"
+def tasks_of(collection: Collection, directions: Directions) -> list[Task]:
+    """The directions to evaluate."""
+    return [Task.of(collection, *pair) for pair in _directions(collection, directions)]
 
 
 def _directions(

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.direction import RankedDirection
-from mvcca.retrieval.evaluate import ranked_rows
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
+from mvcca.retrieval.ranked_task import RankedRows, RankedTask
 from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.task import Task
 from mvcca.retrieval.weighting import Weighting
 from mvcca.views.typing import ViewsLike
 
@@ -198,12 +198,10 @@ def calibrate_matches(
     >>> calibration.probability(similarities, n_items=200)[:, 0].round(2)
     array([0.71, 0.99, 0.  , 0.  , 0.  ])
     """
-    projected = ranked_rows(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(projected.rows, empty=projected.empty)
-    direction = RankedDirection(
-        collection, (query,), (target,), projected.ranking, False, projected.hubs
-    )
-    lists = direction.lists("pairs")
+    asked = RankedRows.of(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(asked.rows, empty=asked.empty)
+    task = Task.of(collection, (query,), (target,))
+    lists = RankedTask(task, asked, exclude_self=False).lists("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0
     for values, is_match in lists.scored_pairs():
         if is_match.all(axis=1).any():

@@ -1,4 +1,4 @@
-"""Rank a gallery of projected rows: the k best, ranks of relevant rows, average precision."""
+"""Rank a gallery of projected rows: the k best, ranks of relevant rows, measures of queries."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.measures import NoRelevant, Normalizer, Ties
+from mvcca.measures import NoRelevant, Ties
 from mvcca.retrieval.hubs import Bank, HubCorrection, check_bank, checked_correction, corrected
+from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import Relevance
 from mvcca.retrieval.search import Gallery, row_blocks, search
@@ -112,46 +113,46 @@ def ranks(
     return lists.ranks(ties)
 
 
-def average_precision(
+def per_query(
     queries: MatrixLike,
     gallery: MatrixLike,
     relevance: Relevance | MatrixLike | None = None,
     *,
-    k: int | None = None,
-    normalizer: Normalizer = "relevant",
+    measure: str = "map",
     no_relevant: NoRelevant = "zero",
     similarity: Similarity = "cosine",
     exclude_self: bool = False,
     hubness: str | HubCorrection | None = None,
     bank: MatrixLike | tuple[MatrixLike, MatrixLike] | None = None,
 ) -> np.ndarray:
-    """Compute the average precision of every query; see `mvcca.measures.average_precision`.
+    """Compute a measure of every query's ranked list.
 
     Parameters
     ----------
     queries, gallery, relevance, similarity, exclude_self, hubness, bank
         See `ranks`.
-    k : int or None, default=None
-        Cut-off; None takes the whole gallery.
-    normalizer : {"relevant", "cutoff", "hits", "min"}, default="relevant"
-        Divisor of the sum of precisions.
+    measure : str, default="map"
+        Name of a measure, as in `evaluate_retrieval`, such as ``"map@50:cutoff"``; not
+        ``hubness``, which has no value for single queries.
     no_relevant : {"zero", "skip", "nan"}, default="zero"
-        Value of a query without a relevant row.
+        Value of a query without a relevant row, if the measure has none.
 
     Returns
     -------
     ndarray, shape (n_queries,)
-        Between 0 and 1; shorter if queries were skipped.
+        Values; fewer if queries were skipped.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, the gallery is empty, a value is not finite, or `exclude_self` leaves
-        no relevant rows by pairs.
+        If the measure is unknown or has no value for single queries, shapes do not fit, the
+        gallery is empty, a value is not finite, or `exclude_self` leaves no relevant rows by pairs.
     """
+    wanted = Measure.parse(measure)
+    if wanted.is_of_gallery:
+        raise ValueError(f"{measure!r} describes a gallery and has no value for single queries.")
     prepared = _gallery(gallery, similarity, hubness, bank)
-    lists = RankedLists(queries, prepared, relevance, exclude_self)
-    return lists.average_precision(k, normalizer, no_relevant)
+    return wanted.per_query(RankedLists(queries, prepared, relevance, exclude_self), no_relevant)
 
 
 def score_blocks(
@@ -163,7 +164,7 @@ def score_blocks(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Iterate over blocks of queries and their scores of the whole gallery.
 
-    Use it for measures that `ranks`, `average_precision` and `top_k` do not cover.
+    Use it for measures that `per_query` and `ranks` do not cover.
 
     Parameters
     ----------

@@ -3,23 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 
 from mvcca import measures
 from mvcca.machine.threads import each
-from mvcca.measures import NoRelevant, Normalizer, Ties
+from mvcca.measures import Ties
 from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
-from mvcca.retrieval.search import Gallery, n_ranked, row_blocks, search, tile_rows
+from mvcca.retrieval.search import Gallery, n_ranked, row_blocks, search, tile_rows, whole_lists
+
+Arrays = TypeVar("Arrays", np.ndarray, tuple[np.ndarray, np.ndarray])
+
+
+class Lists:
+    """Ranked lists of some queries and the relevance of their items, which measures summarize.
+
+    Items of empty queries count as not relevant.
+    """
+
+    def __init__(
+        self,
+        items: np.ndarray,
+        relevance: Relevance,
+        first: int = 0,
+        exclude_self: bool = False,
+        are_empty: np.ndarray | None = None,
+    ) -> None:
+        self._items, self._relevance, self._first = items, relevance, first
+        self._exclude_self, self._are_empty = exclude_self, are_empty
+
+    def hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Relevance of the first k items (n, k), and each query's number of relevant items."""
+        hits, n_relevant = self._judged
+        return hits[:, :k], n_relevant
+
+    def gains(self, k: int) -> np.ndarray:
+        """Gains of the first k items, (n, k)."""
+        gains = self._by_block(
+            lambda rows, own: self._relevance.gains_of_items(rows, self._items[own, :k])
+        )
+        if self._are_empty is not None:
+            gains[self._are_empty] = 0
+        return gains
+
+    def best_gains(self, k: int) -> np.ndarray:
+        """The k largest gains in the gallery, descending."""
+        length = self._items[:, :k].shape[1] + self._exclude_self
+
+        def of_block(rows: slice, _: slice) -> np.ndarray:
+            best = self._relevance.best_gains(rows, length)
+            if not self._exclude_self:
+                return best
+            return _without_one(best, self._relevance.gains_of_items(rows, _positions(rows)))
+
+        return self._by_block(of_block)
+
+    @cached_property
+    def _judged(self) -> tuple[np.ndarray, np.ndarray]:
+        def of_block(rows: slice, own: slice) -> tuple[np.ndarray, np.ndarray]:
+            items = self._items[own]
+            if not self._exclude_self:
+                return self._relevance.of_items(rows, items)
+            hits, n_relevant = self._relevance.of_items(rows, np.hstack([items, _positions(rows)]))
+            return hits[:, :-1], n_relevant - hits[:, -1]
+
+        hits, n_relevant = self._by_block(of_block)
+        if self._are_empty is not None:
+            hits[self._are_empty] = False
+        return hits, n_relevant.astype(np.intp, copy=False)
+
+    def _by_block(self, function: Callable[[slice, slice], Arrays]) -> Arrays:
+        """Arrays of all queries from those of blocks, given by their places there and here."""
+
+        def of_block(own: slice) -> Arrays:
+            return function(slice(self._first + own.start, self._first + own.stop), own)
+
+        parts = each(of_block, tile_rows(len(self._items)) or [slice(0, 0)])
+        if isinstance(parts[0], tuple):
+            return tuple(np.concatenate(own) for own in zip(*parts, strict=True))  # type: ignore[return-value]
+        return np.concatenate(parts)
 
 
 class RankedLists:
     """The gallery ranked for every query, with the relevance of its rows.
 
     Relevance is by pairs by default. With `exclude_self` queries are the gallery's rows, and each
-    query is excluded from its results. Empty queries find nothing. Ranks and hits are kept for
+    query is excluded from its results. Empty queries find nothing. Ranks and lists are kept for
     other measures that need them.
     """
 
@@ -35,102 +107,67 @@ class RankedLists:
         self._relevance = _checked_relevance(
             relevance, (len(self._queries), len(gallery)), exclude_self
         )
-        self._exclude_self = exclude_self
-        self._empty = slice(0, 0) if are_empty is None else are_empty
+        self._exclude_self, self._are_empty = exclude_self, are_empty
         self._n_ranked = n_ranked(gallery, self._queries, exclude_self)
         self._ranks: dict[Ties, np.ndarray] = {}
-        self._hits: tuple[np.ndarray, np.ndarray] | None = None
         self._best: tuple[np.ndarray, np.ndarray] | None = None
+        self._lists: Lists | None = None
 
     def ranks(self, ties: Ties) -> np.ndarray:
         """Rank of each query's best relevant row."""
+
+        def of_block(rows: slice) -> np.ndarray:
+            scores = self._gallery.products(self._queries[rows])
+            relevant = self._relevance.of(rows)
+            if self._exclude_self:
+                scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
+            return measures.relevant_ranks(scores, relevant, ties)
+
         if ties not in self._ranks:
-            ranks = self._measured(
-                lambda scores, relevant: measures.relevant_ranks(scores, relevant, ties), 3
-            )
-            ranks[self._empty] = np.inf
+            blocks = row_blocks(self._gallery, self._queries, 3)
+            ranks = np.concatenate([np.empty(0), *each(of_block, blocks)])
+            if self._are_empty is not None:
+                ranks[self._are_empty] = np.inf
             self._ranks[ties] = ranks
         return self._ranks[ties]
 
-    def average_precision(
-        self, k: int | None, normalizer: Normalizer, no_relevant: NoRelevant
-    ) -> np.ndarray:
-        """Average precision of each query."""
+    def measured(self, formula: Callable[[Lists, int], np.ndarray], k: int | None) -> np.ndarray:
+        """A formula of the first k items of all lists, or of blocks of whole lists."""
         if k is not None:
-            hits, n_relevant = self.hits(k)
-            return measures.average_precision_of_lists(hits, n_relevant, k, normalizer, no_relevant)
-        values = self._measured(
-            lambda scores, relevant: measures.average_precision(
-                scores, relevant, None, normalizer, no_relevant
-            ),
-            8,
-        )
-        return self._without_gain(values)
+            return formula(self._first(k), k)
 
-    def hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Relevance of each query's first k items, and its number of relevant rows in all."""
-        length = min(k, self._n_ranked)
-        if self._hits is None or self._hits[0].shape[1] < length:
-            self._hits = self._found_hits(length)
-        hits, n_relevant = self._hits
-        return hits[:, :length], n_relevant
+        def of_block(rows: slice) -> np.ndarray:
+            items = whole_lists(self._gallery, self._queries, rows, self._exclude_self)
+            empty = None if self._are_empty is None else self._are_empty[rows]
+            lists = Lists(items, self._relevance, rows.start, self._exclude_self, empty)
+            return formula(lists, self._n_ranked)
 
-    def ndcg(
-        self, k: int | None, gain: Callable[[np.ndarray], np.ndarray], no_relevant: NoRelevant
-    ) -> np.ndarray:
-        """Normalized gain of each query; `gain` transforms the gains of the relevance."""
-        if k is None:
-            values = self._measured(
-                lambda scores, gains: measures.ndcg(scores, gain(gains), None, no_relevant),
-                8,
-                self._relevance.gains,
-            )
-            return self._without_gain(values)
-        _, items = self.best(k)
-
-        def measure_block(rows: slice) -> np.ndarray:
-            found = self._relevance.gains_of_items(rows, items[rows])
-            best = self._relevance.best_gains(rows, items.shape[1] + self._exclude_self)
-            if self._exclude_self:
-                own = np.arange(rows.start, rows.stop)[:, None]
-                best = _without_one(best, self._relevance.gains_of_items(rows, own))
-            return measures.ndcg_of_lists(gain(found), gain(best), no_relevant)
-
-        values = np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
-        return self._without_gain(values)
-
-    def weighted_average_precision(
-        self, k: int | None, precision: Literal["binary", "weighted"]
-    ) -> np.ndarray:
-        """Weighted average precision of each query, with gains as label similarities."""
-        if k is None:
-            values = self._measured(
-                lambda scores, h: measures.weighted_average_precision(scores, h, None, precision),
-                8,
-                self._relevance.gains,
-            )
-            return self._without_gain(values)
-        _, items = self.best(k)
-
-        def measure_block(rows: slice) -> np.ndarray:
-            h = self._relevance.gains_of_items(rows, items[rows])
-            return measures.weighted_average_precision_of_lists(h, precision)
-
-        values = np.concatenate([np.empty(0), *each(measure_block, tile_rows(len(items)))])
-        return self._without_gain(values)
+        blocks = row_blocks(self._gallery, self._queries, 8)
+        return np.concatenate([np.empty(0), *each(of_block, blocks)])
 
     def best(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Scores and items of each query's list, of length k or shorter if there are fewer."""
         length = min(k, self._n_ranked)
         if self._best is None or self._best[0].shape[1] < length:
             self._best = search(self._gallery, self._queries, length, self._exclude_self)
+            self._lists = None
         scores, items = self._best
         return scores[:, :length], items[:, :length]
+
+    def _first(self, k: int) -> Lists:
+        """Lists of at least k items, or of all."""
+        self.best(k)
+        if self._lists is None:
+            assert self._best is not None
+            items, empty = self._best[1], self._are_empty
+            self._lists = Lists(items, self._relevance, 0, self._exclude_self, empty)
+        return self._lists
 
     def occurrences(self, k: int) -> np.ndarray:
         """Number of queries that have each gallery row among their first k items, (n_gallery,)."""
         _, items = self.best(k)
-        items = np.delete(items, self._empty, axis=0)
+        if self._are_empty is not None:
+            items = items[~self._are_empty]
         return np.bincount(items.ravel(), minlength=len(self._gallery))
 
     def scored_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -138,58 +175,17 @@ class RankedLists:
 
         Empty queries are left out.
         """
-        are_asked = np.ones(len(self._queries), dtype=bool)
-        are_asked[self._empty] = False
         for rows in row_blocks(self._gallery, self._queries, 8):
             queries = self._queries[rows]
             everything = np.arange(len(self._gallery))
             items = np.broadcast_to(everything, (len(queries), len(everything)))
             scores, items = self._gallery.scored(queries, self._gallery.products(queries), items)
-            asked = are_asked[rows]
-            if asked.any():
-                yield scores[asked], self._relevance.of_items(rows, items)[0][asked]
-
-    def _found_hits(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        _, items = self.best(k)
-
-        def judge(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            if not self._exclude_self:
-                return self._relevance.of_items(rows, items[rows])
-            own = np.arange(rows.start, rows.stop)[:, None]
-            hits, n_relevant = self._relevance.of_items(rows, np.hstack([items[rows], own]))
-            return hits[:, :-1], n_relevant - hits[:, -1]
-
-        judged = each(judge, tile_rows(len(items)))
-        if not judged:
-            return np.empty(items.shape, dtype=bool), np.empty(0, dtype=np.intp)
-        hits, n_relevant = (np.concatenate(parts) for parts in zip(*judged, strict=True))
-        hits[self._empty] = False
-        return hits, n_relevant.astype(np.intp, copy=False)
-
-    def _without_gain(self, values: np.ndarray) -> np.ndarray:
-        """Values in which those of empty queries are 0, unless they have none at all."""
-        own = values[self._empty]
-        values[self._empty] = np.where(np.isnan(own), own, 0)
-        return values
-
-    def _measured(
-        self,
-        measure: Callable[[np.ndarray, Any], np.ndarray],
-        n_copies: int,
-        relevance: Callable[[slice], Any] | None = None,
-    ) -> np.ndarray:
-        """Measure whole rows of scores; see `row_blocks` for `n_copies`."""
-        relevance = relevance or self._relevance.of
-
-        def measure_block(rows: slice) -> np.ndarray:
-            scores = self._gallery.products(self._queries[rows])
-            relevant = relevance(rows)
-            if self._exclude_self:
-                scores, relevant = _without_self(scores, rows), _without_self(relevant, rows)
-            return measure(scores, relevant)
-
-        blocks = row_blocks(self._gallery, self._queries, n_copies)
-        return np.concatenate([np.empty(0), *each(measure_block, blocks)])
+            relevant = self._relevance.of_items(rows, items)[0]
+            if self._are_empty is not None:
+                asked = ~self._are_empty[rows]
+                scores, relevant = scores[asked], relevant[asked]
+            if len(scores):
+                yield scores, relevant
 
 
 def _checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: bool) -> Relevance:
@@ -210,6 +206,11 @@ def _checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: boo
     return relevance
 
 
+def _positions(rows: slice) -> np.ndarray:
+    """The queries' own items, a column."""
+    return np.arange(rows.start, rows.stop)[:, None]
+
+
 def _without_one(best: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Descending gains without one that equals `own`, or without the smallest."""
     dropped = np.minimum((best > own).sum(axis=1), best.shape[1] - 1)
@@ -219,5 +220,4 @@ def _without_one(best: np.ndarray, own: np.ndarray) -> np.ndarray:
 def _without_self(matrix: Any, rows: slice) -> np.ndarray:
     """Rows of a query-by-gallery matrix without each query's own column."""
     matrix = matrix.toarray() if issparse(matrix) else matrix
-    others = np.arange(rows.start, rows.stop)[:, None] != np.arange(matrix.shape[1])
-    return matrix[others].reshape(len(matrix), -1)
+    return matrix[_positions(rows) != np.arange(matrix.shape[1])].reshape(len(matrix), -1)

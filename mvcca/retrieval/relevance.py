@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mvcca.blocks.containers import few, reject_masks
-from mvcca.measures._checks import same_shape
+from mvcca.measures.checks import same_shape
 from mvcca.measures.gain import checked_gains
 from mvcca.views import Labels
 from mvcca.views.typing import LabelsLike
@@ -141,7 +141,7 @@ class SharedLabel:
         return counts.toarray() if issparse(counts) else counts
 
 
-class _ByMatrix:
+class GradedRelevance:
     """Relevance computed from a matrix of gains, given for blocks of queries."""
 
     shape: tuple[int, int]
@@ -171,7 +171,7 @@ class _ByMatrix:
         return -np.sort(losses, axis=1)
 
 
-class GivenRelevance(_ByMatrix):
+class GivenRelevance(GradedRelevance):
     """Relevance as a matrix of bool or 0/1, dense or sparse, shape (n_queries, n_gallery)."""
 
     def __init__(self, matrix: Any) -> None:
@@ -196,7 +196,7 @@ class GivenRelevance(_ByMatrix):
         return self.of(queries).astype(np.float64)
 
 
-class GivenGains(_ByMatrix):
+class GivenGains(GradedRelevance):
     """Relevance by the gain of each object for each other object.
 
     `gains` is a matrix (n_objects, n_objects), dense or sparse, or a function of the objects of
@@ -242,7 +242,7 @@ def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
     Returns
     -------
     relevance
-        Pass it to `ranks` or `average_precision`.
+        Pass it to `ranks` or `per_query`.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def by_labels(query_labels: LabelsLike, gallery_labels: LabelsLike) -> SharedLab
     Returns
     -------
     relevance
-        Pass it to `ranks` or `average_precision`.
+        Pass it to `ranks` or `per_query`.
 
     Raises
     ------

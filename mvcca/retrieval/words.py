@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mvcca.measures import unit_rows
-from mvcca.measures._checks import checked_matrix
+from mvcca.measures.checks import checked_matrix
 from mvcca.views import Labels
 
 

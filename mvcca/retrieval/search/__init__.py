@@ -4,7 +4,14 @@ A `Gallery` is a value whose rows grow and shrink at the cost of the change; ``s
 queries, k)`` runs on the host, or on the device that the rows came from.
 """
 
-from mvcca.retrieval.search.exact import checked_k, n_ranked, row_blocks, search, tile_rows
+from mvcca.retrieval.search.exact import (
+    checked_k,
+    n_ranked,
+    row_blocks,
+    search,
+    tile_rows,
+    whole_lists,
+)
 from mvcca.retrieval.search.gallery import Gallery, padded
 
 __all__ = [
@@ -15,4 +22,5 @@ __all__ = [
     "row_blocks",
     "search",
     "tile_rows",
+    "whole_lists",
 ]

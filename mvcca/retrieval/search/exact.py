@@ -82,6 +82,14 @@ def tile_rows(n_queries: int) -> list[slice]:
     return [slice(i, min(i + size, n_queries)) for i in range(0, n_queries, size)]
 
 
+def whole_lists(
+    gallery: Gallery, queries: np.ndarray, rows: slice, exclude_self: bool
+) -> np.ndarray:
+    """All items that some of the queries rank, best first."""
+    n_items = n_ranked(gallery, queries, exclude_self)
+    return _best_of_rows(gallery, queries[rows], n_items, rows if exclude_self else None)[1]
+
+
 def _best_by_tiles(
     gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Relevance in one direction of an evaluation: by pairs, labels, gains, word vectors or classes."""
+"""One direction of an evaluation: queries, items, and the relevance of items to queries."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mvcca import measures
-from mvcca.retrieval.collection import JointRows
-from mvcca.retrieval.measure_names import JudgedBy, Measure
-from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, SharedLabel
+from mvcca.retrieval.collection import Collection, JointRows
+from mvcca.retrieval.measure import JudgedBy, Measure
+from mvcca.retrieval.relevance import GivenGains, Relevance, RelevanceBy, SameObject, SharedLabel
 from mvcca.retrieval.similar_labels import SimilarLabels
+from mvcca.retrieval.table import Direction
 from mvcca.views import Labels
 
 _BY_CHOICE = ("pairs", "labels", "gains")
@@ -22,27 +23,47 @@ _BY_CHOICE = ("pairs", "labels", "gains")
 class Judged:
     """Queries and the relevance of the gallery's rows to them."""
 
-    rows: np.ndarray  # (n_queries, n_components), projected
+    rows: np.ndarray  # (n_queries, n_components), to query with
     objects: np.ndarray  # (n_queries,), the object of each query; for class means, its number
     places: np.ndarray  # (n_queries,), the row of each query in its view
-    relevance: Any
+    relevance: Relevance
     are_empty: np.ndarray | None = None  # (n_queries,), queries that find nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
-    """Relevance of the items of one direction to its queries, in every way the data allow."""
+class Task:
+    """Queries and items of one direction, each of one view, or of several that are added."""
 
-    title: str
+    query: tuple[str, ...]
+    target: tuple[str, ...]
     queries: JointRows
     items: JointRows
-    is_within: bool
     gains: Any  # as in `GivenGains`, or None
+
+    @classmethod
+    def of(cls, collection: Collection, query: tuple[str, ...], target: tuple[str, ...]) -> Task:
+        """The direction between views of a collection."""
+        queries, items = collection.joint(query), collection.joint(target)
+        return cls(query, target, queries, items, collection.gains)
+
+    @property
+    def title(self) -> str:
+        """The direction in words."""
+        return f"{'+'.join(self.query)} -> {'+'.join(self.target)}"
+
+    @property
+    def is_within(self) -> bool:
+        """Whether queries and items are rows of the same views."""
+        return set(self.query) == set(self.target)
 
     @cached_property
     def is_paired(self) -> np.ndarray:
         """Which queries show an object of the gallery."""
         return np.isin(self.queries.objects, self.items.objects)
+
+    def leaves_out_self(self, by: JudgedBy) -> bool:
+        """Whether queries can be left out of their own lists."""
+        return self.is_within and by != "classes"
 
     def choose(self, measure: Measure, relevance: RelevanceBy | None) -> JudgedBy:
         """The kind of relevance that a measure uses, `relevance` if it is given and applies."""
@@ -64,33 +85,41 @@ class Judgements:
         asked = measure.name if relevance is None else f"relevance by {relevance}"
         raise ValueError(f"{self.title}: {asked} needs {self._missing(possible[0])}.")
 
-    def of(self, by: JudgedBy, rows: np.ndarray) -> Judged:
-        """Relevance of one kind; `rows` are those of all queries."""
-        queries, items = self.queries, self.items
-        every, empty = np.arange(len(rows)), queries.are_empty
+    def judged(self, by: JudgedBy, rows: np.ndarray) -> Judged:
+        """Relevance of one kind; `rows` are those of all queries, to query with."""
+        objects, empty, every = self.queries.objects, self.queries.are_empty, np.arange(len(rows))
         if by == "pairs":
             paired = np.flatnonzero(self.is_paired)
-            objects = queries.objects[paired]
-            relevance: Any = SameObject(objects, items.objects)
+            same = SameObject(objects[paired], self.items.objects)
             own = None if empty is None else empty[paired]
-            return Judged(rows[paired], objects, paired, relevance, own)
+            return Judged(rows[paired], objects[paired], paired, same, own)
         if by == "gains":
-            relevance = GivenGains(self.gains, queries.objects, items.objects)
-            return Judged(rows, queries.objects, every, relevance, empty)
-        assert queries.labels is not None
-        assert items.labels is not None
+            given = GivenGains(self.gains, objects, self.items.objects)
+            return Judged(rows, objects, every, given, empty)
+        labels, of_items = self.queries.labels, self.items.labels
+        assert labels is not None
+        assert of_items is not None
         if by == "words":
-            relevance = SimilarLabels(queries.labels, items.labels)
-            return Judged(rows, queries.objects, every, relevance, empty)
+            return Judged(rows, objects, every, SimilarLabels(labels, of_items), empty)
         if by == "labels":
-            relevance = self._shared_label(queries.labels, items.labels)
-            return Judged(rows, queries.objects, every, relevance, empty)
+            return Judged(rows, objects, every, self._shared_label(labels, of_items), empty)
         known = np.ones(len(rows), dtype=bool) if empty is None else ~empty
-        of_rows = self._classes(queries.labels)
-        means, classes = measures.class_means(rows[known], of_rows[known])
-        named = replace(queries.labels, codes=classes, ids=None)
+        means, classes = measures.class_means(rows[known], self._classes(labels)[known])
+        named = replace(labels, codes=classes, ids=None)
         numbers = np.arange(len(classes))
-        return Judged(means, numbers, numbers, self._shared_label(named, items.labels))
+        return Judged(means, numbers, numbers, self._shared_label(named, of_items))
+
+    def as_row(self, values: dict[str, float], **kept: Any) -> Direction:
+        """Row of a table."""
+        return Direction(
+            "+".join(self.query),
+            "+".join(self.target),
+            len(self.queries),
+            0 if self.is_within else int(self.is_paired.sum()),
+            len(self.items),
+            values,
+            **kept,
+        )
 
     def _missing(self, by: JudgedBy) -> str | None:
         """What relevance of this kind needs and does not have, or None."""
