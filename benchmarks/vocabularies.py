@@ -45,9 +45,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from mvcca import MLCCA, MVMLCCA, PerView, Views, evaluate_retrieval
+from mvcca import MLCCA, MVMLCCA, Labels, PerView, Views, evaluate_retrieval
 from mvcca.measures import label_set_similarity, weighted_average_precision
-from mvcca.views.labels import label_vectors
 
 MEASURES = ("wmap@50", "wmap@50:weighted")
 GRID = {"sigma": (0.03, 0.1, 0.3, 1.0, 3.0), "reg": (1e-1, 1.0, 10.0)}
@@ -103,7 +102,7 @@ def load() -> tuple[Rows, Rows]:
 
 
 def fitted(model: Any, rows: Rows, words: dict[str, np.ndarray]) -> Any:
-    y = {name: label_vectors(tags, words) for name, tags in rows.tags.items()}
+    y = {name: Labels.of(tags).word_sums(words) for name, tags in rows.tags.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(Views.unpaired(rows.blocks), y)

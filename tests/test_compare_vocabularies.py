@@ -9,11 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mvcca
-from mvcca import CCA, MLCCA, Views, evaluate_retrieval
+from mvcca import CCA, MLCCA, Labels, Views, evaluate_retrieval
 from mvcca.blocks import SourceError
 from mvcca.cli import main
 from mvcca.views.files import read_label_vectors
-from mvcca.views.labels import label_vectors
 
 RNG = np.random.default_rng(0)
 ENGLISH, GERMAN = ["cat", "dog", "wild boar"], ["Katze", "Hund", "wildes Schwein"]
@@ -37,7 +36,7 @@ SPLIT = [(np.arange(2 * N)[np.arange(2 * N) % 3 > 0], np.arange(0, 2 * N, 3))]
 
 
 def learned(tags):
-    return {name: label_vectors(own, WORDS) for name, own in tags.items()}
+    return {name: Labels.of(own).word_sums(WORDS) for name, own in tags.items()}
 
 
 def test_weighted_map_of_a_comparison_is_that_of_the_evaluation():
@@ -129,7 +128,7 @@ def test_the_command_line_learns_from_word_vectors_and_measures_with_them(files,
     assert not main([*arguments, *vectors, "--measures", "wmap@5"])
     (report,) = json.loads(capsys.readouterr().out)
     unit = {name: row / np.linalg.norm(row) for name, row in WORDS.items()}
-    sums = {name: label_vectors(tags, unit) for name, tags in TAGS.items()}
+    sums = {name: Labels.of(tags).word_sums(unit) for name, tags in TAGS.items()}
     expected = mvcca.compare(
         "mlcca", ROWS, TAGS, fit_labels=sums, label_vectors=WORDS, measures="wmap@5",
         directions="all", params={"n_components": 2},

@@ -10,9 +10,27 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    permutation_test_score,
+    train_test_split,
+)
 
-from mvcca import MLCCA, Labels, Views
-from mvcca.views.labels import label_vectors
+from mvcca import (
+    JRL,
+    LGCFL,
+    MLCCA,
+    MVMLCCA,
+    Labels,
+    Views,
+    compare,
+    evaluate_retrieval,
+    retrieval_scorer,
+)
+from mvcca.views import _label_forms
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 SETS = [{"cat", "dog"}, {"dog"}, set(), {"dog", "cat"}, {"cow"}, {"dog"}]
@@ -306,7 +324,7 @@ def test_indicators_share_columns_by_position():
     ("first", "second", "message"),
     [
         (MATRIX, CLASSES, "All labels must be of the same kind"),
-        (MATRIX, MATRIX[:, :2], "same length, got 3 and 2.*label_vectors"),
+        (MATRIX, MATRIX[:, :2], "same length, got 3 and 2.*word_sums"),
         (REAL, CLASSES, "All labels must be of the same kind"),
     ],
 )
@@ -347,14 +365,14 @@ WORDS = {"cat": [1.0, 0.5], "dog": [0.0, 2.0], "cow": [-1.0, 0.0], 7: [9.0, 9.0]
 def test_label_vectors_are_sums_of_word_vectors():
     rows = [{"cat", "dog"}, ["cow"], "dog", [], {7, "cow"}]
     expected = [[1.0, 2.5], [-1.0, 0.0], [0.0, 2.0], [0.0, 0.0], [8.0, 9.0]]
-    np.testing.assert_array_equal(label_vectors(rows, WORDS), expected)
+    np.testing.assert_array_equal(Labels.of(rows).word_sums(WORDS), expected)
 
 
 def test_missing_word_vectors_are_all_named():
     with pytest.raises(KeyError, match=r"no word vector for the labels \['ape', 'emu'\]"):
-        label_vectors([{"emu", "cat"}, "ape", "emu"], WORDS)
+        Labels.of([{"emu", "cat"}, "ape", "emu"]).word_sums(WORDS)
     with pytest.raises(ValueError, match="vectors is empty"):
-        label_vectors([], {})
+        Labels.of([]).word_sums({})
 
 
 def test_label_vectors_repeat_to_the_last_bit():
@@ -362,7 +380,8 @@ def test_label_vectors_repeat_to_the_last_bit():
     words = {f"w{i}": rng.standard_normal(50) for i in range(40)}
     rows = [set(rng.choice(list(words), 9)) for _ in range(20)]
     again = [sorted(row) for row in rows]
-    np.testing.assert_array_equal(label_vectors(rows, words), label_vectors(again, words))
+    first, second = (Labels.of(y).word_sums(words) for y in (rows, again))
+    np.testing.assert_array_equal(first, second)
 
 
 # ---- labels of views -----------------------------------------------------------------------------
@@ -418,3 +437,121 @@ def test_labels_of_each_view_may_come_as_a_frame_a_series_and_a_sparse_matrix():
     np.testing.assert_allclose(MLCCA(1).fit(blocks, y).eigenvalues_, expected)
     series = [pd.Series(list("abcd")), list("abcd")]
     np.testing.assert_allclose(MLCCA(1).fit(blocks, series).eigenvalues_, expected)
+
+
+# ---- encoded labels, wherever labels are taken ---------------------------------------------------
+
+N = 90
+FORMS = {
+    "classes": np.array(["ape", "bee", "cow"])[np.arange(N) % 3],
+    "numbers": np.arange(N) % 3,
+    "sets": [frozenset("abc"[: 1 + i % 3]) - {"b" * (i % 2)} for i in range(N)],
+    "indicators": np.eye(4, dtype=int)[np.arange(N) % 3],
+    "real vectors": np.random.default_rng(0).standard_normal((3, 2))[np.arange(N) % 3],
+}
+of_forms = pytest.mark.parametrize("y", FORMS.values(), ids=FORMS)
+
+
+def planted(n: int = N) -> Views:
+    rng = np.random.default_rng(1)
+    centres = rng.standard_normal((3, 5))[np.arange(n) % 3]
+    noise = {name: rng.standard_normal((n, 5)) for name in ("image", "text")}
+    return Views({name: centres + 0.7 * noise[name] for name in noise})
+
+
+@of_forms
+def test_an_array_of_encoded_labels_is_labels_again(y):
+    labels = Labels.of(y)
+    assert Labels.of(labels) is labels
+    again = Labels.of(np.asarray(labels))
+    assert codes_in_order_of_appearance(again.codes.tolist()) == codes_in_order_of_appearance(
+        labels.codes.tolist()
+    )
+    assert again.shape == labels.shape == np.asarray(labels).shape
+    np.testing.assert_array_equal(labels[10:20], np.asarray(labels)[10:20])
+    np.testing.assert_array_equal(labels[[5, 3]], np.asarray(labels)[[5, 3]])
+
+
+MODELS = [MLCCA(1), MVMLCCA(1, within="sample"), LGCFL(), JRL(n_neighbors=5)]
+
+
+@of_forms
+@pytest.mark.parametrize("model", MODELS)
+def test_encoded_labels_give_the_model_of_the_labels_in_any_form(y, model):
+    views, labels = planted(), Labels.of(y)
+    some = np.flatnonzero(np.arange(N) % 3 > 0)  # a label vector is in none of them
+    rows = [y[i] for i in some] if isinstance(y, list) else y[some]
+    expected, found = (clone(model).fit(views[some], own) for own in (rows, labels[some]))
+    assert found.n_components_ == expected.n_components_
+    for name in views.names:
+        np.testing.assert_allclose(found.weights_[name], expected.weights_[name], atol=1e-9)
+    assert found.score(views, labels) == pytest.approx(expected.score(views, y))
+
+
+def test_encoded_labels_of_each_view_give_the_model_of_labels_in_any_form():
+    views, y = planted(), FORMS["classes"]
+    blocks, parts = {"image": views["image"], "text": views["text"][:60]}, [y, y[:60]]
+    model, encoded = MVMLCCA(1, within="sample"), list(map(Labels.of, parts))
+    expected = model.fit(blocks, parts).eigenvalues_
+    for given in (encoded, dict(zip(blocks, encoded, strict=True))):
+        np.testing.assert_allclose(model.fit(blocks, given).eigenvalues_, expected)
+
+
+@pytest.mark.parametrize("form", ["classes", "numbers", "sets", "indicators"])
+def test_encoded_labels_define_the_relevant_items_of_the_labels_in_any_form(form):
+    views, y = planted(), FORMS[form]
+    expected = evaluate_retrieval(views, y, measures=("map", "ndcg@5")).mean()
+    assert evaluate_retrieval(views, Labels.of(y), measures=("map", "ndcg@5")).mean() == expected
+
+
+@pytest.mark.parametrize("form", ["classes", "sets"])
+def test_the_tools_of_scikit_learn_split_encoded_labels(form):
+    views, y = planted(), FORMS[form]
+    labels, score = Labels.of(y), retrieval_scorer("map")
+    search = {"reg": [0.01, 10.0]}
+    expected = GridSearchCV(MLCCA(2), search, scoring=score, cv=3).fit(views, y)
+    found = GridSearchCV(MLCCA(2), search, scoring=score, cv=3).fit(views, labels)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
+    )
+    _, held_out, _, own = train_test_split(views, labels, test_size=0.2, random_state=0)
+    assert len(own) == len(held_out) == N // 5
+    permutation_test_score(MLCCA(2), views, labels, scoring=score, cv=3, n_permutations=2)
+
+
+def test_folds_are_stratified_by_encoded_classes():
+    labels = Labels.of(FORMS["classes"])
+    for _, test in StratifiedKFold(5).split(np.zeros(N), labels):
+        assert np.bincount(labels.codes[test]).tolist() == [6, 6, 6]
+    train, test = train_test_split(np.arange(N), stratify=labels, random_state=0)
+    assert len(set(np.bincount(labels.codes[train]))) <= 2
+
+
+def test_scikit_learn_learns_from_encoded_classes():
+    views, labels = planted(), Labels.of(FORMS["classes"])
+    model = LogisticRegression().fit(views["image"], labels)
+    assert model.classes_.tolist() == ["ape", "bee", "cow"]
+    assert model.score(views["image"], labels) > 0.5
+
+
+def test_rows_of_encoded_labels_in_another_order_are_refused():
+    ids = [f"row{i}" for i in range(N)]
+    views = Views({name: pd.DataFrame(X, index=ids) for name, X in planted().items()})
+    labels = Labels.of(pd.Series(FORMS["classes"], index=ids))
+    MLCCA(2).fit(views[::-1], labels[::-1])
+    with pytest.raises(ValueError, match="the same labels in a different order"):
+        MLCCA(2).fit(views, labels[::-1])
+
+
+def test_a_comparison_encodes_labels_once(monkeypatch):
+    encoded: list[Any] = []
+
+    def counted(y: Any) -> Any:
+        encoded.append(y)
+        return _label_forms.encoded(y)
+
+    monkeypatch.setattr("mvcca.views.labels.encoded", counted)
+    for y in (FORMS["classes"], FORMS["sets"], Labels.of(FORMS["classes"])):
+        encoded.clear()
+        compare(["cca", "mlcca", "jrl", "three-view-cca"], planted(), y, cv=2)
+        assert len(encoded) == (0 if isinstance(y, Labels) else 1)

@@ -88,7 +88,7 @@ class Case:
         words = Data.of(self.views, self.labels).word_vectors(label_vectors)
         assert words is not None
         assert self.labels is not None
-        return replace(self, label_vectors=words, fit_labels=self.labels.sums_of(words))
+        return replace(self, label_vectors=words, fit_labels=self.labels.word_sums(words))
 
 
 def example_data(parts: str | None = None, labels: str = "digit") -> list[Case]:

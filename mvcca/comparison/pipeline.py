@@ -75,7 +75,7 @@ def compare(
         Between different views, within each view, or both; or the directions themselves.
     label_vectors : mapping of str to array-like, or array-like, optional
         Word vectors of the labels, by name or one row per column, for ``wmap@50``. Methods that are
-        to learn from them take their sums as `fit_labels`, see `mvcca.views.labels.label_vectors`.
+        to learn from them take their sums as `fit_labels`, see `mvcca.Labels.word_sums`.
     params : mapping of str to object, optional
         Parameters of methods selected by name, where they have them. By default 10 components, and
         ``reg=0.1`` for methods without networks.

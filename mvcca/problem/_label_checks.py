@@ -60,7 +60,7 @@ def _unlinked(labels: LabelsByView) -> str | None:
                 f"The labels of view {name!r} ({few(own)}) have nothing in common with those of "
                 f"the other views ({few(sorted(others, key=str))}), so labels link no row of it to "
                 "theirs. Use the same names in all views, or word vectors "
-                "(mvcca.views.labels.label_vectors)."
+                "(mvcca.Labels.word_sums)."
             )
     return None
 

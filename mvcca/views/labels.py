@@ -6,7 +6,7 @@ and are encoded once. Similarities between label vectors are in `mvcca.similarit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,14 +17,13 @@ from scipy.sparse import csr_array
 from scipy.sparse import vstack as sparse_vstack
 
 from mvcca.blocks import read_values
-from mvcca.blocks.containers import are_positions, few, reject_masks, row_labels
-from mvcca.views._label_forms import as_set, as_vocabulary, by_name, distinct_rows, encoded
+from mvcca.blocks.containers import are_positions, few, row_labels
+from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, encoded
 
 __all__ = [
     "Labels",
     "common_columns",
     "distinct_rows",
-    "label_vectors",
     "rows_by_code",
 ]
 
@@ -229,10 +228,54 @@ class Labels:
             "evaluate_retrieval(..., label_vectors=..., measures='wmap@50')."
         )
 
-    def sums_of(self, words: np.ndarray) -> Labels:
-        """Real label vectors: the sum of the word vectors, (n_labels, n_dims), of each row."""
-        vectors, lines = distinct_rows(np.asarray(self.vectors @ words, dtype=float))
-        return Labels(vectors, None, lines[self.codes], self.ids)
+    def word_sums(self, vectors: Mapping[Any, ArrayLike] | ArrayLike) -> Labels:
+        """Real label vectors: the sum of the word vectors of each row's labels.
+
+        Word vectors make views with different vocabularies comparable ("tabby" in one, "cat" in the
+        other): a row's label vector is z = Σ v(label) over its labels [1]_; zero without labels.
+
+        Parameters
+        ----------
+        vectors : mapping of name to array-like, shape (n_dims,), or matrix (n_labels, n_dims)
+            The word vector of every name, such as GloVe vectors, or of every column.
+
+        Returns
+        -------
+        Labels
+            ``np.asarray`` gives the label vectors as an array of shape (n_rows, n_dims).
+
+        Raises
+        ------
+        KeyError
+            If a label has no vector; the message lists all such labels.
+
+        References
+        ----------
+        .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+           Cross-modal Matching and Retrieval", CVPRW 2022, section 3 and eq. (5).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mvcca import Labels
+        >>> labels = Labels.of([{"cat", "dog"}, {"dog"}])
+        >>> np.asarray(labels.word_sums({"cat": [1.0, 0.5], "dog": [0.0, 2.0]}))
+        array([[1. , 2.5],
+               [0. , 2. ]])
+        """
+        if isinstance(vectors, Mapping):
+            missing = sorted(str(name) for name in self.names if name not in vectors)
+            if missing:
+                raise KeyError(f"no word vector for the labels {missing}; add them to `vectors`")
+            if not vectors:
+                raise ValueError(
+                    "vectors is empty: expected the word vector of at least one label."
+                )
+            n_dims = len(np.asarray(next(iter(vectors.values()))))
+            rows = [np.asarray(vectors[name], dtype=float) for name in self.names]
+            vectors = np.array(rows).reshape(-1, n_dims)
+        sums, lines = distinct_rows(np.asarray(self.vectors @ vectors, dtype=float))
+        return Labels(sums, None, lines[self.codes], self.ids)
 
     # ---- names -----------------------------------------------------------------------------------
 
@@ -340,7 +383,7 @@ def common_columns(a: Labels, b: Labels) -> tuple[Any, Any, np.ndarray | None]:
             raise ValueError(
                 f"All label vectors must have the same length, got {a.n_labels} and "
                 f"{b.n_labels}. If vocabularies differ between views, pass word vectors "
-                "(mvcca.views.labels.label_vectors)."
+                "(mvcca.Labels.word_sums)."
             )
         if both_sets:
             return a.vectors, b.vectors, None
@@ -379,46 +422,3 @@ def rows_by_code(codes: np.ndarray, order: np.ndarray | None = None) -> dict[int
     rows = np.lexsort((codes,) if order is None else (order, codes))
     present, starts = np.unique(codes[rows], return_index=True)
     return dict(zip(present.tolist(), np.split(rows, starts[1:]), strict=False))
-
-
-def label_vectors(labels: Iterable[Any], vectors: Mapping[Any, ArrayLike]) -> np.ndarray:
-    """Encode label sets as the sums of their labels' word vectors.
-
-    Word vectors make views with different vocabularies comparable ("tabby" in one, "cat" in the
-    other): a row's label vector is z = Σ v(label) over its labels [1]_.
-
-    Parameters
-    ----------
-    labels : iterable of label sets, or of single labels
-        Names of the labels of each row.
-    vectors : mapping of name to array-like, shape (n_dims,)
-        The word vector of every name, such as GloVe vectors.
-
-    Returns
-    -------
-    ndarray, shape (n_rows, n_dims)
-        Real label vectors to pass as ``y``; zero for rows without labels.
-
-    Raises
-    ------
-    KeyError
-        If a label has no vector; the message lists all such labels.
-
-    References
-    ----------
-    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
-       Cross-modal Matching and Retrieval", CVPRW 2022, section 3 and eq. (5).
-    """
-    reject_masks(labels)
-    sets = [as_set(label) for label in labels]
-    missing = sorted({str(name) for names in sets for name in names if name not in vectors})
-    if missing:
-        raise KeyError(f"no word vector for the labels {missing}; add them to `vectors`")
-    if not vectors:
-        raise ValueError("vectors is empty: expected the word vector of at least one label.")
-    n_dims = len(np.asarray(next(iter(vectors.values()))))
-    total = np.zeros((len(sets), n_dims))
-    for row, names in zip(total, sets, strict=True):
-        for name in sorted(names, key=str):  # a fixed order makes sums reproducible
-            row += np.asarray(vectors[name], dtype=float)
-    return total

@@ -8,8 +8,8 @@
     names are view0, view1, ...
 `LabelsLike`
     Labels of the rows: a class vector, an indicator matrix (dense or sparse), a sequence of label
-    sets, or real-valued label vectors; for rows that are not paired, a mapping of view names to
-    these, or a sequence of one per view.
+    sets, real-valued label vectors, or `mvcca.Labels`, which hold any of these encoded; for rows
+    that are not paired, a mapping of view names to these, or a sequence of one per view.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 
 __all__ = ["LabelsLike", "MatrixLike", "ViewsLike"]
 
 
-class _Rows(Protocol):
+class _Selectable(Protocol):
     """What sparse matrices, DataFrames, Dask arrays, row sources and device arrays share."""
 
     @property
@@ -33,8 +33,8 @@ class _Rows(Protocol):
     def __getitem__(self, rows: Any, /) -> Any: ...
 
 
-MatrixLike: TypeAlias = ArrayLike | _Rows
+MatrixLike: TypeAlias = ArrayLike | _Selectable
 ViewsLike: TypeAlias = Views | Mapping[str, MatrixLike] | Sequence[MatrixLike]
 
-_LabelsOfRows: TypeAlias = MatrixLike | Sequence[Collection[Hashable]]
+_LabelsOfRows: TypeAlias = Labels | MatrixLike | Sequence[Collection[Hashable]]
 LabelsLike: TypeAlias = _LabelsOfRows | Mapping[str, _LabelsOfRows] | Sequence[_LabelsOfRows]

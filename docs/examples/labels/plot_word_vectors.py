@@ -13,10 +13,9 @@ by word vectors, MVMLCCA compares these vectors, and the two vocabularies need n
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mvcca import MVMLCCA, Views, evaluate_retrieval
+from mvcca import MVMLCCA, Labels, Views, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 from mvcca.similarity import squared_exponential
-from mvcca.views.labels import label_vectors
 
 ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 GERMAN = ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
@@ -44,11 +43,11 @@ vectors = {
 }
 
 # %%
-# ``label_vectors`` sums the vectors of the labels of a row. The similarity of two rows is a squared
-# exponential of the distance between their label vectors. The bandwidth is chosen such that
+# ``Labels.word_sums`` sums the vectors of the labels of a row. The similarity of two rows is a
+# squared exponential of the distance between their label vectors. The bandwidth is chosen such that
 # distances between translations are small, and distances between digits large.
 
-y = {name: label_vectors(label_sets, vectors) for name, label_sets in tags.items()}
+y = {name: Labels.of(label_sets).word_sums(vectors) for name, label_sets in tags.items()}
 words = [np.stack([vectors[word] for word in vocabulary]) for vocabulary in (ENGLISH, GERMAN)]
 similarity = squared_exponential(*words, sigma=0.2)
 
