@@ -119,11 +119,11 @@ def _blocks(widths: Mapping[str, int], n: int, max_views: int | None) -> dict[st
 
 def _max_views(estimator: Any) -> int | None:
     deflating = getattr(estimator, "algorithm", "svd") != "svd"
-    return 2 if deflating else estimator._max_views
+    return 2 if deflating else estimator.requires.views[1]
 
 
 def _labels(estimator: Any, labels: Any = LABELS) -> Any:
-    return labels if estimator._supervised else None
+    return labels if estimator.requires.labels else None
 
 
 def _dense(estimator: Any, _: Path, widths: Mapping[str, int] = WIDTHS, n: int = N) -> Input:
@@ -235,7 +235,7 @@ SUPERVISED = {"classes": _classes, "real labels": _real_labels}
 def cases() -> Iterator[tuple[str, Any, Callable[[Any, Path], Input]]]:
     """Name, estimator, and maker of its input; whether an input is refused is compared, too."""
     for name, estimator in ESTIMATORS.items():
-        forms = ANY | (SUPERVISED if estimator._supervised else UNSUPERVISED)
+        forms = ANY | (SUPERVISED if estimator.requires.labels else UNSUPERVISED)
         for form, make in forms.items():
             if form == "in batches" and not hasattr(estimator, "partial_fit"):
                 continue

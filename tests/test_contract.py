@@ -134,7 +134,7 @@ VARIANTS = [*SHALLOW_VARIANTS, *DEEP]
 
 # scikit-learn knows by name which estimators take a second matrix and project it too.
 estimator_checks.CROSS_DECOMPOSITION += sorted(
-    {type(est).__name__ for est in [*ESTIMATORS, NCCA()] if not est._supervised} - {"CCA"}
+    {type(est).__name__ for est in [*ESTIMATORS, NCCA()] if not est.requires.labels} - {"CCA"}
 )
 
 STEPS = [
@@ -219,7 +219,7 @@ def ridged(estimator: Any, reg: float) -> Any:
     return clone(estimator).set_params(**{"reg": reg} if "reg" in vars(estimator) else {})
 
 
-LABELLED = [est for est in VARIANTS if est._supervised]
+LABELLED = [est for est in VARIANTS if est.requires.labels]
 # Networks pair rows at random, see tests/test_deep_unpaired.py.
 UNPAIRED = [est for est in LABELLED if est not in DEEP]
 # The number of components is bounded by the data, not only by the networks.
@@ -271,7 +271,7 @@ def blocks_for(estimator: Any, *, whole: bool = False, seed: int = 0) -> dict[st
     }
     if whole:
         blocks = {name: np.round(4 * X) for name, X in blocks.items()}
-    return dict(list(blocks.items())[: estimator._max_views])
+    return dict(list(blocks.items())[: estimator.requires.views[1]])
 
 
 # Every non-empty set of four labels, six times over.
@@ -718,7 +718,7 @@ def test_columns_are_those_of_the_fit_in_later_batches_and_rows(estimator, form,
         model = clone(estimator).partial_fit(frames, LABELS)
         with pytest.raises(ValueError, match=message):
             model.partial_fit(changed, LABELS)
-    if not estimator._supervised:  # the second of two lone matrices
+    if not estimator.requires.labels:  # the second of two lone matrices
         model = clone(estimator).fit(frames["image"], frames["text"])
         with pytest.raises(ValueError, match=message.replace("'text'", "'y'")):
             model.transform(frames["image"], changed["text"])
@@ -744,7 +744,7 @@ def test_frames_with_the_same_row_labels_in_another_order_are_refused_or_aligned
     )
     with pytest.raises(ValueError, match=message):
         clone(estimator).fit(frames, LABELS)
-    if not estimator._supervised:
+    if not estimator.requires.labels:
         with pytest.raises(ValueError, match="X and y have the same labels in a different order"):
             clone(estimator).fit(frames["image"], frames["text"])
     model = clone(estimator).fit(Views.aligned(frames), LABELS)
@@ -906,14 +906,14 @@ def test_strings_are_located_by_column(estimator):
         clone(estimator).fit({**blocks, "text": text.to_numpy()}, LABELS)
 
 
-@over([est for est in [*ESTIMATORS, NCCA()] if not est._supervised])
+@over([est for est in [*ESTIMATORS, NCCA()] if not est.requires.labels])
 def test_learning_from_pairs_says_so_if_there_are_none(estimator):
     blocks = dict(list(blocks_for(estimator).items())[:2])
     with pytest.raises(ValueError, match=r"no object is in two views.*MLCCA .* take labels"):
         clone(estimator).fit(Views.unpaired(blocks))
 
 
-@over([est for est in [*ESTIMATORS, NCCA()] if not est._supervised])
+@over([est for est in [*ESTIMATORS, NCCA()] if not est.requires.labels])
 def test_fit_transform_of_two_lone_matrices_projects_both(estimator):
     X, Y = list(blocks_for(estimator).values())[:2]
     found = clone(estimator).fit_transform(X, Y)
@@ -1043,7 +1043,7 @@ def test_repeated_entries_of_sparse_rows_add_up(estimator, where, tmp_path):
         assert_same_scores(np.asarray(scores[name]), wanted, max(1e-8, rounding(estimator)))
 
 
-@over([est for est in [*VARIANTS, NCCA()] if not est._supervised])
+@over([est for est in [*VARIANTS, NCCA()] if not est.requires.labels])
 def test_repeated_entries_of_two_lone_matrices_add_up(estimator):
     dense = list(blocks_for(estimator, whole=True).values())[:2]
     pair = [freeze(repeated_entries(X)) for X in dense]
@@ -1126,7 +1126,7 @@ def test_hard_rows_give_numbers_and_where_they_cannot_an_error(estimator, form):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@over([est for est in [*ESTIMATORS, *OTHERS] if est._supervised])
+@over([est for est in [*ESTIMATORS, *OTHERS] if est.requires.labels])
 def test_as_many_classes_as_rows_give_numbers_or_an_error(estimator):
     blocks = blocks_for(estimator)
     try:
@@ -1420,7 +1420,7 @@ def test_labels_without_any_similarity_between_views_are_refused(estimator):
 def test_rows_without_labels_are_counted_in_a_warning(estimator):
     labels = LABELS.copy()
     labels[:7] = 0
-    blocks = list(blocks_for(estimator).values())[: estimator._min_views]
+    blocks = list(blocks_for(estimator).values())[: estimator.requires.views[0]]
     with pytest.warns(UserWarning, match="7 rows have no labels"):
         clone(estimator).fit(blocks, labels)
 
@@ -1635,7 +1635,7 @@ def test_a_weight_of_zero_is_an_object_that_is_not_there(estimator):
     model = clone(estimator).fit(blocks, LABELS, sample_weight=present.astype(float))
     expected = clone(estimator).fit(Views(blocks)[present], LABELS[present])
     assert_same_model(model, expected, 1e-10)
-    if estimator._supervised and not asks(estimator, "label_features"):
+    if estimator.requires.labels and not asks(estimator, "label_features"):
         assert model.n_label_vectors_ == 7
 
 
@@ -1774,7 +1774,7 @@ def test_batches_may_name_their_views_in_another_order(estimator):
     views = Views(blocks_for(estimator))
     model = clone(estimator).partial_fit(views[:40], LABELS[:40])
     turned = views[40:].select(views.names[::-1])
-    labels = dict.fromkeys(turned.names, LABELS[40:]) if estimator._supervised else None
+    labels = dict.fromkeys(turned.names, LABELS[40:]) if estimator.requires.labels else None
     model.partial_fit(turned, labels)
     assert_same_model(model, fitted(estimator))
 
@@ -1911,7 +1911,7 @@ def test_partly_paired_views_keep_their_pairing(estimator):
     np.testing.assert_allclose(scores["text"], np.delete(whole["text"], np.s_[10:30], 0), atol=1e-9)
 
 
-LEARNING_FROM_PAIRS = [est for est in SHALLOW_VARIANTS if not est._supervised]
+LEARNING_FROM_PAIRS = [est for est in SHALLOW_VARIANTS if not est.requires.labels]
 
 
 @over(LEARNING_FROM_PAIRS)
@@ -1928,7 +1928,7 @@ def test_of_two_partly_paired_views_their_pairs_are_learned(estimator):
         assert_same_model(model, expected, 1e-12)
 
 
-@over([est for est in LEARNING_FROM_PAIRS if est._max_views is None])
+@over([est for est in LEARNING_FROM_PAIRS if est.requires.views[1] is None])
 def test_objects_that_are_seen_in_one_view_teach_nothing(estimator):
     blocks = blocks_for(estimator)
     index = np.tile(np.arange(N)[:, None], 3)
@@ -2000,7 +2000,7 @@ def test_a_single_view_is_too_few_for_methods_that_learn_from_pairs(estimator):
     X = blocks_for(estimator)["image"]
     with pytest.raises(ValueError, match="takes at least 2 views, got 1"):
         clone(estimator).fit({"image": X}, LABELS)
-    expected = "learns from labels" if estimator._supervised else "second view"
+    expected = "learns from labels" if estimator.requires.labels else "second view"
     with pytest.raises(ValueError, match=rf"requires y to be passed.*{expected}"):
         clone(estimator).fit(X)
 
@@ -2102,8 +2102,8 @@ def test_a_second_fit_leaves_nothing_of_the_first(estimator):
     blocks = blocks_for(estimator)
     fresh = fitted(estimator)
     frame = pd.DataFrame(blocks["image"], columns=list("abcdef"))
-    second = blocks["text"] if not estimator._supervised else LABELS
-    if estimator._supervised and estimator._min_views == 2:
+    second = blocks["text"] if not estimator.requires.labels else LABELS
+    if estimator.requires.labels and estimator.requires.views[0] == 2:
         frame, second = [frame, blocks["text"]], LABELS
     two = {name: blocks[name] for name in ("image", "text")}
     for first in ((frame, second), (two, LABELS)):

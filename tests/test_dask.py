@@ -429,7 +429,7 @@ def test_no_method_computes_scores_of_dask_arrays_before_they_are_asked_for(comp
     views = {view: X - X.mean(axis=0) for view, X in planted(np.float32).items()}
     del views["c"]
     model = estimator(2, **PROJECTING[home][name])
-    model.fit(views, np.arange(N_ROWS) % 3 if model._supervised else None)
+    model.fit(views, np.arange(N_ROWS) % 3 if model.requires.labels else None)
     lazy = model.transform(as_dask(views))
     assert not computes
     for view, expected in model.transform(views).items():
@@ -567,7 +567,7 @@ KILLED = {
 @pytest.mark.usefixtures("client")
 def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monkeypatch):
     views, labels, (estimator, first) = planted(), label_sets(), KILLED[work]
-    monkeypatch.setattr("mvcca.linear._label_weighted.LabelGram", partial(LabelGram, tile_rows=4))
+    monkeypatch.setattr("mvcca.linear.label_weighted.LabelGram", partial(LabelGram, tile_rows=4))
 
     def fitted(marks, at):
         marks.mkdir()
@@ -579,7 +579,7 @@ def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monke
         else:
             rows = {name: Rows(view, marks, 0, accident) for name, view in views.items()}
         with config_context(block_rows=48):
-            return model.fit(rows, labels if model._supervised else None)
+            return model.fit(rows, labels if model.requires.labels else None)
 
     undisturbed = fitted(tmp_path / "undisturbed", np.inf)
     n_calls = n_marks(tmp_path / "undisturbed")

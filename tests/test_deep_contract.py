@@ -167,7 +167,7 @@ def test_bad_queries_are_refused(estimator):
 @every_estimator
 def test_unpaired_rows_are_refused_unless_the_loss_is_of_labels(estimator):
     views, labels = Views.unpaired(blocks()), np.r_[CLASSES, CLASSES]
-    if not estimator._needs_pairs:  # see tests/test_deep_unpaired.py
+    if not estimator.requires.pairs:  # see tests/test_deep_unpaired.py
         assert clone(estimator).fit(views, labels).view_names_ == ("a", "b")
         return
     with pytest.raises(ValueError, match=r"learns from (objects seen in all views|pairs)"):
@@ -198,7 +198,7 @@ def test_bad_parameters_are_named(estimator, name, value):
 
 @every_estimator
 def test_labels_are_required_where_the_method_learns_from_them(estimator):
-    if estimator._supervised:
+    if estimator.requires.labels:
         with pytest.raises(ValueError, match=f"{type(estimator).__name__}.*label"):
             clone(estimator).fit(blocks())
         with pytest.raises(ValueError, match="label"):
@@ -373,7 +373,7 @@ IN_A_PIPELINE = {  # whose steps are fitted themselves
 def test_scikit_learns_checks_pass(name, monkeypatch):
     estimator = small(name, max_epochs=1, batch_size=750, learning_rate=1e-4)
     expected = FLOAT32
-    if estimator._supervised:  # then y is labels, and one matrix is split into two views
+    if estimator.requires.labels:  # then y is labels, and one matrix is split into two views
         halves = SplitViews({"a": slice(0, 1), "b": slice(-2, None)})
         estimator, expected = make_pipeline(halves, estimator, JoinViews()), FLOAT32 | IN_A_PIPELINE
     else:

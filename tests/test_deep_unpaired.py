@@ -27,7 +27,7 @@ from mvcca.deep import ACMR, CCL, SAM, DeepSM, TwoBranch  # noqa: E402
 from mvcca.deep.callbacks import Callback  # noqa: E402
 from mvcca.deep.samplers import LabelPairs, Objects  # noqa: E402
 
-OF_LABELS = [estimator for estimator in DEEP if not estimator._needs_pairs]
+OF_LABELS = [estimator for estimator in DEEP if not estimator.requires.pairs]
 every_estimator = pytest.mark.parametrize("estimator", OF_LABELS, ids=lambda e: type(e).__name__)
 CLASSES = np.array(["dog", "cat", "owl", "fox"])
 
@@ -302,7 +302,7 @@ def test_unpaired_rows_need_labels_of_all_views(estimator):
         fitted(estimator, validation_fraction=0.3, monitor="valid_correlation")
 
 
-NEEDS_PAIRS = [estimator for estimator in DEEP if estimator._needs_pairs]
+NEEDS_PAIRS = [estimator for estimator in DEEP if estimator.requires.pairs]
 
 
 @pytest.mark.parametrize("estimator", NEEDS_PAIRS, ids=lambda e: type(e).__name__)

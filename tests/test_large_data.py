@@ -33,8 +33,7 @@ from mvcca import (
 )
 from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.machine import config
-from mvcca.statistics import LabelSums, Moments
-from mvcca.statistics._moments import _moments_of_block
+from mvcca.statistics import LabelSums, Moments, moments_of_block
 from mvcca.statistics.passes import _accumulate, _blocks, _checkpoint
 
 N_ROWS = 1000
@@ -75,7 +74,7 @@ def labels():
 
 
 def y_of(estimator, labels):
-    return labels if estimator._supervised else None
+    return labels if estimator.requires.labels else None
 
 
 def saved(folder, blocks, kind):
@@ -168,7 +167,7 @@ def test_moments_add_up_in_any_order(n_blocks, offset, blocks):
     views = Views({name: block + offset for name, block in blocks.items()})
     whole = Moments.of(Views(blocks)).covariance()
     parts = np.array_split(np.random.default_rng(3).permutation(N_ROWS), n_blocks)
-    moments = reduce(add, (_moments_of_block(views[rows], None, np.float64) for rows in parts))
+    moments = reduce(add, (moments_of_block(views[rows], None, np.float64) for rows in parts))
     np.testing.assert_allclose(moments.covariance(), whole, atol=1e-9 * np.abs(whole).max())
 
 

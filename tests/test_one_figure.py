@@ -55,7 +55,7 @@ every_estimator = pytest.mark.parametrize(
 )
 of_unpaired_views = pytest.mark.parametrize(
     "estimator",
-    [e for e in ESTIMATORS if e._supervised] + [e for e in DEEP if not e._needs_pairs],
+    [e for e in ESTIMATORS if e.requires.labels] + [e for e in DEEP if not e.requires.pairs],
     ids=lambda estimator: type(estimator).__name__,
 )
 
@@ -146,7 +146,7 @@ def test_paired_views_have_one_figure(estimator, tmp_path, monkeypatch):
         assert judged(lists, labels, labels) == pytest.approx(figure)
 
     [rho] = pairwise_correlations(model.transform(held_out)).values()  # pairs have correlations
-    assert model.score(held_out, y[test] if estimator._supervised else None) == pytest.approx(
+    assert model.score(held_out, y[test] if estimator.requires.labels else None) == pytest.approx(
         rho.mean()
     )
 

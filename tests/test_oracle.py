@@ -616,7 +616,7 @@ def dependent_integers(seed):
 def batches(model, blocks, y):
     for rows in np.array_split(np.arange(len(y)), 3):
         some = [X[rows] for X in blocks]
-        model.partial_fit(some, y[rows]) if model._supervised else model.partial_fit(some)
+        model.partial_fit(some, y[rows]) if model.requires.labels else model.partial_fit(some)
     return model
 
 
@@ -681,7 +681,7 @@ def check_integers(method, storage, seed, folder):
     if storage == "batches" and hasattr(model, "partial_fit"):
         batches(model, rows, y)
     else:
-        model.fit(rows, y) if model._supervised else model.fit(rows)
+        model.fit(rows, y) if model.requires.labels else model.fit(rows)
     found = model.eigenvalues_ - unit
     tolerance = TOLERANCE["float32" if storage == "float32" else "float64"]
     k, scale = min(len(found), len(expected)), max(1.0, expected[0]) if unit else expected[0]

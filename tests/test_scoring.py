@@ -112,7 +112,7 @@ SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scor
 
 def fitted(cls, X, y):
     model = cls(**{CMOLRS: {"random_state": 0}, JRL: {"n_neighbors": 10}}.get(cls, {}))
-    return model.fit(X, y) if cls._supervised else model.fit(X)
+    return model.fit(X, y) if model.requires.labels else model.fit(X)
 
 
 @pytest.mark.filterwarnings("ignore:.*label-weighted covariance in the constraint")

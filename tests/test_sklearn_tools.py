@@ -99,7 +99,7 @@ CASES = {
     for estimator in [CCA(reg=0.01), MVCCA(), *LABELLED]
     for views in (paired, partly_paired, unpaired)
     for kind in KINDS
-    if estimator._supervised or views is not unpaired
+    if estimator.requires.labels or views is not unpaired
 }
 everything = pytest.mark.parametrize(("estimator", "views"), CASES.values(), ids=CASES.keys())
 

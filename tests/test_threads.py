@@ -128,7 +128,7 @@ def test_a_lone_block_that_blas_splits_among_its_threads_differs_by_rounding_onl
     [
         (CCA(2, reg=0.1), "mvcca.problem._problem.canonical_directions"),
         (PLS(2), "mvcca.linear._pls.canonical_directions"),
-        (LGCFL(), "mvcca.problem._group_sparse.linalg.solve"),
+        (LGCFL(), "mvcca.linear.group_sparse.linalg.solve"),
         (CCA(2, reg=0.1), "mvcca.problem._bases.extreme_eigenvalues"),
     ],
 )

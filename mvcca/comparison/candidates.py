@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from mvcca.base import Requirements
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
 from mvcca.comparison.texts import text_views
@@ -158,7 +159,8 @@ def _learns_from(estimator: Any, data: Data) -> str:
     while isinstance(last, Pipeline) or hasattr(last, "estimator"):  # or a search
         last = last[-1] if isinstance(last, Pipeline) else last.estimator
     required = get_tags(last).target_tags.required  # by ours too, as the second of two matrices
-    if getattr(last, "_supervised", required):
+    requires = getattr(last, "requires", Requirements(labels=required))
+    if requires.labels:
         return "labels"
     # without pairs, some that do not require labels learn from them
-    return "pairs" if data.has_pairs or getattr(last, "_needs_pairs", True) else "labels"
+    return "pairs" if data.has_pairs or requires.pairs else "labels"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from mvcca.base.label_checks import check_labels
 from mvcca.linear import MVCCA, with_labels_as_view
-from mvcca.problem._label_checks import check_labels
 from mvcca.views import as_views
 from mvcca.views.labels_by_view import LabelsByView
 

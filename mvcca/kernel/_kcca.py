@@ -14,13 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from mvcca.base import Requirements, StatisticEstimator
 from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
-from mvcca.kernel._held_out import HeldOut, Sample, features_of
-from mvcca.kernel._kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel._landmarks import features_at, greedy_landmarks, origin_for
-from mvcca.linear import MVCCA
+from mvcca.kernel.held_out import HeldOut, Sample, features_of
+from mvcca.kernel.kernels import NAMES, Kernel, median_gamma
+from mvcca.kernel.landmarks import features_at, greedy_landmarks, origin_for
 from mvcca.linear.features import FeatureMap, FourierFeatures
+from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps, Problem, Rows
@@ -36,7 +37,7 @@ def _has_approximation(estimator: Any) -> bool:
     return estimator.approximation is not None
 
 
-class KCCA(MVCCA):
+class KCCA(RankedByCorrelation, StatisticEstimator):
     r"""Kernel canonical correlation analysis of two or more views, exact or approximate.
 
     Finds one function of every view, f_p(x) = Σ_j α_pj k_p(x, z_j) less its training mean, under
@@ -154,7 +155,7 @@ class KCCA(MVCCA):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": MVCCA._parameter_constraints["n_components"],
+        "n_components": StatisticEstimator._parameter_constraints["n_components"],
         "kernel": [StrOptions(set(NAMES)), callable, Mapping],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"}), None, Mapping],
         "degree": [Interval(Real, 0, None, closed="left")],
@@ -164,8 +165,7 @@ class KCCA(MVCCA):
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-    power = 0.0  # a parameter of MVCCA, not of KCCA
-    _takes_any_basis = False
+    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
     feature_maps_: dict[str, FeatureMap]
     _n_before: float  # objects in earlier batches
@@ -226,7 +226,7 @@ class KCCA(MVCCA):
         self._n_before = 0.0 if reset else self._statistic.n_objects
         return rows
 
-    def _statistic_of(self, rows: Rows) -> HeldOut:  # type: ignore[override]
+    def statistic_of(self, rows: Rows) -> HeldOut:
         """Moments of the features of all rows, of which a block at a time is in memory."""
         maps, views, weights = self.feature_maps_, rows.views, rows.weights
         features = partial(features_of, maps)
@@ -248,15 +248,15 @@ class KCCA(MVCCA):
         )
         return HeldOut(total, n_objects, sample)
 
-    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
-        return replace(super()._problem(rows, statistic), rank_expected=lacking, of_features=True)
+        return Problem.of_moments(rows, statistic, rank_expected=lacking, of_features=True)
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
         def solve(moments: Moments | PairMoments, n_components: int) -> Maps:
-            return self._problem(rows, moments).solve(n_components)
+            return self.problem(rows, moments).solve(n_components)
 
         maps = solve(statistic.total, self.n_components)
         assert maps.values is not None
@@ -334,16 +334,13 @@ class KCCA(MVCCA):
         return rng.permutation(n_rows)[: self.n_landmarks]
 
     @property
-    def _computes_on_devices(self) -> bool:  # type: ignore[override]
-        """Fourier features are; scikit-learn computes kernels with landmarks on the host."""
-        return self.approximation == "fourier"
+    def requires(self) -> Requirements:  # type: ignore[override]
+        """Scikit-learn computes kernels with landmarks on the host."""
+        return Requirements(host=self.approximation != "fourier", features=True)
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         assert maps is not None
         return partial(_project, self.feature_maps_[name], maps.select([name]), name)
-
-    def _fitted_width(self, name: str) -> int:
-        return self.feature_maps_[name].width
 
 
 def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:

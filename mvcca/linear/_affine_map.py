@@ -117,17 +117,17 @@ class AffineMap(PredictingEstimator):
         # Distances in the target's space count, which only an orthonormal basis keeps.
         target = self._target_among(rows.views.names)
         rows.in_row_space(equilibrate={target: False}).precisely(
-            lambda rows: self._learn_problem(rows, self._statistic_of(rows))
+            lambda rows: self._learn_problem(rows, self.statistic_of(rows))
         )
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         target = views.names.index(self._target_among(views.names))
         return super()._holds_pair(views) & views.seen[:, target]
 
-    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         Sigma, columns, means = statistic.covariance(), statistic.widths, statistic.mean()
         target = self._target_among(columns)
         y = column_slices(columns)[target]
@@ -149,7 +149,7 @@ class AffineMap(PredictingEstimator):
         )
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
-        maps = self._problem(rows, statistic).solve(
+        maps = self.problem(rows, statistic).solve(
             self.n_components or max(statistic.widths.values())
         )
         assert maps.values is not None

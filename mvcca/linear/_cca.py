@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca.base import StatisticEstimator
+from mvcca.base import Requirements, StatisticEstimator
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Problem, Rows
@@ -85,7 +85,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     """
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
-    _max_views = 2
+    requires = Requirements(views=(2, 2))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name] for name in ("n_components", "reg")
     }
@@ -96,10 +96,10 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         self.n_components = n_components
         self.reg = reg
 
-    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         return Problem.of_moments(rows, statistic, predicts=True)
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:

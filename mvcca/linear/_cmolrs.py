@@ -14,12 +14,12 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base import LinearEstimator, all_or_nothing
+from mvcca.base import LinearEstimator, Requirements, all_or_nothing
+from mvcca.base.label_checks import check_labels
+from mvcca.linear.in_memory import mean_and_variance
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
-from mvcca.problem._in_memory import mean_and_variance
-from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import column_slices
 from mvcca.views import Labels
 from mvcca.views.powers_of_two import exponents_of, scaled
@@ -122,9 +122,7 @@ class CMOLRS(LinearEstimator):
     """
 
     retrieval_ranking = ("transform", "inner")
-    _min_views = 1
-    _supervised = True
-    _computes_on_devices = False
+    requires = Requirements(views=(1, None), labels=True, host=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": LinearEstimator._parameter_constraints["n_components"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],

@@ -108,10 +108,10 @@ class CovarianceCCA(StatisticEstimator):
         self.within = within
         self.reg = reg
 
-    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         A, B = (
             statistic.covariance() if function is Moments.covariance else function(statistic)
             for function in (self.between, self.within)

@@ -16,13 +16,12 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import LinearEstimator, all_or_nothing
+from mvcca.base import LinearEstimator, Requirements, all_or_nothing
+from mvcca.base.label_checks import check_labels
+from mvcca.linear.group_sparse import GroupSparse, Quadratic, centred_targets
+from mvcca.linear.in_memory import mean_and_variance, weighted_cross
 from mvcca.machine.warnings import warn
-from mvcca.problem import Basis, Maps, positive_reg, reg_of_rows
-from mvcca.problem._bases import row_space
-from mvcca.problem._group_sparse import GroupSparse, Quadratic, centred_targets
-from mvcca.problem._in_memory import mean_and_variance, weighted_cross
-from mvcca.problem._label_checks import check_labels
+from mvcca.problem import Basis, Maps, positive_reg, reg_of_rows, row_space
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
@@ -155,9 +154,7 @@ class JRL(LinearEstimator):
     """
 
     retrieval_ranking = ("propagate", "inner")
-    _min_views = 1
-    _supervised = True
-    _computes_on_devices = False
+    requires = Requirements(views=(1, None), labels=True, host=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping],
         "pairing": [Interval(Real, 0, None, closed="left")],
@@ -215,7 +212,6 @@ class JRL(LinearEstimator):
         views = scaled(given, exponents)
         check_labels(of_rows)
         reg = positive_reg(reg_of_rows(self.reg, views))
-        self.view_names_ = views.names
         self.means_, scales = _means_and_scales(views)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
         rows = {
@@ -307,9 +303,6 @@ class JRL(LinearEstimator):
         views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
         views = scaled(views.in_memory(), exponents)
         return {name: block for name, block in views.items() if block.shape[0]}
-
-    def _fitted_width(self, name: str) -> int:
-        return len(self.means_[name])  # known before the weights are
 
     def _loss(
         self, views: Views, rows: Mapping[str, _Rows], labels: Mapping[str, Any]

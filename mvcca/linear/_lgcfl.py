@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
+from mvcca.base import Requirements
+from mvcca.base.label_checks import check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
+from mvcca.linear.group_sparse import GroupSparse, centred_targets
+from mvcca.linear.label_statistic import LabelStatistic
 from mvcca.problem import Maps, Rows, check_variance, positive_reg
-from mvcca.problem._group_sparse import GroupSparse, centred_targets
-from mvcca.problem._label_checks import check_label_vectors
-from mvcca.problem._label_statistic import LabelStatistic
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 
@@ -94,10 +95,7 @@ class LGCFL(RescaledEstimator):
     (32, 10)
     """
 
-    _min_views = 1
-    _supervised = True
-    _computes_on_devices = False
-    _tries_float32 = False
+    requires = Requirements(views=(1, None), labels=True, host=True, float64=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="neither"), Mapping],
         "groups": [Mapping, None],
@@ -121,7 +119,7 @@ class LGCFL(RescaledEstimator):
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         return positive_reg(super()._ridges(views, weights, batch))
 
-    def _statistic_of(self, rows: Rows) -> LabelStatistic:
+    def statistic_of(self, rows: Rows) -> LabelStatistic:
         sums = LabelSums.of(rows.views, rows.labels, rows.weights)
         return LabelStatistic(sums, rows.moments_of_each())
 

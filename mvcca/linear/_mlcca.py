@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar
@@ -14,40 +14,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.blocks import precision
-from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.linear.in_memory import weighted_cross
+from mvcca.linear.label_neighbors import nearest_label_pairs
+from mvcca.linear.label_statistic import LabelledRows
+from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows, reg_of_rows
-from mvcca.problem._in_memory import weighted_cross
-from mvcca.problem._neighbors import nearest_label_pairs
 from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import Similarity, similarity_function
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, column_slices
-from mvcca.statistics._moments import ROUNDING
+from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, column_slices
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 _NEVER_NEGATIVE = ("sqexp", "exp", "equal")
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """All rows of the batches so far, with their labels. They add, but are as large as the data."""
-
-    views: Views
-    labels: LabelsByView
-    weights: np.ndarray | None
-
-    def __add__(self, other: LabelledRows) -> LabelledRows:
-        weights = None
-        if self.weights is not None or other.weights is not None:
-            weights = np.concatenate(
-                [
-                    np.ones(len(rows.views)) if rows.weights is None else rows.weights
-                    for rows in (self, other)
-                ]
-            )
-        views = Views.concatenate([self.views, other.views])
-        return LabelledRows(views, LabelsByView.concatenate(self.labels, other.labels), weights)
 
 
 class MLCCA(LabelWeightedEstimator):
@@ -183,11 +162,11 @@ class MLCCA(LabelWeightedEstimator):
         self.n_label_features = n_label_features
         self.random_state = random_state
 
-    def _statistic_of(self, rows: Rows) -> LabelledRows:
+    def statistic_of(self, rows: Rows) -> LabelledRows:
         """The rows: the weight of a row in C_pp depends on the labels of all rows."""
         return LabelledRows(rows.views, rows.labels, rows.weights)
 
-    def _problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
+    def problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
         sums = self._sums_of(rows)
         means = sums.mean()
         if self.weighting == "means":

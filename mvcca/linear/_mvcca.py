@@ -119,10 +119,10 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         self.reg = reg
         self.power = power
 
-    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
-    def _problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
+    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         return Problem.of_moments(rows, statistic)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.linear._label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.base import Requirements
+from mvcca.linear.label_statistic import LabelStatistic
+from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.problem import Problem, Rows
-from mvcca.problem._label_statistic import LabelStatistic
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelFeatureSums, LabelSums
 
@@ -158,15 +160,15 @@ class MVMLCCA(LabelWeightedEstimator):
         self.random_state = random_state
 
     @property
-    def _tries_float32(self) -> bool:  # type: ignore[override]
+    def requires(self) -> Requirements:  # type: ignore[override]
         """Label-weighted covariances in the constraint are too ill-conditioned for float32."""
-        return self.within == "sample"
+        return replace(super().requires, float64=self.within == "label")
 
-    def _statistic_of(self, rows: Rows) -> LabelStatistic:
+    def statistic_of(self, rows: Rows) -> LabelStatistic:
         moments = rows.moments_of_each() if self.within == "sample" else {}
         return LabelStatistic(self._sums_of(rows), moments)
 
-    def _problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
+    def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums
         if isinstance(sums, LabelSums):
             Psi = sums.covariance(self._gram(sums.labels), dtype=rows.products)

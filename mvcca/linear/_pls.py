@@ -17,9 +17,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem import Basis, Identity, Maps, Rows, check_variance
-from mvcca.problem._rows import takes_float32_products
-from mvcca.problem.linalg import Directions, Scaling, _top_singular, canonical_directions
+from mvcca.problem import Basis, Identity, Maps, Rows, check_variance, takes_float32_products
+from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back
@@ -134,9 +133,9 @@ class PLS(RescaledEstimator):
         if self.algorithm == "svd" and rows.views.is_paired and all_wide:
             self._learn_wide(rows)
         else:
-            self._learn_problem(rows, self._statistic_of(rows))
+            self._learn_problem(rows, self.statistic_of(rows))
 
-    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
@@ -345,7 +344,7 @@ def _by_deflation(
     values: list[float] = []
     columns: list[tuple[np.ndarray, ...]] = []
     for _ in range(min(n_components, limit)):
-        left, sizes, right = _top_singular(C_xy, 1)
+        left, sizes, right = top_singular(C_xy, 1)
         sigma, w, v = sizes[0], left[:, 0], right[:, 0]
         if sigma <= 10 * max(ranks.values()) * precision * (values[0] if values else 0):
             break

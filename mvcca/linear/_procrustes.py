@@ -112,12 +112,12 @@ class Procrustes(PredictingEstimator):
     def _fit_rows(self, rows: Rows) -> None:
         # Every direction is rotated, also those whose variance float32 products cannot resolve.
         rows.in_row_space(equilibrate=False).precisely(
-            lambda rows: self._learn_problem(rows, self._statistic_of(rows)),
+            lambda rows: self._learn_problem(rows, self.statistic_of(rows)),
             float32=False,
             decompose=False,
         )
 
-    def _statistic_of(self, rows: Rows) -> Moments | PairMoments:
+    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
         return rows.moments()
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:

@@ -19,9 +19,12 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
-from mvcca.kernel import _held_out, _kernels, _ncca
-from mvcca.linear import _label_weighted, _mlcca
+from mvcca.kernel.held_out import HeldOut, Sample
+from mvcca.kernel.kernels import Kernel
+from mvcca.kernel.smoothing import Smoother
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
+from mvcca.linear.label_statistic import LabelledRows, LabelStatistic
+from mvcca.linear.label_weighted import DrawnLabelFeatures, LabelKernel
 from mvcca.model_selection import ClassDisjointSplit, RetrievalScorer, retrieval_scorer
 from mvcca.persistence._estimators import (
     ClassOf,
@@ -30,7 +33,6 @@ from mvcca.persistence._estimators import (
     stored_estimator,
 )
 from mvcca.persistence._sklearn import HELD, arguments_of
-from mvcca.problem import _label_statistic
 from mvcca.retrieval import RetrievalIndex
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Labels, Views
@@ -63,7 +65,7 @@ def _parts_of_distinct(labels: Labels) -> dict[str, Any]:
 
 
 def _make_labelled_rows(parts: dict[str, Any]) -> Any:
-    rows = _mlcca.LabelledRows(**parts)
+    rows = LabelledRows(**parts)
     n_distinct = len(rows.labels.distinct)
     for name, block in rows.views.items():  # compiled loops follow the codes
         codes, n_rows = rows.labels.codes[name], block.shape[0]
@@ -99,14 +101,14 @@ CLASSES: Mapping[str, ClassOf] = {
     "Views": ClassOf(Views, _parts_of_views, _make_views),
     "Labels": ClassOf(Labels, _parts_of_distinct, lambda parts: Labels(**parts)),
     "LabelsByView": _stored_fields(LabelsByView),
-    "LabelledRows": replace(_stored_fields(_mlcca.LabelledRows), make=_make_labelled_rows),
-    "MVMLCCAStatistic": _stored_fields(_label_statistic.LabelStatistic),
+    "LabelledRows": replace(_stored_fields(LabelledRows), make=_make_labelled_rows),
+    "MVMLCCAStatistic": _stored_fields(LabelStatistic),
     **{
         cls.__name__: _stored_fields(cls)
         for cls in (
             LabelSums, LabelFeatureSums, Moments, PairMoments,
-            _label_weighted.DrawnLabelFeatures, _label_weighted.LabelKernel, FourierFeatures,
-            LandmarkFeatures, _kernels.Kernel, _held_out.HeldOut, _held_out.Sample, _ncca.Smoother,
+            DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
+            Sample, Smoother,
         )
     },
 }  # fmt: skip

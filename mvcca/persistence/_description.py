@@ -102,7 +102,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
         model = next((step for _, step in model.steps if hasattr(step, "n_components_")), model)
     found["fitted"] = _is_fitted(model)
     if hasattr(model, "view_names_") and hasattr(model, "n_components_"):
-        found["views"] = {name: model._fitted_width(name) for name in model.view_names_}
+        found["views"] = {name: model._widths[name] for name in model.view_names_}
         found["n_components"] = model.n_components_
     if hasattr(model, "best_epoch_"):
         found["epochs"] = len(model.history_["epoch"])

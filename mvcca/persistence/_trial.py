@@ -84,7 +84,7 @@ def _check_attributes(model: MultiViewEstimator) -> None:
             from mvcca.deep.storage import output_width
 
             rows = (model._probe_rows or {}).get(name)
-            width = output_width(model.encoders_[name], model._fitted_width(name), rows)
+            width = output_width(model.encoders_[name], model._widths[name], rows)
             if width != n_in:
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
     if hasattr(model, "history_"):
@@ -151,7 +151,7 @@ def _row_for(estimator: Any) -> Any:
     if isinstance(estimator, MultiViewEstimator):
         smoothers = getattr(estimator, "smoothers_", {}).values()  # of NCCA
         reducers = [s.reducer for s in smoothers if s.reducer is not None]
-        widths = {name: estimator._fitted_width(name) for name in estimator.view_names_}
+        widths = {name: estimator._widths[name] for name in estimator.view_names_}
         tried = _rows({reducer: _row_for(reducer) for reducer in reducers}) is not None
         return _rows({name: _ones(width) for name, width in widths.items()}) if tried else None
     if isinstance(estimator, PerView):

@@ -4,7 +4,7 @@ A method computes its between- and within-view matrices from a statistic of the 
 and precision are handled here. Nothing here knows of estimators.
 """
 
-from mvcca.problem._bases import Basis, Explicit, Identity, Span, principal_components
+from mvcca.problem._bases import Basis, Explicit, Identity, Span, principal_components, row_space
 from mvcca.problem._expected import (
     LARGEST_CORRELATION,
     Expected,
@@ -14,11 +14,10 @@ from mvcca.problem._expected import (
     held_out_moments,
     profile_vectors,
 )
-from mvcca.problem._label_checks import check_shared_labels
 from mvcca.problem._maps import Maps
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import Reg, Shrinkage, positive_reg, reg_of_names, reg_of_rows
-from mvcca.problem._rows import Rows, check_variance
+from mvcca.problem._rows import Rows, check_variance, takes_float32_products
 
 __all__ = [
     "LARGEST_CORRELATION",
@@ -32,7 +31,6 @@ __all__ = [
     "Rows",
     "Shrinkage",
     "Span",
-    "check_shared_labels",
     "check_variance",
     "component_weights",
     "expected_correlation",
@@ -43,4 +41,6 @@ __all__ = [
     "profile_vectors",
     "reg_of_names",
     "reg_of_rows",
+    "row_space",
+    "takes_float32_products",
 ]

@@ -166,7 +166,6 @@ class Maps:
             "patterns_": self.patterns,
             "ranks_": self.ranks,
             "n_components_": self.n_components,
-            "view_names_": self.names,
         }
         if self.expected is not None:
             found |= self.expected.attributes()

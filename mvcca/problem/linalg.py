@@ -280,7 +280,7 @@ def canonical_directions(
     white = {(p, q): _whitened(A, whiteners[p], whiteners[q]) for (p, q), A in between.items()}
     has_diagonal = any(p == q for p, q in between)
     if len(names) == 2 and not has_diagonal:
-        left, values, right = _top_singular(white[names[0], names[1]], n_components)
+        left, values, right = top_singular(white[names[0], names[1]], n_components)
         directions = dict(zip(names, (left, right), strict=True))
         limit = min(seen)
     else:
@@ -312,7 +312,7 @@ def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> An
     )
 
 
-def _top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets; through the smaller Gram matrix when few of many are wanted."""
     if isinstance(T, LinearOperator):
         k = min(k, min(T.shape) - 1)

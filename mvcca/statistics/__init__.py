@@ -8,10 +8,17 @@ the blocks, and `mvcca.problem` solves for the weights.
 from mvcca.statistics._digits_lost import DigitsLost
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
-from mvcca.statistics._moments import Moments, PairCovariance, column_slices
+from mvcca.statistics._moments import (
+    ROUNDING,
+    Moments,
+    PairCovariance,
+    column_slices,
+    moments_of_block,
+)
 from mvcca.statistics._pair_moments import PairMoments
 
 __all__ = [
+    "ROUNDING",
     "DigitsLost",
     "LabelFeatureSums",
     "LabelSums",
@@ -19,4 +26,5 @@ __all__ = [
     "PairCovariance",
     "PairMoments",
     "column_slices",
+    "moments_of_block",
 ]

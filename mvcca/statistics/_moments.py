@@ -124,13 +124,13 @@ class Moments:
             well-conditioned views.
         """
         if _is_one_block(views):
-            return _moments_of_block(views, weights, dtype)
+            return moments_of_block(views, weights, dtype)
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
         if uses_device(views):
             least *= _DEVICE_BLOCKS
         elif not views.is_lazy and _are_dense_pairs(views):
             least *= _MEMORY_BLOCKS
-        of_block = partial(_moments_of_block, dtype=np.dtype(dtype))
+        of_block = partial(moments_of_block, dtype=np.dtype(dtype))
         return accumulate(of_block, start, views, weights, at_least=least, on_device=True)
 
     @classmethod
@@ -286,10 +286,10 @@ def _least_rows(widths: dict[str, int]) -> int:
 def _moments_of_features(
     features: Callable[[Views], Views], views: Views, weights: np.ndarray | None, dtype: np.dtype
 ) -> Moments:
-    return _moments_of_block(features(in_precision(views, dtype)), weights, dtype)
+    return moments_of_block(features(in_precision(views, dtype)), weights, dtype)
 
 
-def _moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:
+def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:
     dtype, columns = np.dtype(dtype), column_slices(views.widths)
     n_features = views.shape[1]
     seen = views.seen.astype(float)

@@ -21,7 +21,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, nn
 
-from mvcca.base import MultiViewEstimator, all_or_nothing, maps_of
+from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing, maps_of
+from mvcca.base.label_checks import check_labels
 from mvcca.blocks import in_memory, take_rows
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
@@ -49,7 +50,6 @@ from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
-from mvcca.problem._label_checks import check_labels
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Labels, Views, as_views, holds_views
@@ -167,7 +167,7 @@ class DeepEstimator(MultiViewEstimator):
     _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
     _probe_rows = cast("dict[str, Any] | None", None)  # by which loading compares networks
-    _computes_on_devices = False
+    requires = Requirements(host=True)
     _similarity = "cosine"  # of scores as trained
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -409,7 +409,7 @@ class DeepEstimator(MultiViewEstimator):
     def _open_sample(self, X: Any, y: Any, *, reset: bool) -> Sample:
         """The user's rows, with the codes of their labels if the training uses them."""
         labels: LabelsByView | None = None
-        if self._supervised or self._may_be_unpaired(X, y):
+        if self.requires.labels or self._may_be_unpaired(X, y):
             views, labels, _ = self._open_supervised_fit(X, y, None, reset=reset)
             names = views.names[:1] if views.is_paired else views.names
             check_labels(LabelsByView(labels.distinct, {n: labels.codes[n] for n in names}))
@@ -417,7 +417,7 @@ class DeepEstimator(MultiViewEstimator):
             views = self._open_fit(X, y, None, reset=reset)[0]
             if y is not None and holds_views(X) and self._reads_labels():
                 labels = LabelsByView.of(views, y, is_per_view(X, y))
-        if self._needs_pairs and not views.is_paired:
+        if self.requires.pairs and not views.is_paired:
             n_paired = int(views.seen.all(axis=1).sum())
             advice = (
                 "MLCCA and MVMLCCA, and with networks SAM, ACMR, DeepSM, CCL and TwoBranch, learn "
@@ -438,14 +438,13 @@ class DeepEstimator(MultiViewEstimator):
         else:
             self._labels = None if labels is None else labels.distinct
             codes = {} if labels is None else dict(labels.codes)
-        self.view_names_, self._widths = views.names, views.widths
         if reset:
             self._n_rows, self._n_words = len(views), None
         return Sample(views, codes)
 
     def _may_be_unpaired(self, X: Any, y: Any) -> bool:
         """Whether rows are unpaired, and have labels by which the method can pair them."""
-        if self._needs_pairs or y is None or not holds_views(X):
+        if self.requires.pairs or y is None or not holds_views(X):
             return False
         return is_per_view(X, y) or not as_views(X).is_paired
 
@@ -499,7 +498,7 @@ class DeepEstimator(MultiViewEstimator):
         unpaired = per_view and not isinstance(X_val, Views)
         given = as_views(X_val, names, unpaired=unpaired) if unpaired else X_val
         views = self._open(given, reset=False).views
-        pairs_only = self._needs_pairs or self._labels is None
+        pairs_only = self.requires.pairs or self._labels is None
         if set(views.names) != set(names) or (pairs_only and not views.is_paired):
             raise ValueError(
                 f"X_val must hold paired rows of the views {list(names)}, got {list(views.names)}."
@@ -573,7 +572,7 @@ class DeepEstimator(MultiViewEstimator):
         self._probe_rows = rows_to_probe(self.encoders_, views)
         maps = self._ending().maps(trainer, views, moments)
         if maps is None:
-            self.view_names_, self.n_components_ = views.names, next(iter(widths.values()))
+            self.n_components_ = next(iter(widths.values()))
         else:
             self.__dict__.update(maps.attributes())
         self._statistic = TrainingState.of(trainer, self._decisive_params())
@@ -603,9 +602,6 @@ class DeepEstimator(MultiViewEstimator):
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         return partial(_project, self.encoders_[name], name, maps and maps.select([name]))
-
-    def _fitted_width(self, name: str) -> int:
-        return self._widths[name]
 
     def _rows_without_words(self, name: str, block: Any) -> np.ndarray | None:
         """Which rows of a view of words hold none that its network knows; None for other views."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ class LabelledEstimator(NetworkEstimator):
     optimizer: Any = "adam"
     monitor: Any = "valid_map"
 
-    _supervised = True
+    requires = replace(NetworkEstimator.requires, labels=True)
 
     def _targets(self) -> Tensor:
         """Labels to predict for every code, shape (n_codes, n_labels).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar
@@ -83,7 +84,7 @@ class ACMR(LabelledEstimator):
 
     _similarity = "euclidean"
     _gain = 4.0
-    _needs_pairs = False
+    requires = replace(LabelledEstimator.requires, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
         "label_weight": [Interval(Real, 0, None, closed="left")],

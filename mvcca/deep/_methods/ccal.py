@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -99,7 +100,7 @@ class CCAL(RankingEstimator, CCAScores):
     memory: float = 0.0
     projection: str = "refit"
 
-    _max_views = 2
+    requires = replace(CCAScores.requires, views=(2, 2))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
         "memory": [Interval(Real, 0, 1, closed="left")],

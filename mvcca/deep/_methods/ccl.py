@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -90,7 +91,7 @@ class CCL(LabelledEstimator):
     max_epochs: int | str = 200
     learning_rate: float | Mapping[str, float] = 3e-3
 
-    _needs_pairs = False
+    requires = replace(LabelledEstimator.requires, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "inter_weight": [Interval(Real, 0, None, closed="left")],
         "intra_weight": [Interval(Real, 0, None, closed="left")],

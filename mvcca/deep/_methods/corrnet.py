@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -96,7 +97,7 @@ class CorrNet(CCAScores):
     learning_rate: float = 3e-3
     weight_decay: float = 0.0
 
-    _max_views = 2
+    requires = replace(CCAScores.requires, views=(2, 2))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "correlation": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "output_activation": [StrOptions({"identity", "sigmoid"})],

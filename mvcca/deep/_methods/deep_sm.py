@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -65,7 +66,7 @@ class DeepSM(LabelledEstimator):
     n_components: ClassVar[None] = None  # type: ignore[assignment, misc]  # one per label
     batch_size: int = 100
 
-    _needs_pairs = False
+    requires = replace(LabelledEstimator.requires, pairs=False)
 
     def _n_scores(self, views: Views) -> int:
         return self._targets().shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -66,7 +67,7 @@ class DeViSE(DeepEstimator):
     learning_rate: float | Mapping[str, float] = 3e-2
     monitor: Any = "valid_mrr"
 
-    _max_views = 2
+    requires = replace(DeepEstimator.requires, views=(2, 2))
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "target": [str, None],
         "margin": [Interval(Real, 0, None, closed="neither")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -101,7 +102,7 @@ class MSDS(NetworkEstimator):
     weight_decay: float = 5e-4
     monitor: Any = "valid_mrr"
 
-    _max_views = 2
+    requires = replace(NetworkEstimator.requires, views=(2, 2))
     _network_parameters = ("hidden_layer_sizes", "tokens")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "query": [str, None],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -129,8 +130,7 @@ class SAM(NetworkEstimator):
     weight_decay: float = 0.0
     monitor: Any = "valid_map"
 
-    _supervised = True
-    _needs_pairs = False
+    requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _gain = 4.0
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -73,8 +74,7 @@ class TwoBranch(NetworkEstimator):
     optimizer: Any = "adam"
     monitor: Any = "valid_mrr"
 
-    _max_views = 2
-    _needs_pairs = False
+    requires = replace(NetworkEstimator.requires, views=(2, 2), pairs=False)
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],

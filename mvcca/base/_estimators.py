@@ -20,6 +20,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca.base.label_checks import check_shared_labels
 from mvcca.blocks import as_block, as_source, to_host
 from mvcca.blocks.checks import FLOATS, explained, reject_strings
 from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
@@ -34,7 +35,6 @@ from mvcca.problem import (
     Problem,
     Reg,
     Rows,
-    check_shared_labels,
     reg_of_names,
     reg_of_rows,
 )
@@ -88,24 +88,51 @@ def forget(estimator: BaseEstimator) -> None:
         delattr(estimator, name)
 
 
+@dataclass(frozen=True)
+class Requirements:
+    """What a method asks of its input; the defaults are those of most methods.
+
+    Attributes
+    ----------
+    views : tuple of (int, int or None)
+        Least and greatest number of views.
+    labels : bool
+        Whether it learns from labels, so that ``y`` is labels and not a second view.
+    pairs : bool
+        Whether objects must be seen in two views, unless it learns from labels.
+    dense : bool
+        Whether sparse rows are made dense, block by block.
+    host : bool
+        Whether device rows are copied to the host, and scores back.
+    float64 : bool
+        Whether float32 products of float32 rows never suffice.
+    features : bool
+        Whether views are solved in the basis of their features; else in any.
+    """
+
+    views: tuple[int, int | None] = (2, None)
+    labels: bool = False
+    pairs: bool = True
+    dense: bool = False
+    host: bool = False
+    float64: bool = False
+    features: bool = False
+
+
 class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
     """Base of all estimators that map several views into one space.
 
-    Subclasses define `fit` and `_projection`, and say with ``_min_views`` how many views they need
-    and with ``_supervised`` whether ``y`` is labels.
+    Subclasses define `fit` and `_projection`, and declare in ``requires`` what they ask of views
+    and labels.
     """
 
     # Method whose rows retrieval compares, and their similarity; see `mvcca.retrieval.ranking`.
     retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
-    _min_views = 2
-    _max_views: int | None = None
-    _supervised = False
-    _needs_pairs = True  # else it may learn from labels of unpaired views, supervised or not
-    _keeps_sparse = True  # else blocks of sparse rows are made dense
-    _computes_on_devices = True  # else device blocks are copied to the host, and scores back
+    requires: ClassVar[Requirements] = Requirements()
 
     n_components_: int
     view_names_: tuple[str, ...]
+    _widths: dict[str, int]  # of the fitted views
 
     @property
     def maps_(self) -> Maps | None:
@@ -126,8 +153,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         maps : Maps or None
             Affine maps to end in, `maps_` or others.
         """
-        sparse, k = self._keeps_sparse, self.n_components_
-        return {n: projected(X, self._projection(n, maps), k, sparse) for n, X in views.items()}
+        k, dense = self.n_components_, self.requires.dense
+        return {n: projected(X, self._projection(n, maps), k, dense) for n, X in views.items()}
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Project rows of any of the fitted views into the shared space.
@@ -157,7 +184,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     def _transform(self, X: Any, y: Any, of_views: Callable[[Views], dict[str, Any]]) -> Any:
         """Matrices that `of_views` computes, in the container of X."""
         check_is_fitted(self)
-        if y is not None and (self._supervised or holds_views(X)):
+        if y is not None and (self.requires.labels or holds_views(X)):
             raise ValueError(
                 f"{type(self).__name__}.transform takes y only as the second view of a lone matrix "
                 "X, where it was fitted on two; labels are for fit and score."
@@ -181,7 +208,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             As `transform` returns them. Two lone matrices give a tuple, as in scikit-learn's
             ``cross_decomposition``; labels are not projected.
         """
-        is_second_view = not self._supervised and not holds_views(X)
+        is_second_view = not self.requires.labels and not holds_views(X)
         return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -211,7 +238,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             If no object is seen in two views and no labels are given.
         """
         check_is_fitted(self)
-        second = None if self._supervised or holds_views(X) else y
+        second = None if self.requires.labels or holds_views(X) else y
         per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         views = self._open(X, second, reset=False, unpaired=unpaired).views
@@ -221,7 +248,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             correlation = _mean_correlation(scores)
             if correlation is not None:
                 return correlation
-        if y is None or (self._needs_pairs and not self._supervised):
+        if y is None or (self.requires.pairs and not self.requires.labels):
             raise ValueError(
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
@@ -256,6 +283,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         raw = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
         if reset:
             self.n_features_in_ = raw.shape[1]
+            self.view_names_, self._widths = raw.names, raw.widths
             self._column_names = {name: column_labels(block) for name, block in raw.items()}
         else:
             self._check_fitted_to(raw)
@@ -285,6 +313,9 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         frames = {"X": X} if y is None else {"X": X, "y": y}
         blocks = {n: self._check_matrix(n, frame, reset, minimum) for n, frame in frames.items()}
         check_consistent_length(*blocks.values())
+        if reset:
+            self.view_names_ = tuple(blocks)
+            self._widths = {name: block.shape[1] for name, block in blocks.items()}
         if all(_is_plain(frame) for frame in frames.values()):  # no row or column labels
             self._column_names = {"X": None, "y": None} if reset else self._column_names
             views = Views._of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
@@ -333,7 +364,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
         checked = as_block(block).checked(self, name, **options)
-        return (checked if self._computes_on_devices else checked.on_host()).matrix
+        return (checked.on_host() if self.requires.host else checked).matrix
 
     def _check_fitted_to(self, views: Views) -> None:
         for name, block in views.items():
@@ -345,11 +376,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self._check_width(name, block.shape[1])
             check_column_names(name, self._column_names[name], block)
 
-    def _fitted_width(self, name: str) -> int:
-        raise NotImplementedError
-
     def _check_width(self, name: str, width: int) -> None:
-        fitted = self._fitted_width(name)
+        fitted = self._widths[name]
         if width != fitted:
             raise ValueError(
                 f"View {name!r} has {width} features, but {type(self).__name__} is expecting "
@@ -417,12 +445,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _check_number_of_views(self, views: Views) -> None:
         found, name = len(views.names), type(self).__name__
-        if found < self._min_views:
-            raise ValueError(f"{name} takes at least {self._min_views} views, got {found}.")
-        if self._max_views is not None and found > self._max_views:
+        least, most = self.requires.views
+        if found < least:
+            raise ValueError(f"{name} takes at least {least} views, got {found}.")
+        if most is not None and found > most:
             raise ValueError(
-                f"{name} takes {self._max_views} views, got {found}: {list(views.names)}. "
-                "Use MVCCA for more."
+                f"{name} takes {most} views, got {found}: {list(views.names)}. Use MVCCA for more."
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -430,7 +458,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = self._supervised  # else y is a matrix, the second view
+        tags.target_tags.single_output = self.requires.labels  # else y is a matrix, the second view
         tags.transformer_tags = sklearn.utils.TransformerTags(
             preserves_dtype=["float64", "float32"]
         )
@@ -492,9 +520,6 @@ class LinearEstimator(MultiViewEstimator):
         assert maps is not None
         return partial(maps.select([name]).project, name)
 
-    def _fitted_width(self, name: str) -> int:
-        return len(self.weights_[name])
-
     def _learn(self, maps: Maps) -> None:
         """Set the fitted attributes; warn if there are fewer components than asked for."""
         self._keep(maps.checked(self.n_components))
@@ -522,36 +547,59 @@ def maps_of(model: Any) -> Maps:
 
 
 def projected(
-    block: Any, project: Callable[[Any], Any], n_components: int, keeps_sparse: bool = True
+    block: Any, project: Callable[[Any], Any], n_components: int, dense: bool = False
 ) -> Any:
     """Scores of rows in memory or in a file; a lazy Dask array for rows of one."""
-    row_bytes = 0 if keeps_sparse else 8 * block.shape[1]
+    row_bytes = 8 * block.shape[1] if dense else 0
     return as_block(block).mapped(project, n_components, row_bytes)
 
 
 class StatisticEstimator(LinearEstimator):
     """Base of the methods that learn from a statistic of the rows, with `fit` and `partial_fit`.
 
-    A method defines two things: `_statistic_of`, which sums up rows in a value that adds, and
-    `_problem`, the problem to solve given that value.
+    A method defines two things: `statistic_of`, which sums up rows in a value that adds, and
+    `problem`, the problem to solve given that value.
     """
 
     reg: Reg = 0.0
     _statistic: Any  # sums over the batches so far; None after fit
-    _tries_float32 = True  # whether float32 products of float32 rows can suffice
-    _takes_any_basis = True  # else views are solved in the basis of their features
 
-    def _statistic_of(self, rows: Rows) -> Any:
-        """The method's statistic of the rows: a value with `+`, such as `Moments`."""
+    def statistic_of(self, rows: Rows) -> Any:
+        """Sum up rows: all that the method needs to know of them.
+
+        Parameters
+        ----------
+        rows : Rows
+            Checked rows of all views, with their weights, labels and ridge.
+
+        Returns
+        -------
+        statistic
+            Such as `mvcca.statistics.Moments`; for `partial_fit` a value with ``+``, so that the
+            statistic of all rows is the sum of those of its batches.
+        """
         raise NotImplementedError
 
-    def _problem(self, rows: Rows, statistic: Any) -> Problem:
-        """The problem to solve; `rows` are all rows of the statistic, or its last batch."""
+    def problem(self, rows: Rows, statistic: Any) -> Problem:
+        """Pose the problem whose solution the method's maps are.
+
+        Parameters
+        ----------
+        rows : Rows
+            All rows of the statistic, or its last batch.
+        statistic
+            What `statistic_of` returned, or the sum over batches.
+
+        Returns
+        -------
+        Problem
+            Matrices between and within views.
+        """
         raise NotImplementedError
 
     def _learn_problem(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
-        self._learn(self._problem(rows, statistic).solve(self.n_components))
+        self._learn(self.problem(rows, statistic).solve(self.n_components))
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -611,7 +659,7 @@ class StatisticEstimator(LinearEstimator):
         self._validate_params()
         first = self._is_first_batch()
         rows = self._open_rows(X, y, sample_weight, reset=first, batch=True)
-        statistic = self._statistic_of(rows)
+        statistic = self.statistic_of(rows)
         if not first:
             statistic = self._statistic + statistic
         self._fit_batches(rows, statistic)
@@ -623,7 +671,7 @@ class StatisticEstimator(LinearEstimator):
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
         labels: LabelsByView | None
-        if self._supervised:
+        if self.requires.labels:
             views, labels, weights = self._open_supervised_fit(X, y, sample_weight, reset=reset)
         else:
             views, weights = self._open_fit(X, y, sample_weight, reset=reset)
@@ -662,11 +710,11 @@ class StatisticEstimator(LinearEstimator):
 
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
-        rows = rows.in_row_space() if self._takes_any_basis else rows
+        rows = rows if self.requires.features else rows.in_row_space()
         rows.precisely(
-            lambda rows: self._learn_problem(rows, self._statistic_of(rows)),
-            float32=self._tries_float32,
-            decompose=self._takes_any_basis,
+            lambda rows: self._learn_problem(rows, self.statistic_of(rows)),
+            float32=not self.requires.float64,
+            decompose=not self.requires.features,
         )
 
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mvcca.base import Requirements
+from mvcca.base.label_checks import check_bandwidth, check_label_vectors
 from mvcca.blocks import precision, take_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.problem import Rows
-from mvcca.problem._label_checks import check_bandwidth, check_label_vectors
 from mvcca.similarity import LabelGram, Similarity, similarities_within, similarity_function
 from mvcca.statistics import LabelFeatureSums, LabelSums, column_slices
 from mvcca.views import Labels, Views
@@ -33,6 +34,7 @@ class LabelKernel:
     sigma: float
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Similarities of all pairs of label vectors, (n_a, n_b)."""
         return np.asarray(similarity_function(self.similarity, self.sigma)(A, B), dtype=float)
 
 
@@ -51,14 +53,15 @@ class DrawnLabelFeatures:
         return LabelFeatureSums.of(rows.views, labels, self.features, rows.weights, rows.products)
 
     def row_weights(self, sums: LabelFeatureSums, labels: Labels) -> np.ndarray:
+        """Mean similarity of each label vector to the rows of each view."""
+        """Mean similarity of each label vector to the rows of each view."""
         return sums.row_weights(in_columns(labels, self.columns), self.features)
 
 
 class LabelWeightedEstimator(RescaledEstimator):
     """Base of estimators whose covariances weigh pairs of rows by label similarity."""
 
-    _min_views = 1
-    _supervised = True
+    requires = Requirements(views=(1, None), labels=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RescaledEstimator._parameter_constraints,
         "label_similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block, in_memory
-from mvcca.kernel._kernels import Kernel
+from mvcca.kernel.kernels import Kernel
 from mvcca.linear.features import ROUNDING, LandmarkFeatures, about
 from mvcca.machine.config import block_size
 

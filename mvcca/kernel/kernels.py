@@ -32,6 +32,7 @@ class Kernel:
     coef0: float = 1
 
     def __call__(self, X: Any, Y: Any) -> np.ndarray:
+        """k(x, y) of all pairs of rows, (n_x, n_y)."""
         if callable(self.name):
             return pairwise_kernels(X, Y, metric=self.name)
         if self.is_precomputed:
@@ -43,6 +44,7 @@ class Kernel:
 
     @property
     def is_precomputed(self) -> bool:
+        """Whether rows are kernel values already."""
         return self.name == "precomputed"
 
     @property

@@ -20,8 +20,14 @@ from mvcca.blocks import to_host
 from mvcca.blocks.row_hashes import scrambled
 from mvcca.linear.features import FeatureMap, LandmarkFeatures
 from mvcca.problem import Expected, Maps, expected_moments
-from mvcca.statistics import DigitsLost, Moments, PairCovariance, PairMoments, column_slices
-from mvcca.statistics._moments import _moments_of_block
+from mvcca.statistics import (
+    DigitsLost,
+    Moments,
+    PairCovariance,
+    PairMoments,
+    column_slices,
+    moments_of_block,
+)
 from mvcca.statistics.passes import accumulate, in_precision
 from mvcca.views import Views
 
@@ -139,7 +145,7 @@ class HeldOut:
     def _without(self, held: Sample) -> Moments | PairMoments:
         """Moments of all objects but these."""
         views, weights = held.views, held.weights
-        moments_of = partial(_moments_of_block, dtype=_FLOAT64)  # not a pass of the fit
+        moments_of = partial(moments_of_block, dtype=_FLOAT64)  # not a pass of the fit
         if isinstance(self.total, PairMoments):
             return self.total - PairMoments.of(views, weights, moments_of)
         return self.total - moments_of(views, weights)

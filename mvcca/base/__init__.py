@@ -1,0 +1,27 @@
+"""Base classes of all estimators: input checks, projection, and how a linear method is fitted.
+
+Containers are checked view by view, and results are returned in the same kind of container. The
+statistic of each method and the problem it solves are defined in `mvcca.linear`.
+"""
+
+from mvcca.base._estimators import (
+    LinearEstimator,
+    MultiViewEstimator,
+    Requirements,
+    StatisticEstimator,
+    all_or_nothing,
+    forget,
+    maps_of,
+    projected,
+)
+
+__all__ = [
+    "LinearEstimator",
+    "MultiViewEstimator",
+    "Requirements",
+    "StatisticEstimator",
+    "all_or_nothing",
+    "forget",
+    "maps_of",
+    "projected",
+]

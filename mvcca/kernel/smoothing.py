@@ -1,0 +1,145 @@
+"""Weights of nearest training rows, and their doubly stochastic product, for nonparametric CCA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, cg, svds
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+
+from mvcca.linear.in_memory import mean_and_variance
+from mvcca.views import Views
+from mvcca.views.powers_of_two import exponents_of, means_back, scaled
+
+# Sinkhorn iterations before Newton's, which have to start close to the solution.
+_PLAIN_ITERATIONS = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """Rows to Gaussian weights of their nearest training rows, which add up to 1."""
+
+    reducer: Any  # fitted transformer or None
+    origin: np.ndarray | None  # (n_features,), subtracted from rows so that distances keep digits
+    unit: float  # √ of the mean squared distance of the training rows from their mean
+    search: NearestNeighbors  # among the training rows, in that unit
+    bandwidth: float
+
+    @classmethod
+    def fit(cls, name: str, X: Any, reducer: Any, n_neighbors: int, bandwidth: float) -> Smoother:
+        """Keep the rows of a view, reduced, for search."""
+        if reducer is not None:
+            reducer = clone(reducer).fit(X)
+            X = reducer.transform(X)
+        given = Views({name: X.astype(np.float64) if issparse(X) else np.asarray(X, np.float64)})
+        exponents = exponents_of(given)
+        X = scaled(given, exponents)[name]
+        mean, variance = mean_and_variance(name, X)
+        squared = variance.sum()
+        origin = None
+        if not issparse(X) or squared < mean @ mean:  # far from zero, sparse rows gain nothing
+            X = (X.toarray() if issparse(X) else X) - mean
+            origin = means_back({name: mean}, exponents)[name]
+        unit = np.sqrt(squared)
+        search = NearestNeighbors(n_neighbors=n_neighbors).fit(X / unit)
+        unit = float(means_back({name: np.full(len(mean), unit)}, exponents)[name][0])
+        return cls(reducer, origin, unit, search, bandwidth)
+
+    def __call__(self, X: Any, fitted: bool = False) -> csr_array:
+        """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row.
+
+        If X are the training rows (`fitted`), every row is among its neighbours, even if the
+        search had to choose among equal rows.
+        """
+        shape = (X.shape[0], self.search.n_samples_fit_)
+        if not X.shape[0]:  # no object is seen in this view
+            return csr_array(shape)
+        if self.reducer is not None:
+            X = self.reducer.transform(X)
+        X = X.astype(np.float64)
+        if self.origin is not None:
+            X = (X.toarray() if issparse(X) else X) - self.origin
+        distances, neighbours = self.search.kneighbors(X / self.unit)
+        if fitted:
+            own = np.arange(len(neighbours))
+            crowded_out = (neighbours != own[:, None]).all(axis=1)
+            neighbours[crowded_out, -1], distances[crowded_out, -1] = own[crowded_out], 0
+        # The nearest one has weight 1 before scaling: far rows underflow together, not to 0 / 0.
+        with np.errstate(over="ignore"):  # of tiny bandwidths; no square of a large one is taken
+            exponents = (distances - distances[:, :1]) / self.bandwidth
+            sums = (distances + distances[:, :1]) / self.bandwidth
+            np.multiply(exponents, sums / 2, where=exponents > 0, out=exponents)
+        weights = np.exp(-exponents)
+        weights /= weights.sum(axis=1, keepdims=True)
+        starts = np.arange(0, neighbours.size + 1, neighbours.shape[1])
+        return csr_array((weights.ravel(), neighbours.ravel(), starts), shape=shape)
+
+
+def sinkhorn(
+    D_x: csr_array, D_y: csr_array, n_iter: int, tol: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Scale D_x D_yᵀ to a doubly stochastic matrix.
+
+    Returns vectors a and b, and how far a column of diag(a) D_x D_yᵀ diag(b) is from adding up to
+    1 at most; its rows do so exactly.
+    """
+    a = np.ones(D_x.shape[0])
+    columns = D_y @ (D_x.T @ a)
+    for iteration in range(n_iter):
+        b = 1 / columns
+        if iteration >= _PLAIN_ITERATIONS:
+            b *= np.exp(_newton_step(D_x, D_y, a, b))
+        a = 1 / (D_x @ (D_y.T @ b))
+        columns = D_y @ (D_x.T @ a)
+        error = float(np.abs(b * columns - 1).max())
+        if error <= tol:
+            break
+    return a, b, error
+
+
+def _newton_step(D_x: csr_array, D_y: csr_array, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Logarithm of the factor on b that makes columns add up to 1, to first order.
+
+    With M = diag(a) D_x D_yᵀ diag(b), whose columns add up to 1 and rows to r, both stay if b is
+    multiplied by 1 + v and rows are scaled back: (I - Mᵀ diag(1/r) M) v = Mᵀ(r - 1) / r. Plain
+    Sinkhorn steps shrink errors only by σ_1², which is close to 1 if views correlate.
+    """
+
+    def forward(v: np.ndarray) -> np.ndarray:
+        return a * (D_x @ (D_y.T @ (b * v)))
+
+    def backward(u: np.ndarray) -> np.ndarray:
+        return b * (D_y @ (D_x.T @ (a * u)))
+
+    rows = forward(np.ones(len(b)))
+    system = LinearOperator(
+        (len(b),) * 2, matvec=lambda v: v - backward(forward(v) / rows), dtype=float
+    )
+    v, _ = cg(system, backward(1 - 1 / rows), rtol=1e-3, maxiter=500)
+    return np.clip(v, -1, 1)
+
+
+def top_triplets(
+    A: csr_array, B: csr_array, k: int, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leading singular triplets of A Bᵀ, from products with A and B unless it is small itself."""
+    n = A.shape[0]
+    if n <= 10 * k:  # smaller than the basis that Lanczos would work in
+        U, sigma, Vt = np.linalg.svd((A @ B.T).toarray())
+        return U[:, :k], sigma[:k], Vt[:k].T
+    start = check_random_state(random_state).standard_normal(n)
+    product = aslinearoperator(A) @ aslinearoperator(B.T)
+    try:
+        U, sigma, Vt = svds(product, k=k, v0=start)
+    except ArpackNoConvergence as error:
+        raise ValueError(
+            "The Lanczos iteration does not converge, because too many correlations are 1: the "
+            "graph of neighbours falls apart. Raise n_neighbors or bandwidth."
+        ) from error
+    order = np.argsort(-sigma)
+    return U[:, order], sigma[order], Vt[order].T

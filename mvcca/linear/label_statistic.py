@@ -1,0 +1,52 @@
+"""What methods that learn from labels add up: label sums and moments, or labelled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
+from mvcca.views import Views
+from mvcca.views.labels_by_view import LabelsByView
+
+Sums = TypeVar("Sums", LabelSums, LabelFeatureSums)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStatistic(Generic[Sums]):
+    """Label sums of all views and the moments of each, where the method needs them."""
+
+    sums: Sums
+    moments: Mapping[str, Moments]
+
+    def __add__(self, other: LabelStatistic[Sums]) -> LabelStatistic[Sums]:
+        moments = {name: own + other.moments[name] for name, own in self.moments.items()}
+        return LabelStatistic(self.sums + other.sums, moments)
+
+    def to_host(self) -> LabelStatistic[Sums]:
+        """The same in host memory: a cluster may be gone when the next batch is added."""
+        return LabelStatistic(self.sums.to_host(), self.moments)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """All rows of the batches so far, with their labels. They add, but are as large as the data."""
+
+    views: Views
+    labels: LabelsByView
+    weights: np.ndarray | None
+
+    def __add__(self, other: LabelledRows) -> LabelledRows:
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = np.concatenate(
+                [
+                    np.ones(len(rows.views)) if rows.weights is None else rows.weights
+                    for rows in (self, other)
+                ]
+            )
+        views = Views.concatenate([self.views, other.views])
+        return LabelledRows(views, LabelsByView.concatenate(self.labels, other.labels), weights)
