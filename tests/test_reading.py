@@ -6,7 +6,7 @@ from house import executed_alone
 
 # The files to read, to understand how CCA of two arrays is fitted.
 READ = {
-    "base.py",
+    "base/_estimators.py",
     "problem/linalg.py",
     "linear/_cca.py",
     "problem/_problem.py",

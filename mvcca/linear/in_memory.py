@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block, to_dense
-from mvcca.problem._rows import check_variance
+from mvcca.problem import check_variance
 
 
 def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
