@@ -19,7 +19,7 @@ def test_cca_of_two_arrays_runs_few_files_and_functions():
     ran = executed_alone("CCA.fit")
     n_functions = sum(map(len, ran.values()))
     assert ran.keys() >= READ, ran
-    assert len(ran) <= 15, ran
-    assert n_functions <= 95, ran
+    assert len(ran) <= 17, ran
+    assert n_functions <= 102, ran
     # What else runs is a handful of helpers per file.
     assert sum(len(ran[file]) for file in READ) >= 0.6 * n_functions
