@@ -27,6 +27,7 @@ def hit_probability(n_items: int, n_relevant: np.ndarray, k: int) -> np.ndarray:
     left = n_items - np.arange(min(k, n_items))
     values, places = np.unique(n_relevant, return_inverse=True)
     with np.errstate(divide="ignore"):  # the logarithm of 0: a hit is certain
+        # Sums of logarithms, since products of many factors underflow.
         misses = np.log1p(-np.minimum(values[:, None] / left, 1.0)).sum(axis=1)
     return -np.expm1(misses)[places]
 

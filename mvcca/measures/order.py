@@ -98,6 +98,7 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     ndarray, shape (n_rows, n_columns)
         Unit rows in the precision of X.
     """
+    # Squares of entries of at most 1 do not overflow, and the largest does not underflow.
     largest = np.abs(X).max(axis=1, keepdims=True)
     X = np.divide(X, largest, out=np.zeros_like(X), where=largest > 0)
     norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]

@@ -217,6 +217,7 @@ def precision_recall_curve(
     hits = ranked(relevant, scores)
     n_hits = np.cumsum(hits, axis=1)
     precision = n_hits / np.arange(1, hits.shape[1] + 1)
+    # Interpolated: the largest precision at this or any higher recall.
     best_from = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
     # 1e-9: 0.3 of 10 relevant items are 3, not 4.
     wanted = np.ceil(np.outer(n_hits[:, -1], levels) - 1e-9)

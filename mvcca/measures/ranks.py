@@ -53,6 +53,7 @@ def relevant_ranks(
     tau = _TIES[one_of(ties, _TIES, "ties")]
     scores = checked_matrix(scores)
     best = _best_relevant(scores, checked_relevance(relevance, scores.shape))[:, None]
+    # The best relevant item is not tied with itself.
     ranks = 1 + count_true(scores > best) + tau * (count_true(scores == best) - 1)
     ranks[np.isneginf(best[:, 0])] = np.inf
     return ranks

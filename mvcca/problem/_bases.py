@@ -280,6 +280,7 @@ def row_space(
     normal[-1] += 1  # the Householder reflection of s to the last axis
     normal /= np.sqrt(normal[-1])
     with threads_to_factorise(n):
+        # QᵀGQ is a symmetric update of rank two; its last row is zero, since rows are centred.
         image = linalg.blas.dsymv(1.0, gram, normal, lower=1)
         image -= (normal @ image) / 2 * normal
         gram = linalg.blas.dsyr2(-1.0, normal, image, a=gram, lower=1, overwrite_a=1)

@@ -80,10 +80,12 @@ class Whitener:
         d = scale[columns]
         rounding = np.broadcast_to(rounding, scale.shape)[columns] * d
         most = float(rounding.max(initial=0))
+        # Columns get unit variance, so that the condition number does not depend on their units.
         correlation = np.multiply(kept, d, order="C")
         correlation *= d[:, None]
         # The transpose is in LAPACK's order, so that nothing is copied.
         factor, failed = linalg.lapack.dpotrf(correlation.T, lower=1, clean=1, overwrite_a=1)
+        # Cholesky may succeed on a matrix that is singular but for rounding; eigenvalues decide.
         if not failed:
             largest, smallest = extreme_eigenvalues(factor)
             least = 10 * len(columns) * np.finfo(float).eps * largest
@@ -91,6 +93,7 @@ class Whitener:
                 condition = float(np.sqrt(largest / smallest))
                 noise = most / float(np.sqrt(smallest))
                 return cls(scale, factor, columns, True, len(columns), condition, noise)
+        # Collinear columns: leave out rounding directions, of a matrix that dpotrf has overwritten.
         correlation = kept * d * d[:, None]
         values, vectors = lapack.top_eigenpairs(correlation, len(correlation))
         sizes = np.sqrt(np.maximum(values, 0))
@@ -202,6 +205,7 @@ def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
 
     LAPACK's estimate is in the 1-norm, and too large by up to √d.
     """
+    # A fixed start makes fits reproducible; a random one is orthogonal to no eigenvector.
     largest = smallest = np.random.RandomState(0).standard_normal(len(factor))
     for _ in range(_STEPS):
         largest = largest / np.linalg.norm(largest)
@@ -280,6 +284,7 @@ def canonical_directions(
     white = {(p, q): _whitened(A, whiteners[p], whiteners[q]) for (p, q), A in between.items()}
     has_diagonal = any(p == q for p, q in between)
     if len(names) == 2 and not has_diagonal:
+        # The eigenvalues are plus and minus the singular values of the block between two views.
         left, values, right = top_singular(white[names[0], names[1]], n_components)
         directions = dict(zip(names, (left, right), strict=True))
         limit = min(seen)
@@ -288,6 +293,7 @@ def canonical_directions(
         # The form vanishes on the widest view alone, so no more than the rest can be positive.
         limit = sum(seen) if has_diagonal else sum(seen) - max(seen)
     top = values[0] if len(values) else 0.0
+    # The largest eigenvalue if all views agree: a matrix of ones has the eigenvalue m.
     most = len(names) if has_diagonal else len(names) - 1
     if is_joint and top > most * (1 + _ABOVE_ONE):
         raise DigitsLost(names, f"A correlation of {top:.7g} is above {most}")
@@ -315,6 +321,7 @@ def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> An
 def top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets; through the smaller Gram matrix when few of many are wanted."""
     if isinstance(T, LinearOperator):
+        # ARPACK finds all singular values but one; a fixed start makes fits reproducible.
         k = min(k, min(T.shape) - 1)
         left, values, right = svds(T, k, v0=np.ones(min(T.shape)))
         return left[:, ::-1], values[::-1], right[::-1].T
@@ -345,6 +352,7 @@ def _top_symmetric(
     if not np.isfinite(vectors).all():  # LAPACK's MRRR fails on blocks 1e100 apart in size
         values, vectors = linalg.eigh(whole, driver="evd")
         values, vectors = values[-k:], vectors[:, -k:]
+    # Unit variance on average over the views, as the two singular vectors of two views have.
     vectors *= np.sqrt(len(ranks))
     return values[::-1], {name: vectors[rows, ::-1] for name, rows in place.items()}
 

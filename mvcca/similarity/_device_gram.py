@@ -49,6 +49,7 @@ class DeviceGram:
         half = xp.zeros((S.shape[1], S.shape[1]), dtype=xp.float64, device=S.device)
         for start in range(0, self._n, self._rows):
             rows = slice(start, min(start + self._rows, self._n))
+            # Half of the diagonal tile, since half + halfᵀ has it twice.
             product = self._tile(rows, rows) / 2 @ S[rows, :]
             if start:
                 product = product + self._tile(rows, slice(0, start)) @ S[:start, :]

@@ -133,5 +133,6 @@ def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     A, B = A - origin, B - origin
     norms = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
     squares = norms - 2 * (A @ B.T)
+    # Squares for equal rows are rounding: they may be negative, and their roots are not small.
     rounding = (4 + A.shape[1]) * np.finfo(float).eps * norms
     return np.where(squares > rounding, squares, 0.0)

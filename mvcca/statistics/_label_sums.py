@@ -131,6 +131,7 @@ class LabelSums:
     def averaged(self) -> LabelSums:
         """Return label sums with one row per label vector and view: the mean of its rows."""
         present = self.counts > 0
+        # Sums of labels without rows are 0, and 0 / 1e-300 is 0.
         counts = np.repeat(np.maximum(self.counts, 1e-300), list(self.widths.values()), axis=1)
         return replace(self, counts=present.astype(float), sums=self.sums / counts)
 

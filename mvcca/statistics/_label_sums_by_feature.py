@@ -135,6 +135,7 @@ class LabelFeatureSums:
         means = self.means.copy()
         sums = self.sums + other.sums
         for p, columns in enumerate(column_slices(self.widths).values()):
+            # Each part is about its own mean; the sum is about the common one.
             shift = other.means[columns] - self.means[columns]
             means[columns] += share[p] * shift
             moved = (1 - share[p]) * other.feature_sums[:, p] - share[p] * self.feature_sums[:, p]
@@ -184,6 +185,7 @@ def _sums_of_block(
             continue
         w = np.ones(rows.shape[0]) if weights is None else weights[seen]
         low, high = rows.extremes()
+        # The computed mean of equal numbers may be off by a rounding.
         never_varies = low == high
         mean = np.where(never_varies, low, rows.column_means(w))
         F = of_distinct[np.searchsorted(distinct, lines[seen, p])]
