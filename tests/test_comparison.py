@@ -39,9 +39,9 @@ from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, 
 from mvcca.comparison import Presentation, significance
 from mvcca.comparison.candidates import Settings
 from mvcca.comparison.data import Data
+from mvcca.comparison.fits import searching
 from mvcca.comparison.folds import make_folds
 from mvcca.comparison.groups import Groups
-from mvcca.comparison.one_fold import searching
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.verdict import verdict

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.examples import Example, Item
+from mvcca.comparison.fits import CURVE_LENGTH, by_chance
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.one_fold import CURVE_LENGTH, by_chance
 from mvcca.comparison.wording import pretty
 from mvcca.plotting import (
     CorrelationDisplay,

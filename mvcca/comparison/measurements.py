@@ -12,8 +12,8 @@ import numpy as np
 from mvcca.blocks.containers import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
+from mvcca.comparison.fits import Failed, Measured, Outcome
 from mvcca.comparison.folds import Fold
-from mvcca.comparison.one_fold import Failed, Measured, Outcome
 from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
 from mvcca.retrieval import Measure, RetrievalTable
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mvcca.comparison.candidates import Settings, candidates_of
 from mvcca.comparison.data import Data
-from mvcca.comparison.one_fold import by_chance
+from mvcca.comparison.fits import by_chance
 from mvcca.comparison.result import ComparisonResult
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
 from mvcca.retrieval.relevance import RelevanceBy

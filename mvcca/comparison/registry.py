@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+LearnsFrom = Literal["pairs", "labels", "labels as a view"]
 _OBJECTS = {"callbacks", "encoders"}  # parameters that text cannot express
 
 
@@ -42,7 +43,7 @@ class Method:
     title: str
     summary: str
     path: str
-    learns_from: Literal["pairs", "labels", "labels as a view"]
+    learns_from: LearnsFrom
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -72,159 +73,141 @@ class Method:
             raise ImportError(f"{self.name}: {error}") from error
 
 
-_CCA, _MVCCA = "mvcca.linear:CCA", "mvcca.linear:MVCCA"
-_KCCA, _NCCA = "mvcca.kernel:KCCA", "mvcca.kernel:NCCA"
-_PLS, _CFA = "mvcca.linear:PLS", "mvcca.linear:CFA"
-_LGCFL, _JRL, _CMOLRS = "mvcca.linear:LGCFL", "mvcca.linear:JRL", "mvcca.linear:CMOLRS"
-_MLCCA, _MVMLCCA = "mvcca.linear:MLCCA", "mvcca.linear:MVMLCCA"
+def _of(
+    name: str,
+    title: str,
+    path: str,
+    summary: str,
+    learns_from: LearnsFrom = "pairs",
+    **fixed: Any,
+) -> Method:
+    """An entry of the table; `path` is that of the class in the package."""
+    return Method(name, title, summary, f"mvcca.{path}", learns_from, fixed)
+
 
 _TABLE = (
-    Method("cca", "CCA", "canonical correlation analysis of two views", _CCA, "pairs"),
-    Method("mvcca", "MVCCA", "CCA of two or more views", _MVCCA, "pairs"),
-    Method(
+    _of("cca", "CCA", "linear:CCA", "canonical correlation analysis of two views"),
+    _of("mvcca", "MVCCA", "linear:MVCCA", "CCA of two or more views"),
+    _of(
         "three-view-cca",
         "three-view CCA",
+        "comparison.three_view:ThreeViewCCA",
         "MVCCA with the labels as an additional view",
-        "mvcca.comparison.three_view:ThreeViewCCA",
         "labels as a view",
-        {"power": 4},
+        power=4,
     ),
-    Method("kcca", "KCCA", "kernel CCA with n x n kernel matrices", _KCCA, "pairs"),
-    Method(
+    _of("kcca", "KCCA", "kernel:KCCA", "kernel CCA with n x n kernel matrices"),
+    _of(
         "fkcca",
         "FKCCA",
+        "kernel:KCCA",
         "kernel CCA with 500 random Fourier features",
-        _KCCA,
-        "pairs",
-        {"approximation": "fourier"},
+        approximation="fourier",
     ),
-    Method(
+    _of(
         "nkcca",
         "NKCCA",
+        "kernel:KCCA",
         "kernel CCA with 500 Nyström landmarks",
-        _KCCA,
-        "pairs",
-        {"approximation": "nystroem"},
+        approximation="nystroem",
     ),
-    Method("ncca", "NCCA", "nonparametric CCA from nearest neighbours", _NCCA, "pairs"),
-    Method("pls", "PLS", "maximal covariance instead of correlation", _PLS, "pairs"),
-    Method("cfa", "CFA", "cross-modal factor analysis: rotations of two views", _CFA, "pairs"),
-    Method(
-        "procrustes",
-        "Procrustes",
-        "rotations under which views are closest",
-        "mvcca.linear:Procrustes",
-        "pairs",
-    ),
-    Method(
+    _of("ncca", "NCCA", "kernel:NCCA", "nonparametric CCA from nearest neighbours"),
+    _of("pls", "PLS", "linear:PLS", "maximal covariance instead of correlation"),
+    _of("cfa", "CFA", "linear:CFA", "cross-modal factor analysis: rotations of two views"),
+    _of("procrustes", "Procrustes", "linear:Procrustes", "rotations under which views are closest"),
+    _of(
         "affine",
         "Affine map",
+        "linear:AffineMap",
         "ridge regression of the last view on the others",
-        "mvcca.linear:AffineMap",
-        "pairs",
     ),
-    Method("mlcca", "MLCCA", "all pairs of rows, weighted by label similarity", _MLCCA, "labels"),
-    Method(
+    _of(
+        "mlcca",
+        "MLCCA",
+        "linear:MLCCA",
+        "all pairs of rows, weighted by label similarity",
+        "labels",
+    ),
+    _of(
         "fast-mlcca",
         "Fast MLCCA",
+        "linear:MLCCA",
         "MLCCA with the 50 nearest rows by label",
-        _MLCCA,
         "labels",
-        {"n_neighbors": 50},
+        n_neighbors=50,
     ),
-    Method(
+    _of(
         "cluster-cca",
         "cluster-CCA",
+        "linear:MLCCA",
         "MLCCA with all pairs of rows with equal labels",
-        _MLCCA,
         "labels",
-        {"label_similarity": "equal"},
+        label_similarity="equal",
     ),
-    Method(
+    _of(
         "mean-cca",
         "mean-CCA",
+        "linear:MLCCA",
         "CCA of the means of classes or label sets",
-        _MLCCA,
         "labels",
-        {"label_similarity": "equal", "weighting": "means", "n_neighbors": None},
+        label_similarity="equal",
+        weighting="means",
+        n_neighbors=None,
     ),
-    Method(
+    _of(
         "mvmlcca",
         "MVMLCCA",
+        "linear:MVMLCCA",
         'within="label", as published: for many label sets',
-        _MVMLCCA,
         "labels",
-        {"within": "label"},
+        within="label",
     ),
-    Method(
+    _of(
         "mvmlcca-sample",
         "MVMLCCA sample",
+        "linear:MVMLCCA",
         'MVMLCCA with within="sample": for few label sets',
-        _MVMLCCA,
         "labels",
-        {"within": "sample"},
+        within="sample",
     ),
-    Method("lgcfl", "LGCFL", "regression of labels on few features per view", _LGCFL, "labels"),
-    Method("jrl", "JRL", "LGCFL with pairs and nearest neighbours", _JRL, "labels"),
-    Method("cmolrs", "CMOLRS", "low-rank similarity learned from triplets", _CMOLRS, "labels"),
-    Method("dcca", "DCCA", "networks with correlated outputs", "mvcca.deep:DCCA", "pairs"),
-    Method(
-        "ds-dcca",
-        "DS-DCCA",
-        "DCCA with a last layer scaled for every row",
-        "mvcca.deep:DSDCCA",
-        "pairs",
+    _of(
+        "lgcfl", "LGCFL", "linear:LGCFL", "regression of labels on few features per view", "labels"
     ),
-    Method("dccae", "DCCAE", "DCCA with autoencoders", "mvcca.deep:DCCAE", "pairs"),
-    Method("soft-cca", "Soft-CCA", "DCCA with a decorrelation loss", "mvcca.deep:SoftCCA", "pairs"),
-    Method("soft-hgr", "Soft-HGR", "DCCA with a trace objective", "mvcca.deep:SoftHGR", "pairs"),
-    Method("l0-cca", "L0-CCA", "DCCA with feature selection", "mvcca.deep:L0CCA", "pairs"),
-    Method("corrnet", "CorrNet", "one autoencoder of two views", "mvcca.deep:CorrNet", "pairs"),
-    Method(
-        "learned",
-        "Learned ranking",
-        "networks with a pairwise ranking loss",
-        "mvcca.deep:LearnedRanking",
-        "pairs",
+    _of("jrl", "JRL", "linear:JRL", "LGCFL with pairs and nearest neighbours", "labels"),
+    _of("cmolrs", "CMOLRS", "linear:CMOLRS", "low-rank similarity learned from triplets", "labels"),
+    _of("dcca", "DCCA", "deep:DCCA", "networks with correlated outputs"),
+    _of("ds-dcca", "DS-DCCA", "deep:DSDCCA", "DCCA with a last layer scaled for every row"),
+    _of("dccae", "DCCAE", "deep:DCCAE", "DCCA with autoencoders"),
+    _of("soft-cca", "Soft-CCA", "deep:SoftCCA", "DCCA with a decorrelation loss"),
+    _of("soft-hgr", "Soft-HGR", "deep:SoftHGR", "DCCA with a trace objective"),
+    _of("l0-cca", "L0-CCA", "deep:L0CCA", "DCCA with feature selection"),
+    _of("corrnet", "CorrNet", "deep:CorrNet", "one autoencoder of two views"),
+    _of(
+        "learned", "Learned ranking", "deep:LearnedRanking", "networks with a pairwise ranking loss"
     ),
-    Method("ccal", "CCAL", "ranking loss through a CCA layer", "mvcca.deep:CCAL", "pairs"),
-    Method(
+    _of("ccal", "CCAL", "deep:CCAL", "ranking loss through a CCA layer"),
+    _of(
         "ds-ranking-cca",
         "DS-Ranking-CCA",
+        "deep:DSRankingCCA",
         "CCAL with a last layer scaled for every row",
-        "mvcca.deep:DSRankingCCA",
-        "pairs",
     ),
-    Method(
-        "two-branch",
-        "Two-branch",
-        "networks with a structure-preserving loss",
-        "mvcca.deep:TwoBranch",
-        "pairs",
-    ),
-    Method(
-        "devise",
-        "DeViSE",
-        "linear map into the last view's space",
-        "mvcca.deep:DeViSE",
-        "pairs",
-    ),
-    Method("acmr", "ACMR", "adversarial networks of labels", "mvcca.deep:ACMR", "labels"),
-    Method("deep-sm", "Deep-SM", "classifiers of each view", "mvcca.deep:DeepSM", "labels"),
-    Method("cmdn", "CMDN", "autoencoders with labels, simplified", "mvcca.deep:CMDN", "labels"),
-    Method("ccl", "CCL", "contrastive networks of labels, simplified", "mvcca.deep:CCL", "labels"),
-    Method("sam", "SAM", "margins that adapt to the labels", "mvcca.deep:SAM", "labels"),
-    Method("msds", "MSDS", "networks that find one match among more", "mvcca.deep:MSDS", "pairs"),
-    Method("corr-ae", "Corr-AE", "autoencoders with similar codes", "mvcca.deep:CorrAE", "pairs"),
-    Method(
+    _of("two-branch", "Two-branch", "deep:TwoBranch", "networks with a structure-preserving loss"),
+    _of("devise", "DeViSE", "deep:DeViSE", "linear map into the last view's space"),
+    _of("acmr", "ACMR", "deep:ACMR", "adversarial networks of labels", "labels"),
+    _of("deep-sm", "Deep-SM", "deep:DeepSM", "classifiers of each view", "labels"),
+    _of("cmdn", "CMDN", "deep:CMDN", "autoencoders with labels, simplified", "labels"),
+    _of("ccl", "CCL", "deep:CCL", "contrastive networks of labels, simplified", "labels"),
+    _of("sam", "SAM", "deep:SAM", "margins that adapt to the labels", "labels"),
+    _of("msds", "MSDS", "deep:MSDS", "networks that find one match among more"),
+    _of("corr-ae", "Corr-AE", "deep:CorrAE", "autoencoders with similar codes"),
+    _of(
         "cross-corr-ae",
         "Cross-Corr-AE",
+        "deep:CrossCorrAE",
         "Corr-AE that reconstructs the other view",
-        "mvcca.deep:CrossCorrAE",
-        "pairs",
     ),
 )
-
 METHODS = {method.name: method for method in _TABLE}
 _DEEP = [name for name, method in METHODS.items() if method.is_deep]
 GROUPS = {

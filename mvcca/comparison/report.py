@@ -17,8 +17,8 @@ from typing import NamedTuple
 from sklearn import config_context
 
 from mvcca.comparison.examples import Example, Item, examples
+from mvcca.comparison.fits import Measured
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.one_fold import Measured
 from mvcca.comparison.summary import CAPTION, Summary, template
 from mvcca.comparison.wording import pretty, written
 

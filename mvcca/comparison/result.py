@@ -14,9 +14,8 @@ from joblib import hash as hash_of
 from mvcca.blocks.containers import few
 from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import write
+from mvcca.comparison.fits import outcomes_of, searching
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.one_fold import searching
-from mvcca.comparison.runs import outcomes_of
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.wording import listed
 

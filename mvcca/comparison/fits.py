@@ -1,4 +1,4 @@
-"""Fit one method to the training part of a fold and measure it on the held-out part.
+"""Fit every method to the training part of each fold and measure it on the held-out part.
 
 Held-out rows are projected once; measures, correlations, curves and examples are read from these
 rows. A method that cannot be fitted is an outcome with a reason; warnings are stored with the
@@ -8,16 +8,20 @@ outcome that caused them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
@@ -26,6 +30,7 @@ from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.texts import text_step, text_views
 from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
+from mvcca.machine.warnings import warn
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.ranked_task import RankedRows
@@ -75,6 +80,60 @@ class Failed:
 
 
 Outcome = Measured | Failed
+Outcomes = dict[tuple[str, int], Outcome]
+
+
+def outcomes_of(
+    candidates: Sequence[Candidate],
+    data: Data,
+    folds: Sequence[Fold],
+    settings: Settings,
+    n_jobs: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Outcomes:
+    """Outcome of every method on every fold, or those that were there before an interruption."""
+    found: Outcomes = {}
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
+    in_process = n_jobs in (None, 1)
+    run = _tagged_with_one_thread if data.is_small and not in_process else _tagged
+
+    def tasks() -> Iterator[Any]:
+        for fold in folds:
+            for candidate in candidates:
+                epochs = None
+                if progress is not None:
+                    where = f"{candidate.name}, fold {fold.number + 1} of {len(folds)}"
+                    progress(where)
+                    epochs = partial(_report, progress, where) if in_process else None
+                yield delayed(run)(candidate, data, fold, settings, epochs)
+
+    try:
+        limited = threadpool_limits(1) if data.is_small and in_process else nullcontext()
+        with limited, closing(parallel(tasks())) as done:
+            for name, number, outcome in done:
+                found[name, number] = outcome
+    except (KeyboardInterrupt, BrokenProcessPool) as error:
+        if not found:
+            raise
+        reason = "Interrupted" if isinstance(error, KeyboardInterrupt) else "A process was killed"
+        n_tasks = len(candidates) * len(folds)
+        warn(f"{reason}: the result contains {len(found)} of {n_tasks} fits.")
+    return found
+
+
+def _report(progress: Callable[[str], None], where: str, message: str) -> None:
+    progress(f"{where}, {message}")
+
+
+def _tagged(
+    candidate: Candidate, data: Data, fold: Fold, settings: Settings, report: Any
+) -> tuple[str, int, Outcome]:
+    return candidate.name, fold.number, run_fold(candidate, data, fold, settings, report)
+
+
+def _tagged_with_one_thread(*task: Any) -> tuple[str, int, Outcome]:
+    with threadpool_limits(1):
+        return _tagged(*task)
 
 
 def run_fold(
