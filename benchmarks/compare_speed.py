@@ -39,9 +39,8 @@ def floor(result: ComparisonResult) -> None:
     data = result.data
     for fold in result.folds:
         train, test = data.views[fold.train], data.views[fold.test]
-        y = data.labels_to_learn_from(fold.train)
         for candidate in result.candidates:
-            model = clone(candidate.estimator).fit(train, y)
+            model = clone(candidate.estimator).fit(train, candidate.labels_of(data, fold.train))
             model.transform(train)
             scores = model.transform(test)
             for query in scores.names:
