@@ -41,17 +41,7 @@ def reject_strings(block: Any) -> None:
 
 
 def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
-    """Convert a matrix to CSR or dense floats, with scikit-learn's checks and detailed errors.
-
-    Parameters
-    ----------
-    block : array-like, sparse matrix or DataFrame
-        The user's input.
-    estimator : estimator
-        Named in errors.
-    **options
-        Passed to `sklearn.utils.check_array`.
-    """
+    """Convert a matrix to CSR or dense floats, with scikit-learn's checks and detailed errors."""
     if type(block) is not np.ndarray or block.dtype.kind not in "fiub":
         reject_masks(block)
         reject_strings(block)

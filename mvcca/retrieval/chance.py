@@ -28,22 +28,10 @@ def expected_at_random(
     directions: Directions = "cross",
     label_vectors: Any = None,
 ) -> RetrievalTable:
-    """Compute the exact expectation of measures under random rankings.
-
-    Parameters
-    ----------
-    views : Views
-        Their values are not used, only which objects are seen in which views.
-    labels, measures, relevance, directions, label_vectors
-        As in `mvcca.retrieval.evaluate_retrieval`. A query without relevant items counts 0. If the
-        query view is also the target, each query is excluded from its own list.
-
-    Returns
-    -------
-    RetrievalTable
-        One row per direction. Formulas are in `mvcca.measures.chance`; ``hubness@K`` is the
-        skewness of the distribution of counts.
-    """
+    """Exact expectation of measures under random rankings, with options of `evaluate_retrieval`."""
+    # A query without relevant items counts 0. If the query view is also the target, each query is
+    # excluded from its own list. Formulas are in `mvcca.measures.chance`; hubness@K is the skewness
+    # of the distribution of counts.
     nothing = {name: np.zeros((block.shape[0], 1)) for name, block in views.items()}
     collection = Collection.of(views.replace(nothing), labels, label_vectors)
     tasks = tasks_of(collection, directions)

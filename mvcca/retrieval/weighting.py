@@ -115,24 +115,9 @@ def summed(
     n_objects: int | None = None,
     normalize: bool = False,
 ) -> np.ndarray:
-    """Sum the rows of each object over the views that show it.
-
-    Parameters
-    ----------
-    rows : mapping of str to ndarray, shape (n_rows, n_components)
-        Checked rows of each view.
-    places : mapping of str to ndarray, optional
-        Object of each row. By default row i of every view shows object i.
-    n_objects : int, optional
-        Number of sums, with `places`; of objects that no view shows they are 0.
-    normalize : bool, default=False
-        Scale rows to length 1 first.
-
-    Returns
-    -------
-    ndarray, shape (n_objects, n_components)
-        In the highest precision of the views.
-    """
+    """Sum rows of each object over the views that show it, (n_objects, n_components)."""
+    # Without `places`, the object of each row by view, row i of every view shows object i. Sums of
+    # objects that no view shows are 0.
     widths = {name: block.shape[1] for name, block in rows.items()}
     if len(set(widths.values())) > 1:
         raise ValueError(f"Views must be projected into one space, got widths {widths}.")

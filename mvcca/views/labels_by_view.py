@@ -17,18 +17,10 @@ from mvcca.views.labels import Labels
 
 @dataclass(frozen=True, eq=False)
 class LabelsByView:
-    """Labels of the rows of each view, over the same distinct label vectors.
+    """Labels of the rows of each view, over the same distinct label vectors."""
 
-    Attributes
-    ----------
-    distinct : Labels
-        Distinct label vectors, one row each.
-    codes : dict of str to ndarray of int
-        For every row of each view, the line of its label vector in `distinct`.
-    """
-
-    distinct: Labels
-    codes: Mapping[str, np.ndarray]
+    distinct: Labels  # one row per distinct label vector
+    codes: Mapping[str, np.ndarray]  # by view, of each row: its line in `distinct`
 
     @classmethod
     def of(cls, views: Views, y: Any, per_view: bool = False) -> LabelsByView:

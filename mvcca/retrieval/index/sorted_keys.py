@@ -10,13 +10,9 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class SortedKeys:
-    """Keys with a position each, in sorted runs that get shorter; the last run with a key counts.
+    """Keys and their positions, in sorted runs that get shorter; the last run with a key counts."""
 
-    Attributes
-    ----------
-    runs : tuple of (sorted keys, their positions)
-        A position of -1 takes the key of an earlier run back.
-    """
+    # Runs are pairs of sorted keys and positions; -1 takes the key of an earlier run back.
 
     runs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
