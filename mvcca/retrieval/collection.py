@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 
+from mvcca.blocks import is_mapping
 from mvcca.blocks.containers import check_same_rows
 from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.empty_rows import Empty
 from mvcca.retrieval.weighting import summed
 from mvcca.retrieval.words import with_words, words_by_view
 from mvcca.views import Labels, Views, as_views, holds_views
-from mvcca.views.labels_by_view import is_by_name, row_ids
+from mvcca.views.labels_by_view import row_ids
 from mvcca.views.typing import ViewsLike
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Collection:
 
         `empty` are the rows of each view that are empty, as in `Ranking.project_noting_empty`.
         """
-        per_view = is_by_name(labels)
+        per_view = is_mapping(labels)
         objects = None if per_view else _grouped_rows(scores)
         if objects is None:
             views = as_views(scores, unpaired=per_view).in_memory()
@@ -179,7 +179,7 @@ def check_container(X: Any) -> None:
 
 def _check_rows_of_labels(labels: Any, views: Views) -> None:
     """Raise ValueError if the index of labels contradicts that of the views."""
-    if not is_by_name(labels):
+    if not is_mapping(labels):
         check_same_rows("the labels", row_ids(labels), "the views", views.ids)
         return
     for name in views.names:
@@ -234,7 +234,7 @@ def _labels_of_views(
 
 def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:
     """Object of each row in a mapping of matrices whose heights are multiples of the smallest."""
-    if not isinstance(scores, Mapping) or issparse(scores) or isinstance(scores, Views):
+    if not is_mapping(scores) or isinstance(scores, Views):
         return None
     heights = {name: _height(block) for name, block in scores.items()}
     least = min(heights.values(), default=0)

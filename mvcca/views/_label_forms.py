@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array, issparse
+from scipy.sparse import csr_array, eye_array
 
-from mvcca.blocks import canonical, own_csr
+from mvcca.blocks import kind_of, own_csr, to_dense
 from mvcca.blocks.containers import are_positions, column_labels, few, reject_masks
 
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
@@ -23,8 +23,9 @@ def encoded(y: Any) -> Encoded:
     Label vectors are in the order of their first occurrence, those of classes sorted.
     """
     reject_masks(y)
-    if issparse(y):
-        return _encode_matrix(csr_array(y))
+    if kind_of(y).is_sparse:
+        matrix = own_csr(y)
+        return _encode_matrix(matrix, matrix.data)
     names = _names_of_columns(y)
     sets = _label_sets(y)
     if sets is not None:
@@ -42,7 +43,7 @@ def encoded(y: Any) -> Encoded:
                 f"A two-dimensional y must hold numbers, got {values.dtype}. Pass several names "
                 "per row as a list of sets."
             )
-        return _encode_matrix(values, names)
+        return _encode_matrix(values, values, names)
     raise ValueError(
         "Labels must be a class vector, an indicator matrix, a list of label sets or real label "
         f"vectors; got an array of shape {values.shape}."
@@ -88,7 +89,7 @@ def _encode_sets(sets: list[frozenset[Any]]) -> Encoded:
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     flat = np.fromiter((c for row in indices for c in row), dtype=np.int32, count=indptr[-1])
     matrix = csr_array((np.ones(len(flat), np.uint8), flat, indptr), shape=(len(sets), len(names)))
-    vectors, codes = distinct_rows(matrix)
+    vectors, codes = distinct_sets(matrix)
     return vectors, codes, as_vocabulary(names)
 
 
@@ -142,7 +143,8 @@ def _encode_classes(values: np.ndarray) -> Encoded:
     if values.dtype.kind == "f":
         _require_finite(values)
         if not np.all(values == np.round(values)):  # a continuous target
-            return _encode_matrix(values[:, None].astype(float))
+            values = values[:, None].astype(float)
+            return _encode_matrix(values, values)
         if np.all(np.abs(values) < 2**63):  # 1.0 in one view equals class 1 in another
             values = values.astype(np.int64)
     vocabulary, codes = np.unique(values, return_inverse=True)
@@ -154,21 +156,19 @@ def _is_indicator(values: np.ndarray) -> bool:
     return values.dtype.kind == "b" or bool(np.isin(values, (0, 1)).all())
 
 
-def _encode_matrix(values: Any, names: np.ndarray | None = None) -> Encoded:
+def _encode_matrix(matrix: Any, values: np.ndarray, names: np.ndarray | None = None) -> Encoded:
+    """Encode an array, or a sparse matrix by the `values` that it stores."""
     if names is not None:
         order = sorted(range(len(names)), key=[by_name(name) for name in names].__getitem__)
-        values, names = values[:, order], names[order]
+        matrix, names = matrix[:, order], names[order]
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported as labels.")
-    values = canonical(values)
-    stored = values.data if issparse(values) else values
-    _require_finite(stored)
-    if _is_indicator(stored):
-        vectors, codes = distinct_rows(own_csr(values, dtype=np.uint8))
+    _require_finite(values)
+    if _is_indicator(values):
+        vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
     else:
-        _require_squares(stored)
-        dense = values.toarray() if issparse(values) else values
-        vectors, codes = distinct_rows(np.ascontiguousarray(dense, dtype=float))
+        _require_squares(values)
+        vectors, codes = distinct_rows(to_dense(matrix).astype(float))
     return vectors, codes, names
 
 
@@ -187,16 +187,24 @@ def _require_squares(values: np.ndarray) -> None:
         )
 
 
-def distinct_rows(matrix: Any) -> tuple[Any, np.ndarray]:
-    """Distinct rows of a canonical CSR indicator or a dense array, and each row's code."""
-    if issparse(matrix):
-        ends, item_bytes = matrix.indptr, matrix.indices.itemsize
-        buffer = matrix.indices.tobytes()
-        keys = [buffer[start * item_bytes : end * item_bytes] for start, end in pairwise(ends)]
-    else:
-        keys = [row.tobytes() for row in matrix + 0.0]  # + 0.0 makes -0.0 equal to 0.0
+def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows of an array, and each row's code."""
+    first, codes = _first_of_each([row.tobytes() for row in matrix + 0.0])  # -0.0 becomes 0.0
+    return matrix[first], codes
+
+
+def distinct_sets(matrix: csr_array) -> tuple[csr_array, np.ndarray]:
+    """Distinct rows of a canonical indicator matrix, and each row's code."""
+    buffer, n_bytes = matrix.indices.tobytes(), matrix.indices.itemsize
+    ends = (n_bytes * matrix.indptr).tolist()
+    first, codes = _first_of_each([buffer[start:end] for start, end in pairwise(ends)])
+    return csr_array(matrix[first]), codes
+
+
+def _first_of_each(keys: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Position of the first of equal keys, and the code of each key in their order."""
     seen: dict[bytes, int] = {}
     codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(keys))
     first = np.full(len(seen), len(keys), dtype=np.intp)
     np.minimum.at(first, codes, np.arange(len(keys)))
-    return matrix[first], codes
+    return first, codes

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.sparse import vstack as sparse_vstack
 
-from mvcca.blocks import read_values
+from mvcca.blocks import read_values, stack
 from mvcca.blocks.containers import are_positions, few, row_labels
-from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, encoded
+from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, distinct_sets, encoded
 
 __all__ = [
     "Labels",
@@ -101,7 +100,7 @@ class Labels:
         """
         labels = y
         if not isinstance(y, Labels):
-            y = in_host_memory(y)
+            y = read_values(y)
             vectors, codes, vocabulary = encoded(y)
             labels = cls(vectors, vocabulary, codes, row_labels(y))
         return labels if names is None else labels._named(names)
@@ -359,9 +358,8 @@ class Labels:
         if self.vectors is other.vectors and self.vocabulary is other.vocabulary:
             return replace(self, codes=np.concatenate([self.codes, other.codes]), ids=None)
         a, b, vocabulary = common_columns(self, other)
-        are_sets = self.are_sets and other.are_sets
-        stacked = csr_array(sparse_vstack([a, b])) if are_sets else np.concatenate([a, b])
-        vectors, lines = distinct_rows(stacked)
+        distinct = distinct_sets if self.are_sets and other.are_sets else distinct_rows
+        vectors, lines = distinct(stack([a, b]))
         mine, theirs = lines[: self.n_distinct], lines[self.n_distinct :]
         codes = np.concatenate([mine[self.codes], theirs[other.codes]])
         return Labels(vectors, vocabulary, codes)
@@ -410,11 +408,6 @@ def _spread(labels: Labels, column: dict[Any, int]) -> csr_array:
     moved = csr_array((old.data.copy(), move[old.indices], old.indptr.copy()), shape=shape)
     moved.sort_indices()
     return moved
-
-
-def in_host_memory(y: Any) -> Any:
-    """Read labels given as a Dask array, a file or a device array."""
-    return read_values(y)
 
 
 def rows_by_code(codes: np.ndarray, order: np.ndarray | None = None) -> dict[int, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing, check_consistent_length
 
+from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import of_view
 from mvcca.blocks.containers import check_same_rows, row_labels
 from mvcca.views import Views
@@ -83,7 +84,7 @@ class LabelsByView:
 
 def is_per_view(X: Any, y: Any) -> bool:
     """Whether y holds the labels of every view rather than one label (or set) per object."""
-    if is_by_name(y):
+    if is_mapping(y):
         return True
     blocks = X if isinstance(X, list | tuple) else [block for _, block in X.items()]
     if not isinstance(y, list | tuple) or len(y) != len(blocks):
@@ -93,11 +94,6 @@ def is_per_view(X: Any, y: Any) -> bool:
     heights = [_height(block) for block in blocks]
     n_objects = len(X) if isinstance(X, Views) else heights[0]
     return len(y) != n_objects or [_height(part) for part in y] == heights
-
-
-def is_by_name(y: Any) -> bool:
-    """Whether y maps names of views to labels; a sparse matrix by keys is a mapping, too."""
-    return isinstance(y, Mapping) and not hasattr(y, "shape")
 
 
 def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:

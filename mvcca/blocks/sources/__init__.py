@@ -7,17 +7,28 @@ reads a whole file, of text, too.
 """
 
 from mvcca.blocks.sources._open import as_source, is_source, open_matrix
-from mvcca.blocks.sources._read import open_or_read, path_and_key, read_array, read_texts
+from mvcca.blocks.sources._read import (
+    FORMATS,
+    lines_of_text,
+    open_or_read,
+    path_and_key,
+    read_array,
+    read_names,
+    read_texts,
+)
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 
 __all__ = [
+    "FORMATS",
     "RowSource",
     "SourceError",
     "as_source",
     "is_source",
+    "lines_of_text",
     "open_matrix",
     "open_or_read",
     "path_and_key",
     "read_array",
+    "read_names",
     "read_texts",
 ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import SourceError, read_array
-from mvcca.blocks.sources._read import FORMATS, lines_of_text, read_names
+from mvcca.blocks import SourceError, kind_of, read_array
+from mvcca.blocks.sources import FORMATS, lines_of_text, read_names
 from mvcca.views import Labels
 
 
@@ -42,7 +41,7 @@ def read_labels(name: str, n_rows: int | None = None, header: bool | None = None
             raise SourceError(f"{name}: expected one label set per line, found no label")
         return Labels.of(sets)
     array = read_array(name, n_rows, f".txt, {FORMATS}", header)
-    array = array if issparse(array) else np.asarray(array)
+    array = array if kind_of(array).is_sparse else np.asarray(array)
     if array.ndim == 2 and array.dtype.kind in "US":
         if array.shape[1] > 1:
             raise SourceError(
@@ -134,7 +133,7 @@ def read_row_numbers(
     a header, unless `header` does.
     """
     found = read_array(name, n_numbers, header=header)
-    if issparse(found) or found.dtype.kind not in "iuf" or found.size != max(found.shape):
+    if kind_of(found).is_sparse or found.dtype.kind not in "iuf" or found.size != max(found.shape):
         raise SourceError(f"{name}: expected one row number per line")
     numbers = found.ravel()
     if (numbers != np.floor(numbers)).any() or numbers.min() < 0 or numbers.max() >= n_rows:

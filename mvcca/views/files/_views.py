@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource, SourceError, open_or_read, path_and_key, read_texts
-from mvcca.machine.config import block_slices
+from mvcca.blocks import (
+    Block,
+    SourceError,
+    as_block,
+    open_or_read,
+    path_and_key,
+    read_texts,
+)
 from mvcca.views import Labels, Views
 from mvcca.views.files._labels import read_labels
 
@@ -62,26 +67,27 @@ def read_views(
     >>> views, len(y)
     (Views(4 objects, image: 3, text: 2), 4)
     """
-    blocks = {name: open_view(name, file, header) for name, file in files.items()}
-    heights = {name: block.shape[0] for name, block in blocks.items()}
+    matrices = {name: open_view(name, file, header) for name, file in files.items()}
+    heights = {name: matrix.shape[0] for name, matrix in matrices.items()}
     if check_finite:
-        for name, block in blocks.items():
-            if isinstance(block, RowSource):
-                for rows in block_slices(len(block), block.row_bytes):
-                    _check(name, files[name], block.read(rows.start, rows.stop), rows.start)
+        for name, matrix in matrices.items():
+            start, block = 0, as_block(matrix)
+            for part in block.row_blocks() if block.is_lazy else ():
+                _check(name, files[name], part, start)
+                start += part.shape[0]
     if isinstance(labels, Mapping):
         y = {
             name: _labels_of(labels[name], heights[name], f"view {name!r} has", header)
             for name in files
         }
-        return Views.unpaired(blocks), y
+        return Views.unpaired(matrices), y
     if len(set(heights.values())) > 1:
         found = ", ".join(f"{name} {heights[name]} ({file})" for name, file in files.items())
         raise SourceError(
             f"paired views must have the same number of rows, got {found}. For unpaired views, "
             "give one file of labels for each"
         )
-    views = Views(blocks)
+    views = Views(matrices)
     if labels is None:
         return views, None
     return views, _labels_of(labels, len(views), "the views have", header)
@@ -95,45 +101,48 @@ def open_view(name: str, file: str, header: bool | None = None) -> Any:
     """
     if file.lower().endswith(".txt"):
         return read_texts(file)
-    block = open_or_read(file, header)
-    if isinstance(block, RowSource):
+    matrix = open_or_read(file, header)
+    block = as_block(matrix)
+    if block.is_lazy:
         _check_size(name, file, block)  # numbers are checked as blocks are read
     else:
         _check(name, file, block)
-    return block
+    return matrix
 
 
 def file_stamp(file: str, block: Any = None) -> Any:
     """Identify a file as it is now, or by the fingerprint of its opened matrix."""
-    if isinstance(block, RowSource):
-        return block.fingerprint()
+    if block is not None and as_block(block).is_lazy:
+        return as_block(block).digest().decode()
     path = path_and_key(file)[0]
     status = path.stat()
     return [Path(file).name, str(path.resolve()), status.st_size, status.st_mtime_ns]  # with key
 
 
-def _check(name: str, file: str, block: Any, start: int = 0) -> None:
-    if block.ndim != 2:
+def _check(name: str, file: str, block: Block, start: int = 0) -> None:
+    if len(block.shape) != 2:
         raise SourceError(
             f"{file}: view {name!r} must be a matrix with one row per object, got an array of "
             f"shape {block.shape}"
         )
-    values = block.data if issparse(block) else block
-    if values.dtype.kind in "US":
+    if block.dtype.kind in "US":
         raise SourceError(
             f"{file}: view {name!r} must contain numbers, got text; save texts in a "
             ".txt file, one per line"
         )
     _check_size(name, file, block)
-    if not np.isfinite(values).all():
+    if not block.is_finite():
         where = ""
-        if not issparse(block):
-            row, column = np.argwhere(~np.isfinite(block))[0] + 1
+        if not block.is_sparse:
+            bad = np.argwhere(~np.isfinite(block.matrix))
+            if not len(bad):  # only their sum is infinite
+                return
+            row, column = bad[0] + 1
             where = f", first in row {start + row}, column {column}"
         raise SourceError(f"{file}: view {name!r} contains NaN or infinity{where}")
 
 
-def _check_size(name: str, file: str, block: Any) -> None:
+def _check_size(name: str, file: str, block: Block) -> None:
     if not min(block.shape):
         raise SourceError(f"{file}: view {name!r} is empty: its shape is {block.shape}")
 
