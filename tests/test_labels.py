@@ -30,7 +30,7 @@ from mvcca import (
     evaluate_retrieval,
     retrieval_scorer,
 )
-from mvcca.views import _label_forms
+from mvcca.views import labels as module
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
 SETS = [{"cat", "dog"}, {"dog"}, set(), {"dog", "cat"}, {"cow"}, {"dog"}]
@@ -545,12 +545,13 @@ def test_rows_of_encoded_labels_in_another_order_are_refused():
 
 def test_a_comparison_encodes_labels_once(monkeypatch):
     encoded: list[Any] = []
+    encode = module.encoded
 
     def counted(y: Any) -> Any:
         encoded.append(y)
-        return _label_forms.encoded(y)
+        return encode(y)
 
-    monkeypatch.setattr("mvcca.views.labels.encoded", counted)
+    monkeypatch.setattr(module, "encoded", counted)
     for y in (FORMS["classes"], FORMS["sets"], Labels.of(FORMS["classes"])):
         encoded.clear()
         compare(["cca", "mlcca", "jrl", "three-view-cca"], planted(), y, cv=2)
