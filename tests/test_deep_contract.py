@@ -339,7 +339,7 @@ def test_forged_attributes_are_refused(estimator, tmp_path):
     forgeries = {
         "n_components_": 7,
         "view_names_": {"is": "tuple", "items": ["a", "c"]},
-        "encoders_": {"is": "dict", "items": {}},
+        "networks": {"is": "dict", "items": {}},
         "_widths": {"is": "dict", "items": {"a": 10**12, "b": 5}},
         "best_epoch_": "last",
         "transform": None,

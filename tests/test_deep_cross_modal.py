@@ -418,7 +418,7 @@ def test_networks_of_words_are_trained_and_saved(network, tmp_path):
     encoders = {"words": network, "counts": nn.Linear(12, 6)}
     model = LearnedRanking(6, encoders=encoders, **SMALL).fit({"words": tokens, "counts": counts})
     save(model, tmp_path / "model.mvcca")
-    back = load(tmp_path / "model.mvcca")
+    back = load(tmp_path / "model.mvcca", encoders=encoders)
     np.testing.assert_array_equal(
         back.transform({"words": tokens})["words"], model.transform({"words": tokens})["words"]
     )

@@ -192,7 +192,7 @@ def test_a_file_holds_texts_words_and_networks(tmp_path):
     unfitted = before(METHODS["MSDS with encoders"](), min_count=2)
     for model in (unfitted, before(METHODS["MSDS with encoders"]()).fit(VIEWS)):
         mvcca.save(model, tmp_path / "model.mvcca")
-        back = mvcca.load(tmp_path / "model.mvcca")
+        back = mvcca.load(tmp_path / "model.mvcca", encoders=model[-1].encoders)
         assert back[-1].encoders["text"][0].n_words is None
         fitted = model if model is not unfitted else model.fit(VIEWS)
         again = back if model is not unfitted else back.fit(VIEWS)

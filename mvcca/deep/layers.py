@@ -52,7 +52,9 @@ class StochasticGates(nn.Module):
     def __init__(self, n_features: int, sigma: float = 0.5, seed: int = 0) -> None:
         super().__init__()
         self.sigma, self.seed, self.n_drawn = sigma, seed, 0
-        self.means = nn.Parameter(0.5 + 0.01 * self._noise(n_features))
+        self.means = nn.Parameter(torch.empty(n_features))
+        if not self.means.is_meta:
+            self.means.data = 0.5 + 0.01 * self._noise(n_features)
 
     def forward(self, X: Tensor) -> Tensor:
         """Multiply rows of shape (n_rows, n_features) by the gates."""
@@ -68,7 +70,7 @@ class StochasticGates(nn.Module):
     def _noise(self, n_features: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed + self.n_drawn)
         self.n_drawn += 1
-        return torch.randn(n_features, generator=generator)
+        return torch.randn(n_features, generator=generator, device="cpu")
 
     def get_extra_state(self) -> dict[str, int]:
         """Position in the noise sequence; part of `state_dict`."""

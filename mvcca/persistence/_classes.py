@@ -32,6 +32,7 @@ from mvcca.persistence._estimators import (
     parts_of_estimator,
     stored_estimator,
 )
+from mvcca.persistence._given import GIVEN, Code, Given
 from mvcca.persistence._sklearn import HELD, arguments_of
 from mvcca.retrieval import RetrievalIndex
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
@@ -85,7 +86,6 @@ def _estimators_of(*modules: Any) -> list[type[BaseEstimator]]:
     return [thing for thing in public if isclass(thing) and issubclass(thing, BaseEstimator)]
 
 
-CUSTOM_NETWORK = "CustomNetwork"  # whose tensors are in the file, and whose layers are not
 _SCORER = _stored_fields(RetrievalScorer)
 
 CLASSES: Mapping[str, ClassOf] = {
@@ -114,35 +114,34 @@ CLASSES: Mapping[str, ClassOf] = {
 }  # fmt: skip
 
 
-def given_networks(encoders: Any) -> Any:
-    """Networks of the user, to be put into models that are loaded; needs torch."""
-    from mvcca.deep._custom_networks import GivenNetworks
-
-    return GivenNetworks(encoders)
-
-
-def with_deep(given: Any = None) -> dict[str, ClassOf]:
-    """The table with deep models, which need torch; `given` are networks of the user."""
+def with_deep(given: Given) -> dict[str, ClassOf]:
+    """The table with deep models, which need torch; `given` is what `load` was given for them."""
     from mvcca import deep
-    from mvcca.deep import _custom_networks, storage
+    from mvcca.deep import storage
 
-    given = _custom_networks.GivenNetworks() if given is None else given
+    plain = tuple(row[0] for row in storage.STORED.values())
 
     def parts_of_deep(estimator: BaseEstimator) -> dict[str, Any]:
-        return _custom_networks.parts_of_deep(estimator, parts_of_estimator(estimator))
+        parts = storage.parts_of_deep(estimator, parts_of_estimator(estimator))
+        values = {name: parts[name] for name in GIVEN if parts.get(name) is not None}
+        own = {n: Code.of(n, value) for n, value in values.items() if not isinstance(value, plain)}
+        return parts | own
+
+    def make_deep(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEstimator:
+        networks, probes = parts.pop("networks", None), parts.pop("probes", {})
+        if networks is None:
+            return make_estimator(cls, parts)
+        put = partial(storage.put_networks, networks=networks, probes=probes)
+        return make_estimator(cls, parts, put)
 
     return {
         **CLASSES,
         **{
-            cls.__name__: ClassOf(
-                cls, parts_of_deep, partial(given.make_estimator, partial(make_estimator, cls))
-            )
+            cls.__name__: ClassOf(cls, parts_of_deep, partial(make_deep, cls))
             for cls in _estimators_of(deep)
         },
         **{name: ClassOf(*row) for name, row in storage.STORED.items()},
-        CUSTOM_NETWORK: ClassOf(
-            _custom_networks.CustomNetwork, _custom_networks.CustomNetwork.parts, given.make
-        ),
+        "Code": ClassOf(Code, lambda code: dict(vars(code)), given.take),
     }
 
 

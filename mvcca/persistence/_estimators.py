@@ -45,8 +45,12 @@ def parts_of_estimator(estimator: BaseEstimator) -> dict[str, Any]:
     return {**params, **attributes}
 
 
-def make_estimator(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEstimator:
-    """Construct an estimator, set its attributes and try it on one row."""
+def make_estimator(
+    cls: type[BaseEstimator],
+    parts: dict[str, Any],
+    complete: Callable[[Any], None] = lambda _: None,
+) -> BaseEstimator:
+    """Construct an estimator, set its attributes, complete it and try it on one row."""
     known = cls._get_param_names()
     params = {name: value for name, value in parts.items() if name in known}
     attributes = {name: value for name, value in parts.items() if name not in known}
@@ -55,6 +59,7 @@ def make_estimator(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEstim
             raise ValueError(f"{cls.__name__} has no parameter or attribute {name!r}")
     estimator = cls(**params)
     vars(estimator).update(attributes)
+    complete(estimator)
     return tried(estimator)
 
 

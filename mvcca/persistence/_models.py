@@ -8,12 +8,14 @@ from importlib.metadata import version
 from typing import Any
 
 from mvcca.machine.archive import ModelFileError, not_ours, read_archive, write_archive
-from mvcca.persistence._classes import CLASSES, given_networks, models_in, with_deep
+from mvcca.persistence._classes import CLASSES, models_in, with_deep
 from mvcca.persistence._estimators import NotStorable
+from mvcca.persistence._given import Given
 from mvcca.persistence._sklearn import Classes
 from mvcca.persistence._values import Reader, Writer
 
 _KIND = "model"  # other archives are checkpoints
+_DEEP_FORMAT = 2  # of deep models; files of other formats are refused
 
 
 def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) -> None:
@@ -41,9 +43,9 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     ------
     TypeError
         If the model holds an object that a file cannot: a function of your own, a tree, an object
-        of another library. The message names its place in the model. Of networks with layers of
-        your own, the tensors are stored, and up to eight training rows with their scores: see
-        `encoders` of `load`.
+        of another library. The message names its place in the model. Of your own networks, the
+        tensors are stored, and up to eight training rows with their scores: see `encoders` of
+        `load`.
     OSError
         If the file cannot be written.
 
@@ -63,7 +65,7 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     >>> mvcca.load(path).canonical_correlations_.round(3)
     array([0.796, 0.201])
     """
-    table = with_deep() if "mvcca.deep" in sys.modules else CLASSES
+    table = with_deep(Given()) if "mvcca.deep" in sys.modules else CLASSES
     classes, models = Classes(table), models_in(table)
     if type(model) not in models:
         raise NotStorable(
@@ -78,12 +80,22 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
             error.add_note("Or save without it: save(model, path, statistic=False).")
         raise
     deep = not writer.kinds.isdisjoint(table.keys() - CLASSES.keys())
-    content = {"kind": _KIND, "written by": _versions(deep), "deep": deep, "model": root}
+    content = {
+        "kind": _KIND,
+        "written by": _versions(deep),
+        "deep": _DEEP_FORMAT if deep else False,
+        "model": root,
+    }
     write_archive(path, writer.arrays, content)
 
 
 def load(
-    path: str | os.PathLike[str], *, mmap: bool = False, verify: bool = True, encoders: Any = None
+    path: str | os.PathLike[str],
+    *,
+    mmap: bool = False,
+    verify: bool = True,
+    encoders: Any = None,
+    objective: Any = None,
 ) -> Any:
     """Load a model that `save` wrote.
 
@@ -103,11 +115,11 @@ def load(
         Compare arrays with their checksums. Together with `mmap`, this reads the whole file;
         without, damage to a gallery goes unnoticed.
     encoders : mapping of str to Module, or sequence of Module, optional
-        Networks with layers of your own classes, by view or in the order of the views, as they were
-        passed to the estimator. The model gets copies with the tensors of the file. They are not
-        needed for networks whose layers a file names: those of mvcca, the usual ones of torch.nn,
-        and classes passed to `mvcca.deep.storage.register_layer`. The file has the scores of a few
-        training rows, which networks with layers of your own classes must give up to rounding.
+        Your own networks, as they were passed to the deep estimator: files hold no code. The model
+        gets copies with the tensors of the file. They must give the scores that the saved ones gave
+        to a few training rows, up to rounding.
+    objective : callable, optional
+        Your own loss, as it was passed to `mvcca.deep.EncoderCCA`.
 
     Returns
     -------
@@ -118,12 +130,10 @@ def load(
     ------
     ModelFileError
         If the file is damaged, holds no model, or was written by a later version of mvcca; or if
-        networks with layers of your own classes are missing, do not have the tensors of the file,
-        or compute something else.
-    TypeError
-        If `encoders` are neither a mapping nor a list or tuple.
+        your own networks are missing, do not have the tensors of the file, or compute something
+        else.
     ValueError
-        If `encoders` are given and not needed, or for views that the file does not have.
+        If `encoders` or `objective` are given and not needed.
     ImportError
         If it holds a deep model, and torch is not installed.
     OSError
@@ -140,8 +150,13 @@ def load(
     if not isinstance(written_by, dict) or not all(type(v) is str for v in written_by.values()):
         not_ours(path, "does not say by which versions it was written")
     deep = bool(content.get("deep"))
+    if deep and content["deep"] != _DEEP_FORMAT:
+        raise ModelFileError(
+            f"{os.fspath(path)} holds a deep model as {written_by} stored it, which this version "
+            "does not read. Fit the model again, or load it with the version that wrote it."
+        )
+    given = Given(encoders=encoders, objective=objective)
     try:
-        given = given_networks(encoders) if deep else None
         table = with_deep(given) if deep else CLASSES
     except ImportError as error:
         raise ImportError(f"{os.fspath(path)} holds a deep model, and {error}") from error
@@ -159,10 +174,7 @@ def load(
         ) from error
     if type(model) not in models_in(table):
         not_ours(path, f"holds {type(model).__name__}, which is not a model")
-    if given is not None:
-        given.refuse_extra(os.fspath(path))
-    elif encoders is not None:
-        raise ValueError(f"{os.fspath(path)} holds no networks. Leave out encoders.")
+    given.refuse_unused(os.fspath(path))
     return model
 
 

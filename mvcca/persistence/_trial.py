@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
 from mvcca.compose import JoinViews, PerView, SplitViews, Tokens
-from mvcca.views import Views
 
 _MOST_FEATURES = 2**20  # of the row: a file may declare any number
 _TRIED = (  # transformers of scikit-learn
@@ -48,19 +47,15 @@ def tried(estimator: Any) -> Any:
     if isinstance(estimator, CountVectorizer):  # compiled code follows the positions
         _check_positions(estimator.vocabulary_, 0)
     _check_followed_by_compiled_code(estimator)
-    transform: Any = getattr(estimator, "transform", None)
     row = _row_for(estimator)
-    if hasattr(estimator, "encoders_"):  # the linear part alone: networks may allocate anything
-        transform, row = _linear_part(estimator)
     if row is None:
         return estimator
     quiet = warnings.catch_warnings(action="ignore")
     with quiet, np.errstate(all="ignore"), joblib.parallel_config("sequential"):
-        transformed = transform(row)
+        transformed = estimator.transform(row)
     if isinstance(estimator, MultiViewEstimator):
-        expected = 1, estimator.n_components_
         for name, scores in transformed.items():
-            if scores.shape != expected:
+            if scores.shape != (row[name].shape[0], estimator.n_components_):
                 raise ValueError(f"scores of view {name!r} are of shape {scores.shape}")
     return estimator
 
@@ -74,17 +69,14 @@ def _check_attributes(model: MultiViewEstimator) -> None:
     if type(names) is not tuple or not names or not all(type(name) is str for name in names):
         raise TypeError(f"view_names_ is {names!r}")
     for name in names:
-        n_in = k  # of the affine map; without one, outputs of networks are the scores
-        if hasattr(model, "weights_") or not hasattr(model, "encoders_"):
-            n_in = len(model.weights_[name])
-            _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
+        if not hasattr(model, "weights_") and hasattr(model, "encode"):
+            continue  # outputs of networks are the scores
+        n_in = len(model.weights_[name])
+        _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
         if hasattr(model, "means_"):
             _check_floats(f"means_[{name!r}]", model.means_[name], (n_in,))
-        if hasattr(model, "encoders_"):
-            from mvcca.deep.storage import output_width
-
-            rows = (model._probe_rows or {}).get(name)
-            width = output_width(model.encoders_[name], model._widths[name], rows)
+        if hasattr(model, "encode") and (row := _row_for(model)) is not None:
+            width = model.encode({name: row[name]})[name].shape[1]
             if width != n_in:
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
     if hasattr(model, "history_"):
@@ -142,8 +134,6 @@ def _row_for(estimator: Any) -> Any:
     """A row to be transformed; None if that is no bounded formula, or the row would be huge."""
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        if any(hasattr(step, "encoders_") for step in steps):
-            return None
         rows = _rows({step: _row_for(step) for step in steps})
         return rows[steps[0]] if rows else None
     if hasattr(estimator, "best_estimator_"):
@@ -151,6 +141,8 @@ def _row_for(estimator: Any) -> Any:
     if isinstance(estimator, MultiViewEstimator):
         smoothers = getattr(estimator, "smoothers_", {}).values()  # of NCCA
         reducers = [s.reducer for s in smoothers if s.reducer is not None]
+        if getattr(estimator, "_probe_rows", None):  # networks of the user may not take ones
+            return estimator._probe_rows
         widths = {name: estimator._widths[name] for name in estimator.view_names_}
         tried = _rows({reducer: _row_for(reducer) for reducer in reducers}) is not None
         return _rows({name: _ones(width) for name, width in widths.items()}) if tried else None
@@ -172,11 +164,3 @@ def _ones(width: Any) -> np.ndarray | None:
 
 def _rows(rows: dict[Any, Any]) -> dict[Any, Any] | None:
     return None if any(row is None for row in rows.values()) else rows
-
-
-def _linear_part(estimator: Any) -> tuple[Any, Any]:
-    """The maps of a deep estimator's outputs, and rows of these; None without maps."""
-    if (maps := estimator.maps_) is None:
-        return None, None
-    row = _rows({name: _ones(len(W)) for name, W in maps.weights.items()})
-    return maps.transform, row and Views(row)

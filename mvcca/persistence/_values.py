@@ -235,8 +235,8 @@ def _number_type(name: Any) -> np.dtype:
 _ADVICE = {  # by the name of a base class: torch need not be installed
     "sklearn.base.BaseEstimator": "and files hold only estimators of mvcca, and the transformers, "
     "searches and linear models of scikit-learn. Save it on its own with its library's tools",
-    "torch.nn.modules.module.Module": "and files hold no code. Build it from the usual layers of "
-    "torch.nn and of mvcca.deep, or pass its class to mvcca.deep.storage.register_layer",
+    "torch.nn.modules.module.Module": "and files hold no code: only the encoders and the objective "
+    "of deep estimators can be given to load again",
     "mvcca.deep.callbacks.Callback": "and files hold no code. Save without it: "
     "model.set_params(callbacks=())",
 }

@@ -83,6 +83,6 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         if expected is not None:
             self.__dict__.update(expected.attributes())
 
-    def _n_scores(self, views: Views) -> int:
+    def _n_scores(self) -> int:
         """Width of the networks' outputs; the linear CCA warns of components beyond the rows."""
-        return self._within_memory(min(self.n_components, len(views) - 1), views)
+        return self._within_memory(min(self.n_components, self._n_rows - 1))

@@ -7,7 +7,7 @@ Subclasses define the networks (`_new_encoders`), the loss (`_objective`) and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import field
 from functools import partial
@@ -27,11 +27,10 @@ from mvcca.blocks import in_memory, take_rows
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
-from mvcca.deep._custom_networks import rows_to_probe
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import Sample, as_array
+from mvcca.deep._training.rows import Sample, as_array, few_rows
 from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep.callbacks import (
     Callback,
@@ -164,9 +163,9 @@ class DeepEstimator(MultiViewEstimator):
     random_state: Any = None
 
     _labels = cast("Labels | None", None)  # distinct ones of the rows, if the training uses labels
-    _n_rows = cast("int | None", None)  # of the first fit; they decide what "auto" is
-    _n_words = cast("dict[str, int] | None", None)  # vocabularies of its views of words
-    _probe_rows = cast("dict[str, Any] | None", None)  # by which loading compares networks
+    _n_rows = cast("int", None)  # of the first fit; they decide what "auto" is
+    _n_words = cast("dict[str, int]", None)  # sizes of the vocabularies of its views of words
+    _probe_rows = cast("dict[str, Any]", None)  # by which loading compares networks of the user
     requires = Requirements(host=True)
     _similarity = "cosine"  # of scores as trained
     _collapse_advice = "training has collapsed: lower learning_rate"
@@ -318,9 +317,17 @@ class DeepEstimator(MultiViewEstimator):
     def _calibrate(self, validation: Views) -> None:
         """Learn from validation rows, after training."""
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        """The networks to train."""
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        """The networks to train.
+
+        They follow from parameters and from what `fit` notes of its rows: `_widths`, `_n_rows`,
+        `_labels` and `_n_words`. A file holds these, and the networks are made anew from them.
+        """
         raise NotImplementedError
+
+    def _views_of_words(self) -> list[str]:
+        """Views whose networks need to know the size of their vocabulary."""
+        return []
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         """The loss to minimize."""
@@ -328,9 +335,12 @@ class DeepEstimator(MultiViewEstimator):
 
     def _standardizes(self, name: str) -> bool:
         """Whether the rows of a view are standardized."""
-        if self.standardize == "auto":
-            return getattr(self, "encoders", None) is None
-        return bool(self.standardize)
+        return not self._own_networks if self.standardize == "auto" else bool(self.standardize)
+
+    @property
+    def _own_networks(self) -> bool:
+        """Whether the networks are the user's."""
+        return getattr(self, "encoders", None) is not None
 
     def _ending(self) -> Ending:
         """How the networks' outputs become scores; by default they are the scores."""
@@ -349,13 +359,13 @@ class DeepEstimator(MultiViewEstimator):
         """The training step."""
         return Step(optimizer, rates)
 
-    def _n_scores(self, views: Views) -> int:
+    def _n_scores(self) -> int:
         """Width of the networks' outputs."""
-        return self._within_memory(self.n_components, views)
+        return self._within_memory(self.n_components)
 
-    def _within_memory(self, width: int, views: Views) -> int:
+    def _within_memory(self, width: int) -> int:
         """The width, if there is memory for covariances of outputs that wide."""
-        needed, available = 8 * (len(views.names) * width) ** 2, available_bytes()
+        needed, available = 8 * (len(self._widths) * width) ** 2, available_bytes()
         if needed > available:
             raise MemoryError(
                 f"n_components={self.n_components} needs about {needed:,} bytes "
@@ -439,7 +449,8 @@ class DeepEstimator(MultiViewEstimator):
             self._labels = None if labels is None else labels.distinct
             codes = {} if labels is None else dict(labels.codes)
         if reset:
-            self._n_rows, self._n_words = len(views), None
+            self._n_rows = len(views)
+            self._n_words = {n: _vocabulary_size(n, views[n]) for n in self._views_of_words()}
         return Sample(views, codes)
 
     def _may_be_unpaired(self, X: Any, y: Any) -> bool:
@@ -519,11 +530,9 @@ class DeepEstimator(MultiViewEstimator):
         self, views: Views, seeds: list[int], callbacks: list[Callback], learn_scales: bool = True
     ) -> Trainer:
         generator = Generator().manual_seed(seeds[0])
-        encoders = self._new_encoders(views, generator)
-        for view, block in views.items():
-            if self._standardizes(view) and not takes_integers(encoders[view]):
-                layer = Standardize(block.shape[1])
-                encoders.standardize(view, _learned(layer, view, block) if learn_scales else layer)
+        encoders = self.new_networks(generator)
+        for view, layer in encoders.inputs.items() if learn_scales else ():
+            _learn(layer, view, views[view])
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
@@ -543,6 +552,14 @@ class DeepEstimator(MultiViewEstimator):
             monitor=self._monitored(),
             n_epochs=self._setting("max_epochs"),
         )
+
+    def new_networks(self, generator: Generator) -> Encoders:
+        """Networks with initial weights, behind layers that are to standardize their rows."""
+        encoders = self._new_encoders(generator)
+        for view, width in self._widths.items():
+            if self._standardizes(view) and not takes_integers(encoders[view]):
+                encoders.standardize(view, Standardize(width))
+        return encoders
 
     def _fingerprints(self, sample: Sample, validation: Sample | None) -> dict[str, str]:
         """Texts of everything that decides the course of a training, except its length."""
@@ -569,7 +586,8 @@ class DeepEstimator(MultiViewEstimator):
         self._check_spread(moments)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders.whole(name).eval() for name in views.names}
-        self._probe_rows = rows_to_probe(self.encoders_, views)
+        own = views.names if self._own_networks else ()
+        self._probe_rows = {name: few_rows(views[name]) for name in own}
         maps = self._ending().maps(trainer, views, moments)
         if maps is None:
             self.n_components_ = next(iter(widths.values()))
@@ -648,10 +666,20 @@ def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.n
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
-def _learned(layer: Standardize, name: str, block: Any) -> Standardize:
-    """The layer with means and scales of the rows of a view, read in blocks."""
+def _learn(layer: Standardize, name: str, block: Any) -> None:
+    """Set means and scales of a layer to those of the rows of a view, read in blocks."""
+    layer.learn(_arrays(name, block, np.float64))
+
+
+def _vocabulary_size(name: str, block: Any) -> int:
+    """Size of the vocabulary of a view of words, with padding and unknown words."""
+    return 1 + max([1, *(int(rows.max()) for rows in _arrays(name, block, np.int64))])
+
+
+def _arrays(name: str, block: Any, dtype: type[np.generic]) -> Iterator[np.ndarray]:
+    """All rows of a view in blocks of bounded size."""
     slices = block_slices(block.shape[0], 8 * block.shape[1])
-    return layer.learn(as_array(name, take_rows(block, rows), np.float64) for rows in slices)
+    return (as_array(name, take_rows(block, rows), dtype) for rows in slices)
 
 
 def _digest(sample: Sample) -> str:

@@ -6,22 +6,18 @@ import inspect
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Generator, nn
 
-from mvcca.blocks import take_rows
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.identity import identity
-from mvcca.deep._training.rows import as_array
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import linear
-from mvcca.machine.config import block_slices
-from mvcca.views import Views
 from mvcca.views.by_view import by_view, value_by_view
 
 
@@ -76,13 +72,13 @@ class NetworkEstimator(DeepEstimator):
             sizes = dict.fromkeys(names, self._setting("hidden_layer_sizes"))
         return {name: _sizes(name, sizes[name]) for name in names}
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        if self.encoders is not None:
-            return self._copied_encoders(self.encoders, views, generator)
-        hidden, n_scores = self._hidden_sizes(views.names), self._n_scores(views)
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        if self._own_networks:
+            return self._copied_encoders(generator)
+        hidden, n_scores = self._hidden_sizes(self.view_names_), self._n_scores()
         networks = {
             n: self._new_network(width, hidden[n], n_scores, generator)
-            for n, width in views.widths.items()
+            for n, width in self._widths.items()
         }
         for name, network in networks.items():
             if self._gain != 1 and self._standardizes(name):
@@ -90,9 +86,24 @@ class NetworkEstimator(DeepEstimator):
                     next(network.parameters()).mul_(self._gain)  # weights of the first layer
         return Encoders(networks)
 
-    def _copied_encoders(self, encoders: Any, views: Views, generator: Generator) -> Encoders:
+    def _views_of_words(self) -> list[str]:
+        """Views whose networks need to know the size of their vocabulary."""
+        given = self._given_encoders() if self._own_networks else {}
+        return [
+            name for name, encoder in given.items() if any(map(_counts_words, encoder.modules()))
+        ]
+
+    def _copied_encoders(self, generator: Generator) -> Encoders:
         """Copies of the user's networks, so that another fit starts from the same weights."""
-        names = views.names
+        copies = Encoders({name: deepcopy(E) for name, E in self._given_encoders().items()})
+        for name in copies.names:
+            for layer in filter(_counts_words, copies[name].modules()):
+                layer.set_n_words(self._n_words[name], generator)
+        return copies
+
+    def _given_encoders(self) -> dict[str, nn.Module]:
+        """The user's networks by view, checked."""
+        names, encoders = self.view_names_, cast("Any", self.encoders)
         defaults = inspect.signature(type(self)).parameters
         for name in self._network_parameters:
             value = getattr(self, name)
@@ -111,25 +122,12 @@ class NetworkEstimator(DeepEstimator):
                 raise TypeError(
                     f"The encoder of view {name!r} must be a torch.nn.Module, got {encoder!r}."
                 )
-        copies = Encoders({name: deepcopy(encoder) for name, encoder in encoders.items()})
-        for name in names:
-            for layer in copies[name].modules():
-                if getattr(layer, "n_words", 0) is None:
-                    layer.set_n_words(self._count_words(name, views[name]), generator)
-        return copies
-
-    def _count_words(self, name: str, block: Any) -> int:
-        """Size of the vocabulary of a view of words, in the rows of the first call."""
-        known = self._n_words or {}
-        if name not in known:
-            self._n_words = known = {**known, name: 1 + max(1, _largest(name, block))}
-        return known[name]
+        return dict(encoders)
 
 
-def _largest(name: str, block: Any) -> int:
-    """Largest position in rows of words, read in blocks."""
-    slices = block_slices(block.shape[0], block.shape[1] * 8)
-    return max(int(as_array(name, take_rows(block, rows), np.int64).max()) for rows in slices)
+def _counts_words(layer: nn.Module) -> Any:
+    """Whether a layer has no size of its vocabulary yet."""
+    return getattr(layer, "n_words", 0) is None
 
 
 def _sizes(name: str, sizes: Any) -> tuple[int, ...]:

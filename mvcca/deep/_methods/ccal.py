@@ -22,7 +22,6 @@ from mvcca.deep.layers import CCALayer, DynamicallyScaledLinear
 from mvcca.deep.objectives import RankingLoss
 from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
-from mvcca.views import Views
 
 
 @estimator
@@ -107,9 +106,9 @@ class CCAL(RankingEstimator, CCAScores):
         "projection": [StrOptions({"refit", "stored"})],
     }
 
-    def _n_scores(self, views: Views) -> int:
-        check_enough_rows(min(self._setting("batch_size"), len(views)), self.n_components)
-        return self._within_memory(self.n_components, views)
+    def _n_scores(self) -> int:
+        check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
+        return self._within_memory(self.n_components)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         k_f, k_g = widths.values()
@@ -203,8 +202,8 @@ class DSRankingCCA(CCAL, DynamicallyScaled):
         "scaling_layer_sizes": ["array-like"],
     }
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        encoders = super()._new_encoders(views, generator)
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        encoders = super()._new_encoders(generator)
         if not any(isinstance(m, DynamicallyScaledLinear) for m in encoders.modules()):
             raise ValueError(
                 "None of the encoders holds a mvcca.deep.layers.DynamicallyScaledLinear layer, so "

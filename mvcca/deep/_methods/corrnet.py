@@ -17,7 +17,6 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import CorrNetLoss
 from mvcca.deep.trainer import Objective
-from mvcca.views import Views
 
 
 @estimator
@@ -103,14 +102,12 @@ class CorrNet(CCAScores):
         "output_activation": [StrOptions({"identity", "sigmoid"})],
     }
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        n_scores = self._n_scores(views)
-        return Encoders(
-            {
-                name: nn.Sequential(linear(width, n_scores, generator), nn.Sigmoid())
-                for name, width in views.widths.items()
-            }
-        )
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        n_scores = self._n_scores()
+        layers = {n: linear(width, n_scores, generator) for n, width in self._widths.items()}
+        first, second = layers.values()
+        second.bias = first.bias  # one hidden layer has one bias
+        return Encoders({n: nn.Sequential(layer, nn.Sigmoid()) for n, layer in layers.items()})
 
     def _standardizes(self, name: str) -> bool:
         if self.output_activation == "identity":
@@ -130,6 +127,4 @@ class CorrNet(CCAScores):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         layers: Mapping[str, nn.Linear] = {name: encoders[name][0] for name in encoders.names}
-        first, second = layers.values()
-        second.bias = first.bias  # one hidden layer has one bias
         return CorrNetLoss(layers, self._weight(encoders), self.output_activation == "sigmoid")

@@ -18,7 +18,6 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import TraceNormLoss
 from mvcca.deep.trainer import Objective
 from mvcca.problem import reg_of_names
-from mvcca.views import Views
 
 
 @estimator
@@ -80,9 +79,9 @@ class DCCA(CCAScores, NetworkEstimator):
         reg = self.reg if self.final_reg is None else self.final_reg
         return dict(reg) if isinstance(reg, Mapping) else float(reg)
 
-    def _n_scores(self, views: Views) -> int:
-        check_enough_rows(min(self._setting("batch_size"), len(views)), self.n_components)
-        return super()._n_scores(views)
+    def _n_scores(self) -> int:
+        check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
+        return super()._n_scores()
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         return TraceNormLoss(reg_of_names(self.reg, encoders.names))

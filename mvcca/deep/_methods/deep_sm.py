@@ -16,7 +16,6 @@ from mvcca.deep._bases.labelled import LabelledEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import LabelLoss, PosteriorLoss
 from mvcca.deep.trainer import Objective
-from mvcca.views import Views
 
 
 @estimator
@@ -68,7 +67,7 @@ class DeepSM(LabelledEstimator):
 
     requires = replace(LabelledEstimator.requires, pairs=False)
 
-    def _n_scores(self, views: Views) -> int:
+    def _n_scores(self) -> int:
         return self._targets().shape[1]
 
     def _are_classes(self) -> bool:
@@ -78,8 +77,8 @@ class DeepSM(LabelledEstimator):
         posterior = partial(nn.Softmax, dim=1) if self._are_classes() else nn.Sigmoid
         return {"normalize_output": False, "output_activation": posterior}
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(views, generator)
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        networks = super()._new_encoders(generator)
         return PosteriorEncoders({n: networks[n] for n in networks.names}, self._are_classes())
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:

@@ -16,7 +16,6 @@ from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import DeViSELoss
 from mvcca.deep.trainer import Objective
-from mvcca.views import Views
 
 
 @estimator
@@ -78,13 +77,13 @@ class DeViSE(DeepEstimator):
             raise ValueError(f"target must be one of the views {list(names)}, got {self.target!r}.")
         return self.target or names[-1]
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        target = self._target(views.names)
-        k = views.widths[target]
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        target = self._target(self.view_names_)
+        k = self._widths[target]
         return Encoders(
             {
                 name: nn.Identity() if name == target else linear(width, k, generator)
-                for name, width in views.widths.items()
+                for name, width in self._widths.items()
             }
         )
 

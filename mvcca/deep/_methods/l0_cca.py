@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Generator, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
+from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, WeightedSum
@@ -83,12 +83,11 @@ class L0CCA(DCCA):
         "gate_reduction": [StrOptions({"mean", "sum"})],
     }
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(views, generator)
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        networks = super()._new_encoders(generator)
         gated = {}
-        for name, width in views.widths.items():
-            seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-            gates = StochasticGates(width, self.gate_sigma, seed)
+        for name, width in self._widths.items():
+            gates = StochasticGates(width, self.gate_sigma, drawn_seed(generator))
             gated[name] = nn.Sequential(gates, networks[name])
         return Encoders(gated)
 

@@ -14,12 +14,12 @@ from torch import Generator, Tensor, nn
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._bases.mlp_estimator import NetworkEstimator
+from mvcca.deep._networks.weights import drawn_seed
 from mvcca.deep.encoders import WCNN, Encoders
 from mvcca.deep.functional import one_versus_more, other_rows
 from mvcca.deep.layers import linear
 from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
-from mvcca.views import Views
 
 
 @estimator
@@ -111,17 +111,22 @@ class MSDS(NetworkEstimator):
         "gamma": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def _new_encoders(self, views: Views, generator: Generator) -> Encoders:
-        networks = super()._new_encoders(views, generator)
+    def _views_of_words(self) -> list[str]:
         tokens = [] if self.tokens is None else self.tokens
+        of_words = [tokens] if isinstance(tokens, str) else list(tokens)
+        for name in of_words:
+            _check_view("tokens", name, self.view_names_)
+        return [*super()._views_of_words(), *of_words]
+
+    def _new_encoders(self, generator: Generator) -> Encoders:
+        networks = super()._new_encoders(generator)
         of_words = {}
-        for name in [tokens] if isinstance(tokens, str) else tokens:
-            _check_view("tokens", name, views.names)
-            words = WCNN(self._count_words(name, views[name]), generator=generator)
+        for name in () if self._own_networks else self._views_of_words():
+            words = WCNN(self._n_words[name], generator=generator)
             n_outputs = words.n_filters * len(words.widths)
-            last = linear(n_outputs, self._n_scores(views), generator)
+            last = linear(n_outputs, self._n_scores(), generator)
             of_words[name] = nn.Sequential(words, last)
-        return Encoders({name: of_words.get(name, networks[name]) for name in views.names})
+        return Encoders({name: of_words.get(name, networks[name]) for name in networks.names})
 
     def _mlp_options(self) -> dict[str, Any]:
         return {"batch_norm": False, "normalize_output": False}
@@ -129,8 +134,7 @@ class MSDS(NetworkEstimator):
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         query = encoders.names[-1] if self.query is None else self.query
         _check_view("query", query, encoders.names)
-        seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-        return OneVersusMoreLoss(query, self.n_negatives, self.gamma, seed)
+        return OneVersusMoreLoss(query, self.n_negatives, self.gamma, drawn_seed(generator))
 
 
 class OneVersusMoreLoss(nn.Module):

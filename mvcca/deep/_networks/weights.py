@@ -58,6 +58,11 @@ def derived(generator: torch.Generator | None) -> torch.Generator:
     return torch.Generator().manual_seed(zlib.crc32(state.numpy().tobytes()))
 
 
+def drawn_seed(generator: torch.Generator) -> int:
+    """A seed for a module that draws numbers of its own."""
+    return int(torch.randint(2**31 - 1, (1,), generator=generator, device="cpu"))
+
+
 def _uniform(layer: L, fan_in: int, generator: torch.Generator | None) -> L:
     bound = 1 / math.sqrt(fan_in)
     with torch.no_grad():

@@ -16,7 +16,7 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from mvcca.blocks import RowSource, take_rows
+from mvcca.blocks import RowSource, in_memory, take_rows
 from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Objects, pairs_by_label
@@ -24,6 +24,7 @@ from mvcca.machine.config import block_slices
 from mvcca.views import Views
 
 _SHARE = 0.4  # of the free GPU memory, up to which views are held there
+_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +154,13 @@ class Rows:
         if self.device.type == "cuda":  # an asynchronous copy
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
+
+
+def few_rows(block: Any) -> Any:
+    """Some rows of a view, evenly spaced, in memory."""
+    n_rows = block.shape[0]
+    positions = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _FEW)).astype(np.intp))
+    return in_memory(take_rows(block, positions))
 
 
 def as_array(name: str, block: Any, dtype: type[np.generic] = np.float32) -> np.ndarray:
