@@ -23,7 +23,7 @@ from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing, maps_of
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import in_memory, take_rows
+from mvcca.blocks import take_rows, to_dense
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
@@ -626,7 +626,7 @@ class DeepEstimator(MultiViewEstimator):
         sizes = [getattr(layer, "n_words", 0) for layer in self.encoders_[name].modules()]
         if not any(sizes):
             return None
-        rows = np.asarray(in_memory(block))
+        rows = to_dense(block)
         return np.asarray(~((rows > 1) & (rows < max(sizes))).any(axis=1))  # 0 pads, 1 is unknown
 
 

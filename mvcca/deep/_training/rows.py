@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
 from torch import Tensor
 
-from mvcca.blocks import RowSource, in_memory, take_rows
+from mvcca.blocks import in_memory, take_rows, to_dense
 from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Objects, pairs_by_label
@@ -165,10 +164,7 @@ def few_rows(block: Any) -> Any:
 
 def as_array(name: str, block: Any, dtype: type[np.generic] = np.float32) -> np.ndarray:
     """Rows in the form that torch needs: dense, writable, and of the type of `row_dtype`."""
-    if isinstance(block, RowSource):
-        block = block.read(0, block.shape[0])
-    if issparse(block):
-        block = block.toarray()
+    block = to_dense(block)
     if dtype is np.int64:
         return _as_integers(name, block)
     largest = np.finfo(np.float32).max
