@@ -443,14 +443,6 @@ def test_a_forged_tensor_is_refused(name, forge, path):
         load(path)
 
 
-def test_a_deep_model_of_an_earlier_format_is_refused_with_the_remedy(path):
-    save(ESTIMATORS[0], path)
-    arrays, content = read_archive(path)
-    write_archive(path, arrays, content | {"deep": True})
-    with pytest.raises(ModelFileError, match=r"holds a deep model as .*Fit the model again, or"):
-        load(path)
-
-
 def test_a_state_of_other_networks_is_refused_when_it_is_gone_on_from(path):
     model = fitted(ESTIMATORS[0])
     model._statistic = fitted(ESTIMATORS[0], hidden_layer_sizes=(9,))._statistic
@@ -460,7 +452,7 @@ def test_a_state_of_other_networks_is_refused_when_it_is_gone_on_from(path):
 
 
 def test_deep_classes_are_unknown_to_a_file_that_does_not_say_it_is_deep(path):
-    write_archive(path, {}, {"kind": "model", "model": node("DCCA")})
+    write_archive(path, {}, {"kind": "model", "format": 2, "model": node("DCCA")})
     with pytest.raises(ModelFileError, match="no class 'DCCA' is known"):
         load(path)
 

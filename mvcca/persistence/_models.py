@@ -15,7 +15,7 @@ from mvcca.persistence._sklearn import Classes
 from mvcca.persistence._values import Reader, Writer
 
 _KIND = "model"  # other archives are checkpoints
-_DEEP_FORMAT = 2  # of deep models; files of other formats are refused
+_FORMAT = 2  # of models: which classes and attributes they have; other formats are refused
 
 
 def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) -> None:
@@ -82,8 +82,9 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     deep = not writer.kinds.isdisjoint(table.keys() - CLASSES.keys())
     content = {
         "kind": _KIND,
+        "format": _FORMAT,
         "written by": _versions(deep),
-        "deep": _DEEP_FORMAT if deep else False,
+        "deep": deep,
         "model": root,
     }
     write_archive(path, writer.arrays, content)
@@ -149,12 +150,13 @@ def load(
     written_by = content.get("written by", {})
     if not isinstance(written_by, dict) or not all(type(v) is str for v in written_by.values()):
         not_ours(path, "does not say by which versions it was written")
-    deep = bool(content.get("deep"))
-    if deep and content["deep"] != _DEEP_FORMAT:
+    if (found := content.get("format", 1)) != _FORMAT:
         raise ModelFileError(
-            f"{os.fspath(path)} holds a deep model as {written_by} stored it, which this version "
-            "does not read. Fit the model again, or load it with the version that wrote it."
+            f"{os.fspath(path)} holds a model in format {found!r}, written by {written_by}; this "
+            f"version reads format {_FORMAT}. Load it with the version that wrote it, or fit and "
+            "save it again."
         )
+    deep = bool(content.get("deep"))
     given = Given(encoders=encoders, objective=objective)
     try:
         table = with_deep(given) if deep else CLASSES
