@@ -994,7 +994,7 @@ HOSTILE = {
     "a type that is no number": node("CCA", t_={"is": "type", "name": "O"}),
     "columns outside": node("CCA", weights_=arrays("data", "outside", "indptr") | CSC),
     "a method hidden": node("CCA", transform="x"),
-    "a private method hidden": node("CCA", _project="x"),
+    "a private method hidden": node("CCA", _projection="x"),
     "a magic name": node("CCA", __class__="x"),
     "the dictionary": node("CCA", __dict__={"is": "dict", "items": {}}),
     "no identifier": node("CCA", **{"a b_": 1}),
