@@ -1078,7 +1078,7 @@ def test_a_model_of_another_format_is_refused_with_the_remedy(form, path):
     if form is None:  # as in the first format
         del content["format"]
     write_archive(path, arrays, content)
-    with pytest.raises(ModelFileError, match=r"holds a model in format .* or fit and save it again"):
+    with pytest.raises(ModelFileError, match=r"a model in format .* or fit and save it again"):
         load(path)
 
 
