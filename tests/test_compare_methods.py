@@ -69,8 +69,23 @@ SKIPPED = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", METHODS)
+# Tried on every kind of data quickly: methods of pairs, of any views, of labels, of label sets,
+# and networks of both kinds; the others only on classes.
+REPRESENTATIVES = {"cca", "mvcca", "mvmlcca", "cmolrs", "dcca", "cmdn"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(
+            name,
+            kind,
+            marks=() if kind == "classes" or name in REPRESENTATIVES else pytest.mark.slow,
+        )
+        for name in METHODS
+        for kind in KINDS
+    ],
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # they are part of the result
 def test_every_method_has_figures_or_a_row_with_its_reason(name, kind):
     method = METHODS[name]

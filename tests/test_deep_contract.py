@@ -38,6 +38,16 @@ from mvcca.machine.archive import read_archive, write_archive  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Batches of")
 every_estimator = pytest.mark.parametrize("estimator", DEEP, ids=lambda e: type(e).__name__)
+# Of pairs, of a ranking, of classes: quick where all estimators share the code that is tried.
+FEW = {"DCCA", "TwoBranch", "DeepSM"}
+few_quickly = pytest.mark.parametrize(
+    "estimator",
+    [
+        pytest.param(est, marks=() if type(est).__name__ in FEW else pytest.mark.slow)
+        for est in DEEP
+    ],
+    ids=lambda e: type(e).__name__,
+)
 VARIANTS = [  # which keep, draw or reconstruct something else
     small("CCAL", projection="stored", memory=0.5),
     small("DSRankingCCA", sees="x"),
@@ -96,7 +106,7 @@ def test_docstrings_describe_every_parameter_and_attribute(estimator):
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-@every_estimator
+@few_quickly
 def test_sparse_rows_and_rows_in_files_train_as_dense_ones(estimator, tmp_path):
     np.save(tmp_path / "a.npy", blocks()["a"])
     other = {
@@ -109,7 +119,7 @@ def test_sparse_rows_and_rows_in_files_train_as_dense_ones(estimator, tmp_path):
     assert_close_scores(dense.transform(blocks(1)), dense.transform(queries), 1e-5)
 
 
-@every_estimator
+@few_quickly
 def test_float32_rows_give_float32_scores(estimator):
     single = {name: X.astype("f4") for name, X in blocks().items()}
     double = {name: X.astype(float) for name, X in single.items()}
@@ -143,16 +153,16 @@ BAD_ROWS = {
 }
 
 
-@pytest.mark.parametrize(("rows", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
-@every_estimator
-def test_bad_rows_are_refused_and_leave_the_model_as_it_was(estimator, rows, message):
-    model = clone(estimator)
-    with pytest.raises((ValueError, TypeError), match=message):
-        model.fit(rows(), CLASSES)
-    assert not hasattr(model, "encoders_")
+@few_quickly
+def test_bad_rows_are_refused_and_leave_the_model_as_it_was(estimator):
+    for rows, message in BAD_ROWS.values():
+        model = clone(estimator)
+        with pytest.raises((ValueError, TypeError), match=message):
+            model.fit(rows(), CLASSES)
+        assert not hasattr(model, "encoders_")
 
 
-@every_estimator
+@few_quickly
 def test_bad_queries_are_refused(estimator):
     model = fitted(estimator)
     for X, message in [
@@ -189,11 +199,11 @@ BAD_PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), BAD_PARAMETERS.items(), ids=BAD_PARAMETERS)
 @every_estimator
-def test_bad_parameters_are_named(estimator, name, value):
-    with pytest.raises(ValueError, match=name):
-        fitted(estimator, **{name: value})
+def test_bad_parameters_are_named(estimator):
+    for name, value in BAD_PARAMETERS.items():
+        with pytest.raises(ValueError, match=name):
+            fitted(estimator, **{name: value})
 
 
 @every_estimator
@@ -213,7 +223,7 @@ def test_labels_are_required_where_the_method_learns_from_them(estimator):
 # ---- scikit-learn's tools ------------------------------------------------------------------------
 
 
-@every_estimator
+@few_quickly
 def test_a_grid_search_is_the_loop_by_hand(estimator):
     views, folds = Views(blocks()), KFold(2, shuffle=True, random_state=0)
     rates = [1e-4, 1e-2]
@@ -233,7 +243,7 @@ def test_a_grid_search_is_the_loop_by_hand(estimator):
     assert_equal_scores(search.best_estimator_, best)
 
 
-@every_estimator
+@few_quickly
 def test_retrieval_is_scored_in_cross_validation(estimator):
     scorer = retrieval_scorer("map", relevance="labels")
     scores = cross_val_score(clone(estimator), Views(blocks()), CLASSES, cv=2, scoring=scorer)
@@ -256,8 +266,22 @@ def test_equal_seeds_give_equal_models_whatever_torchs_generator(estimator):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("monitor", ["valid_loss", "valid_mrr", "valid_map", "valid_correlation"])
-@every_estimator
+MONITORS = ("valid_loss", "valid_mrr", "valid_map", "valid_correlation")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "monitor"),
+    [
+        pytest.param(
+            est,
+            monitor,
+            id=f"{type(est).__name__}-{monitor}",
+            marks=() if monitor == "valid_loss" or type(est).__name__ in FEW else pytest.mark.slow,
+        )
+        for est in DEEP
+        for monitor in MONITORS
+    ],
+)
 def test_the_weights_are_those_of_the_best_validated_epoch(estimator, monitor):
     parameters = {"validation_fraction": 0.3, "max_epochs": 4, "learning_rate": 0.03}
     model = fitted(estimator, monitor=monitor, **parameters)
@@ -330,7 +354,7 @@ def test_a_saved_model_scores_and_trains_on_as_before(estimator, tmp_path):
     assert_equal_scores(*(each.partial_fit(blocks(), CLASSES) for each in (model, back)))
 
 
-@every_estimator
+@few_quickly
 def test_forged_attributes_are_refused(estimator, tmp_path):
     path = tmp_path / "model.mvcca"
     save(fitted(storable(estimator)), path)

@@ -96,7 +96,12 @@ def test_no_method_is_forgotten():
     assert set(METHODS) == set(mvcca.deep.__all__)
 
 
-@pytest.mark.parametrize("name", METHODS)
+QUICK = {"DCCA", "TwoBranch", "DeepSM"}  # of pairs, of a ranking, of classes; the others are slow
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in METHODS]
+)
 def test_the_first_of_nine_lists_in_ten_is_right_where_linear_cca_does_as_well(name):
     (train, y), (test, classes) = linear_relation(600, 1), linear_relation(60, 2)
     assert recall(CCA(5).fit(train), test, classes, name) >= 0.9

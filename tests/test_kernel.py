@@ -166,7 +166,7 @@ def test_fourier_correlations_approach_the_exact_ones_of_the_same_absolute_ridge
     views, n = random_views(80), 80
     exact = KCCA(2, gamma=GAMMA, reg=1.0).fit(views).canonical_correlations_
     errors = []
-    for m in (40, 640):
+    for m in (20, 160):
         # The ridge is in units of the mean variance of the features: trace / m, not trace / n.
         model = KCCA(2, gamma=GAMMA, approximation="fourier", n_landmarks=m, reg=m / n)
         found = [
@@ -174,7 +174,7 @@ def test_fourier_correlations_approach_the_exact_ones_of_the_same_absolute_ridge
             for seed in range(10)
         ]
         errors.append(np.sqrt(np.mean((np.array(found) - exact) ** 2)))
-    assert errors[1] < 0.5 * errors[0]  # 0.25 = 1 / √16
+    assert errors[1] < 0.5 * errors[0]  # 0.35 = 1 / √8
 
 
 def test_landmark_features_are_the_projection_of_the_kernel_onto_the_landmarks():
