@@ -77,7 +77,7 @@ def test_defaults_fit_transform_rank_save_and_load(name, tmp_path):
 
 # ---- defaults of networks learn what is planted --------------------------------------------------
 
-OF_LABELS = {name for name in DEEP if getattr(mvcca.deep, name)._supervised}
+OF_LABELS = {name for name in DEEP if getattr(mvcca.deep, name).requires.labels}
 OF_PAIRS = [name for name in DEEP if name not in OF_LABELS]
 MAP_OF_MLCCA = 0.87
 
