@@ -36,7 +36,7 @@ from mvcca.problem import (
     Reg,
     Rows,
     reg_of_names,
-    reg_of_rows,
+    shrinkages,
 )
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
@@ -558,14 +558,14 @@ class StatisticEstimator(LinearEstimator):
     """Base of the methods that learn from a statistic of the rows, with `fit` and `partial_fit`.
 
     A method defines two things: `statistic_of`, which sums up rows in a value that adds, and
-    `problem`, the problem to solve given that value.
+    `problem`, the problem to solve given that value. By default they are those of CCA.
     """
 
     reg: Reg = 0.0
     _statistic: Any  # sums over the batches so far; None after fit
 
     def statistic_of(self, rows: Rows) -> Any:
-        """Sum up rows: all that the method needs to know of them.
+        """Sum up rows: all that the method needs to know of them; by default their moments.
 
         Parameters
         ----------
@@ -578,10 +578,10 @@ class StatisticEstimator(LinearEstimator):
             Such as `mvcca.statistics.Moments`; for `partial_fit` a value with ``+``, so that the
             statistic of all rows is the sum of those of its batches.
         """
-        raise NotImplementedError
+        return rows.moments()
 
     def problem(self, rows: Rows, statistic: Any) -> Problem:
-        """Pose the problem whose solution the method's maps are.
+        """Pose the problem whose solution the method's maps are; by default that of CCA.
 
         Parameters
         ----------
@@ -595,7 +595,7 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
-        raise NotImplementedError
+        return Problem.of_moments(rows, statistic)
 
     def _learn_problem(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
@@ -704,9 +704,9 @@ class StatisticEstimator(LinearEstimator):
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; reg="auto" needs all rows, which a batch does not hold."""
-        if batch:
-            return reg_of_names(self.reg, views.names)
-        return reg_of_rows(self.reg, views, weights)
+        if isinstance(self.reg, str) and not batch:
+            return shrinkages(views, weights)
+        return reg_of_names(self.reg, views.names)
 
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""

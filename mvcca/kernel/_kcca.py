@@ -24,7 +24,7 @@ from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
-from mvcca.problem import Maps, Problem, Rows
+from mvcca.problem import Exactness, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.by_view import by_view
@@ -252,7 +252,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
-        return Problem.of_moments(rows, statistic, rank_expected=lacking, of_features=True)
+        exactness = Exactness(of_features=True)
+        return Problem.of_moments(rows, statistic, rank_expected=lacking, exactness=exactness)
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
         def solve(moments: Moments | PairMoments, n_components: int) -> Maps:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from mvcca.linear._predicting import PredictingEstimator
-from mvcca.problem import Problem, Rows, check_variance, reg_of_names
+from mvcca.problem import Exactness, Problem, Rows, check_variance, reg_of_names
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 
@@ -124,9 +124,6 @@ class AffineMap(PredictingEstimator):
         target = views.names.index(self._target_among(views.names))
         return super()._holds_pair(views) & views.seen[:, target]
 
-    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
-        return rows.moments()
-
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         Sigma, columns, means = statistic.covariance(), statistic.widths, statistic.mean()
         target = self._target_among(columns)
@@ -145,7 +142,7 @@ class AffineMap(PredictingEstimator):
             means,
             between=between,
             within=within,
-            rounding={target: np.zeros_like(variances)},
+            exactness=Exactness(rounding={target: np.zeros_like(variances)}),
         )
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:

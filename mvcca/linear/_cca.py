@@ -10,8 +10,7 @@ import numpy as np
 from mvcca.base import Requirements, StatisticEstimator
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
-from mvcca.problem import Problem, Rows
-from mvcca.statistics import Moments, PairMoments
+from mvcca.problem import Maps
 
 
 class CCA(RankedByCorrelation, PredictingEstimator):
@@ -96,11 +95,10 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         self.n_components = n_components
         self.reg = reg
 
-    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
-        return rows.moments()
-
-    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
-        return Problem.of_moments(rows, statistic, predicts=True)
+    def _keep(self, maps: Maps) -> None:
+        super()._keep(maps)
+        assert maps.patterns is not None
+        self.patterns_ = maps.patterns
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T

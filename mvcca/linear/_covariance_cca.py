@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca.base import StatisticEstimator
-from mvcca.problem import Problem, Rows
+from mvcca.problem import Exactness, Problem, Rows
 from mvcca.problem.linalg import rounding_of
 from mvcca.statistics import Moments, PairMoments, column_slices
 
@@ -108,9 +108,6 @@ class CovarianceCCA(StatisticEstimator):
         self.within = within
         self.reg = reg
 
-    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
-        return rows.moments()
-
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         A, B = (
             statistic.covariance() if function is Moments.covariance else function(statistic)
@@ -123,7 +120,7 @@ class CovarianceCCA(StatisticEstimator):
             between=A,
             within=B,
             is_joint=is_joint,
-            rounding=_rounding(statistic, np.diag(B)),
+            exactness=Exactness(rounding=_rounding(statistic, np.diag(B))),
         )
 
 

@@ -19,7 +19,7 @@ from mvcca.linear.label_neighbors import nearest_label_pairs
 from mvcca.linear.label_statistic import LabelledRows
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
-from mvcca.problem import Problem, Rows, reg_of_rows
+from mvcca.problem import Exactness, Problem, Rows, reg_of_rows
 from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, column_slices
@@ -192,12 +192,14 @@ class MLCCA(LabelWeightedEstimator):
             within=within,
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
             ranks_between=None if self.n_neighbors else self._ranks_between(sums),
-            about_zero=True,
-            of_features=self.weighting == "means",
-            rounding={
-                name: np.sqrt(row_weights[name].sum()) * rounding_of(mean)
-                for name, mean in means.items()
-            },
+            exactness=Exactness(
+                about_zero=True,
+                of_features=self.weighting == "means",
+                rounding={
+                    name: np.sqrt(row_weights[name].sum()) * rounding_of(mean)
+                    for name, mean in means.items()
+                },
+            ),
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:

@@ -11,8 +11,6 @@ from scipy.sparse import csr_array
 from mvcca.base import StatisticEstimator
 from mvcca.blocks.containers import check_same_rows
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
-from mvcca.problem import Problem, Rows
-from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Labels, Views, as_views
 
 
@@ -118,12 +116,6 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         self.n_components = n_components
         self.reg = reg
         self.power = power
-
-    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
-        return rows.moments()
-
-    def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
-        return Problem.of_moments(rows, statistic)
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

@@ -13,7 +13,7 @@ from mvcca.base import Requirements
 from mvcca.linear.label_statistic import LabelStatistic
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
-from mvcca.problem import Problem, Rows
+from mvcca.problem import Exactness, Problem, Rows
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelFeatureSums, LabelSums
 
@@ -184,8 +184,7 @@ class MVMLCCA(LabelWeightedEstimator):
             is_joint=self.within == "label" and not callable(self.label_similarity),
             ranks_between=self._ranks_between(sums),
             rank_expected=self._lacking_rank(sums, rows),
-            about_zero=True,
-            of_features=self.within == "label",
+            exactness=Exactness(about_zero=True, of_features=self.within == "label"),
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:

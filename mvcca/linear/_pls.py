@@ -135,9 +135,6 @@ class PLS(RescaledEstimator):
         else:
             self._learn_problem(rows, self.statistic_of(rows))
 
-    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
-        return rows.moments()
-
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
@@ -185,11 +182,11 @@ class PLS(RescaledEstimator):
         with threads_to_factorise(max(map(len, means.values()))):
             if self.algorithm == "svd":
                 found = canonical_directions(
-                    between, units, self.n_components, rows.eps, is_joint=False
+                    between, units, self.n_components, rows.products, is_joint=False
                 )
             else:
                 found = _by_deflation(
-                    within, between, units, self.n_components, self.algorithm, rows.eps
+                    within, between, units, self.n_components, self.algorithm, rows.products
                 )
         self._learn(
             Maps(
@@ -333,7 +330,7 @@ def _by_deflation(
     units: Mapping[str, Scaling],
     n_components: int,
     algorithm: str,
-    precision: float,
+    precision: np.dtype,
 ) -> Directions:
     """Leading singular vectors of a cross-covariance that is deflated after each component."""
     x, y = units
@@ -341,12 +338,13 @@ def _by_deflation(
     C_xy = _in_units(between[x, y], units[x], units[y])
     ranks = {name: unit.rank for name, unit in units.items()}
     limit = ranks[x] if algorithm == "regression" else min(ranks.values())
+    eps = np.finfo(precision).eps
     values: list[float] = []
     columns: list[tuple[np.ndarray, ...]] = []
     for _ in range(min(n_components, limit)):
         left, sizes, right = top_singular(C_xy, 1)
         sigma, w, v = sizes[0], left[:, 0], right[:, 0]
-        if sigma <= 10 * max(ranks.values()) * precision * (values[0] if values else 0):
+        if sigma <= 10 * max(ranks.values()) * eps * (values[0] if values else 0):
             break
         p, variance = _coefficients(C_xx, w)
         if algorithm == "regression":

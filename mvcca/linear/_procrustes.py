@@ -117,9 +117,6 @@ class Procrustes(PredictingEstimator):
             decompose=False,
         )
 
-    def statistic_of(self, rows: Rows) -> Moments | PairMoments:
-        return rows.moments()
-
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
         variances = {name: np.diag(Sigma)[own] for name, own in columns.items()}

@@ -4,7 +4,7 @@ A method computes its between- and within-view matrices from a statistic of the 
 and precision are handled here. Nothing here knows of estimators.
 """
 
-from mvcca.problem._bases import Basis, Explicit, Identity, Span, principal_components, row_space
+from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
 from mvcca.problem._expected import (
     LARGEST_CORRELATION,
     Expected,
@@ -16,12 +16,23 @@ from mvcca.problem._expected import (
 )
 from mvcca.problem._maps import Maps
 from mvcca.problem._problem import Problem
-from mvcca.problem._ridge import Reg, Shrinkage, positive_reg, reg_of_names, reg_of_rows
-from mvcca.problem._rows import Rows, check_variance, takes_float32_products
+from mvcca.problem._ridge import reg_of_rows, shrinkages
+from mvcca.problem._rows import (
+    Exactness,
+    Identity,
+    Reg,
+    Rows,
+    Shrinkage,
+    check_variance,
+    positive_reg,
+    reg_of_names,
+    takes_float32_products,
+)
 
 __all__ = [
     "LARGEST_CORRELATION",
     "Basis",
+    "Exactness",
     "Expected",
     "Explicit",
     "Identity",
@@ -42,5 +53,6 @@ __all__ = [
     "reg_of_names",
     "reg_of_rows",
     "row_space",
+    "shrinkages",
     "takes_float32_products",
 ]

@@ -63,34 +63,6 @@ class Basis(Protocol):
         """This change of basis followed by another."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """The features themselves."""
-
-    n_features: int
-    mean = 0.0
-    inverse = None
-
-    def lift(self, W: np.ndarray) -> np.ndarray:
-        return W
-
-    def back(self, Z: np.ndarray) -> np.ndarray:
-        return Z
-
-    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
-        result = share * B
-        # A constant column stays out of the problem: its weight is 0, not nearly 0.
-        diagonal = np.diag(B) if B.ndim == 2 else B
-        result[np.diag_indices_from(B) if B.ndim == 2 else ...] += ridge * (diagonal > 0)
-        return result
-
-    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
-        return np.diag(B) if B.ndim == 2 else B
-
-    def then(self, other: Basis) -> Basis:
-        return other
-
-
 @dataclass(frozen=True, eq=False)
 class Explicit:
     """A basis by its matrix.

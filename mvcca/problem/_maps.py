@@ -105,10 +105,6 @@ class Maps:
         weights, means = ({n: by_view[n] for n in names} for by_view in (self.weights, self.means))
         return Maps(weights, means, self.eigenvalues, self.power)
 
-    def scaled(self, factors: np.ndarray) -> Maps:
-        """Maps whose scores are multiplied by a factor for each component."""
-        return replace(self, weights={name: W * factors for name, W in self.weights.items()})
-
     def lifted(self, bases: Mapping[str, Basis]) -> Maps:
         """The same maps as weights of the features, from coordinates in `bases`."""
         weights, means = dict(self.weights), dict(self.means)
@@ -154,8 +150,9 @@ class Maps:
         """The same maps, the largest weight of each component positive."""
         assert self.variances is not None
         signs = fixed_signs(self.weights, self.variances)
+        weights = {name: W * signs for name, W in self.weights.items()}
         patterns = self.patterns and {name: P * signs for name, P in self.patterns.items()}
-        return replace(self.scaled(signs), patterns=patterns)
+        return replace(self, weights=weights, patterns=patterns)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of an estimator, by name."""
@@ -163,12 +160,11 @@ class Maps:
             "weights_": self.weights,
             "means_": self.means,
             "eigenvalues_": self.eigenvalues,
-            "patterns_": self.patterns,
             "ranks_": self.ranks,
             "n_components_": self.n_components,
         }
         if self.expected is not None:
             found |= self.expected.attributes()
-            if len(self.names) == 2:
+            if len(self.weights) == 2:
                 found["canonical_correlations_"] = self.values
         return {name: value for name, value in found.items() if value is not None}

@@ -7,7 +7,7 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -18,8 +18,7 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._expected import expected_moments
 from mvcca.problem._maps import Maps
-from mvcca.problem._ridge import Shrinkage
-from mvcca.problem._rows import Rows, check_variance
+from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
 from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
 from mvcca.statistics import (
     Moments,
@@ -61,17 +60,8 @@ class Problem:
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank.
     rank_expected : collection of str
         Views whose constraint lacks rank by construction, which is no reason to warn.
-    predicts : bool, default=False
-        Whether the solution has ``patterns``; for the covariances of two views.
-    about_zero : bool, default=False
-        Whether A was computed from sums that are not centred, such as those by label, so that it
-        loses digits where means are far above deviations.
-    of_features : bool, default=False
-        Whether B is that of features computed in float64, or of sums of many rows, so that the
-        rounding of single rows says nothing of it.
-    rounding : mapping of str to ndarray, shape (n_features,), optional
-        Standard deviations that rounding of the rows can give to B, for views whose B is no
-        covariance of rows; by default what their means make of it.
+    exactness : Exactness
+        How exactly the matrices are known; by default as covariances of the rows.
     """
 
     rows: Rows
@@ -83,10 +73,7 @@ class Problem:
     with_diagonal: bool = False
     ranks_between: Mapping[str, int] | None = None
     rank_expected: Collection[str] = ()
-    predicts: bool = False
-    about_zero: bool = False
-    of_features: bool = False
-    rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
+    exactness: Exactness = OF_COVARIANCES
 
     def solve(self, n_components: int) -> Maps:
         """Find the leading maps, as weights of the original features.
@@ -101,15 +88,15 @@ class Problem:
         between, within = self._blocks()
         of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
         variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}
-        expected = None
+        expected = patterns = None
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners = self._whiteners(within, variances)
-            self.rows.check(whiteners, self.rank_expected, self.about_zero, self.of_features)
+            self.rows.check(whiteners, self.rank_expected, self.exactness)
             found = canonical_directions(
                 between,
                 whiteners,
                 n_components,
-                self.rows.eps,
+                self.rows.products,
                 self.ranks_between,
                 is_joint=self.is_joint or self.moments is not None,
             )
@@ -122,17 +109,20 @@ class Problem:
                     for n, w in whiteners.items()
                 }
                 expected = expected_moments(found.weights, pairs, freedom)
-        return Maps(
+                if len(within) == 2 and found.weights:
+                    patterns = _patterns(found.weights, between, within)
+        maps = Maps(
             weights=found.weights,
             means={name: self.means[name] for name in whiteners},
             eigenvalues=found.values if self.with_diagonal else 1 + found.values,
             values=found.values,
             expected=expected,
-            patterns=_patterns(found.weights, between, within) if self.predicts else None,
+            patterns=patterns,
             ranks=found.ranks,
             variances=variances,
             bound=found.bound,
-        ).lifted(self.rows.bases)
+        )
+        return maps.lifted(self.rows.bases) if self.rows.bases else maps
 
     @classmethod
     def of_moments(cls, rows: Rows, moments: Moments | PairMoments, **options: Any) -> Problem:
@@ -167,7 +157,7 @@ class Problem:
                 whiteners[name] = Scaling.of(B)
                 continue
             check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
-            rounding = self.rounding.get(name, rounding_of(self.means[name]))
+            rounding = self.exactness.rounding.get(name, rounding_of(self.means[name]))
             whiteners[name] = Whitener.of(B, rounding)
         if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
             return whiteners

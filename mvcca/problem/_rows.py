@@ -9,20 +9,20 @@ that a method cannot return an inaccurate answer by forgetting to ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import RowSource, precision, to_host
+from mvcca.blocks import to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import (
     Basis,
     Explicit,
-    Identity,
     Span,
     moments_of_spans,
     principal_components,
@@ -31,6 +31,7 @@ from mvcca.problem._bases import (
 from mvcca.problem.linalg import Scaling, Whitener, rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
+from mvcca.views.by_view import value_by_view
 
 T = TypeVar("T")
 
@@ -42,6 +43,95 @@ _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decompos
 _FLOAT64 = np.dtype(np.float64)
 _EPS = np.finfo(_FLOAT64).eps
 _SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
+
+
+Reg = float | str | Mapping[str, float]
+
+
+class Shrinkage(float):
+    """A share s in [0, 1]: a matrix C with mean diagonal μ becomes (1 - s) C + s μ I.
+
+    A plain number r in its place makes C + r μ I.
+    """
+
+
+def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
+    """Ridge per view, as given; "auto" is for fits that hold all rows."""
+    if reg == "auto":
+        raise ValueError(
+            'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
+            "number."
+        )
+    by_name = isinstance(reg, Mapping)
+    values: dict[str, Any] = (
+        value_by_view("reg", reg, names) if by_name else dict.fromkeys(names, reg)
+    )
+    for name, value in values.items():
+        if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):  # type: ignore[operator]
+            what = f"reg of view {name!r}" if by_name else "reg"
+            raise ValueError(f"{what} must be a number >= 0, got {str(value)[:40]}.")
+    return {name: float(value) for name, value in values.items()}
+
+
+def positive_reg(reg: dict[str, float]) -> dict[str, float]:
+    """Refuse a ridge of zero, under which repeated features have no unique weights."""
+    for name, value in reg.items():
+        if not value:
+            raise ValueError(f"reg of view {name!r} must be positive, got {value!r}.")
+    return reg
+
+
+@dataclass(frozen=True, eq=False)
+class Exactness:
+    """How exactly the matrices of a problem are known, if they are no covariances of rows.
+
+    Attributes
+    ----------
+    about_zero : bool
+        Whether matrices between views come from sums that are not centred, such as those by label,
+        so that they lose digits where means are far above deviations.
+    of_features : bool
+        Whether matrices within views are those of features computed in float64, or of sums of many
+        rows, so that the rounding of single rows says nothing of them.
+    rounding : mapping of str to ndarray, shape (n_features,)
+        Standard deviations that rounding of the rows can give to the matrix of a view; by default
+        what its means make of it.
+    """
+
+    about_zero: bool = False
+    of_features: bool = False
+    rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+OF_COVARIANCES = Exactness()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The features themselves."""
+
+    n_features: int
+    mean = 0.0
+    inverse = None
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        return W
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        return Z
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        result = share * B
+        # A constant column stays out of the problem: its weight is 0, not nearly 0.
+        diagonal = np.diag(B) if B.ndim == 2 else B
+        result[np.diag_indices_from(B) if B.ndim == 2 else ...] += ridge * (diagonal > 0)
+        return result
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        return np.diag(B) if B.ndim == 2 else B
+
+    def then(self, other: Basis) -> Basis:
+        return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +174,8 @@ class Rows:
         moments_of = partial(Moments.of, dtype=self.products)
         if not self.views.is_paired:
             return PairMoments.of(self.views, self.weights, moments_of)
-        bases = {name: self.basis(name) for name in self.views.names}
-        spans = {name: basis for name, basis in bases.items() if isinstance(basis, Span)}
-        if len(spans) == len(bases):
+        spans = {name: basis for name, basis in self.bases.items() if isinstance(basis, Span)}
+        if len(spans) == len(self.views.names):
             return moments_of_spans(spans)
         return moments_of(self.views, self.weights)
 
@@ -165,9 +254,9 @@ class Rows:
         rows = replace(self, dtype=dtype, products=_FLOAT64)
         decomposable = frozenset(  # in memory and not too large
             name
-            for name, block in self.views.items()
+            for name, block in self.views.blocks.items()
             if decompose
-            and not isinstance(block, RowSource)
+            and not block.is_lazy
             and 8 * np.prod(block.shape, dtype=float) <= _DECOMPOSED_BYTES
         )
         if float32 and takes_float32_products(self.views):
@@ -192,28 +281,22 @@ class Rows:
             rows._warn_of_rounded_rows(name, lengths.max() / lengths.min(), rows._noise(name))
         return solve(rows)
 
-    @property
-    def eps(self) -> float:
-        """Unit roundoff of the products."""
-        return float(np.finfo(self.products).eps)
-
     def check(
         self,
         whiteners: Mapping[str, Whitener | Scaling],
         rank_expected: Collection[str] = (),
-        about_zero: bool = False,
-        of_features: bool = False,
+        exactness: Exactness = OF_COVARIANCES,
     ) -> None:
         """Raise `DigitsLost` if `precisely` can do better, and warn if it cannot.
 
-        Views in `rank_expected` have fewer directions than features by construction. `about_zero`
-        and `of_features` are those of `Problem`.
+        Views in `rank_expected` have fewer directions than features by construction.
         """
         tolerance = _TOLERANCES[self.dtype or least_precision(self.views)]
-        limit = np.sqrt(tolerance / (_ERROR * self.eps))
+        limit = np.sqrt(tolerance / (_ERROR * np.finfo(self.products).eps))
         conditions = {n: w.condition for n, w in whiteners.items() if n not in rank_expected}
         lost = [name for name, condition in conditions.items() if condition > limit]
-        far = [n for n, whitener in whiteners.items() if about_zero and whitener.noise > tolerance]
+        noisy = [name for name, whitener in whiteners.items() if whitener.noise > tolerance]
+        far = noisy if exactness.about_zero else []
         if better := self.improvable.intersection(lost + far):
             raise DigitsLost(better)
         for name in far:
@@ -231,7 +314,7 @@ class Rows:
                     "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
                 )
             else:
-                noise = 0.0 if of_features else whitener.noise
+                noise = 0.0 if exactness.of_features else whitener.noise
                 self._warn_of_rounded_rows(name, condition, noise)
 
     def _noise(self, name: str) -> float:
@@ -259,16 +342,12 @@ class Rows:
 
 def takes_float32_products(views: Views) -> bool:
     """Whether all rows are dense and in float32, so that float32 products are a saving."""
-    for _, block in views.items():
-        is_sparse = block.is_sparse if isinstance(block, RowSource) else issparse(block)
-        if is_sparse or precision(block) == np.float64:
-            return False
-    return True
+    return not views.is_sparse and all(X.dtype != _FLOAT64 for X in views.blocks.values())
 
 
 def least_precision(views: Views) -> np.dtype:
     """Precision of the least precise view."""
-    return max((precision(block) for _, block in views.items()), key=lambda d: np.finfo(d).eps)
+    return max((block.dtype for block in views.blocks.values()), key=lambda d: np.finfo(d).eps)
 
 
 def check_variance(name: str, variances: np.ndarray) -> None:

@@ -243,7 +243,7 @@ def canonical_directions(
     between: Mapping[tuple[str, str], Any],
     whiteners: Mapping[str, Whitener | Scaling],
     n_components: int,
-    precision: float = np.finfo(float).eps,
+    precision: np.dtype = np.dtype(np.float64),  # noqa: B008
     ranks_between: Mapping[str, int] | None = None,
     *,
     is_joint: bool,
@@ -264,8 +264,8 @@ def canonical_directions(
         W_p of every view's within matrix B_p.
     n_components : int
         How many components are wanted.
-    precision : float
-        Unit roundoff of the numbers that A was computed from; values below it count as zero.
+    precision : dtype
+        Of the numbers that A was computed from; values below its unit roundoff count as zero.
     ranks_between : mapping of str to int, optional
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank:
         whitening can enlarge the rounding beyond them until it passes for a small ρ.
@@ -297,7 +297,8 @@ def canonical_directions(
     most = len(names) if has_diagonal else len(names) - 1
     if is_joint and top > most * (1 + _ABOVE_ONE):
         raise DigitsLost(names, f"A correlation of {top:.7g} is above {most}")
-    real = int(np.sum(values > 10 * max(ranks.values()) * precision * top))
+    eps = np.finfo(precision).eps
+    real = int(np.sum(values > 10 * max(ranks.values()) * eps * top))
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit
     weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}

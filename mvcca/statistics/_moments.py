@@ -367,7 +367,7 @@ def _paired_scatter(
     blocks: Sequence[Block], weights: np.ndarray | None, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (2, D), as `_exact_sum`, and scatter (D, D) of dense blocks of the same objects."""
-    on_device = in_one_place(blocks)
+    on_device = in_one_place(blocks) if any(X.on_device for X in blocks) else None
     if on_device is None:
         matrices = [block.matrix for block in blocks]
         return _scatter_of_pieces(matrices, weights, np.result_type(dtype, *matrices))
