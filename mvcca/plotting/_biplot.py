@@ -156,7 +156,8 @@ class BiplotDisplay(ScoresDisplay):
         ).plot(ax, **kwargs)
 
     @classmethod
-    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        """Projected rows, the rows themselves, and their column names."""
         return rows_with_names(estimator, X, y)
 
     def plot(self, ax: Axes | None = None, *, n_top: int = 12, **kwargs: Any) -> Self:
@@ -184,7 +185,7 @@ class BiplotDisplay(ScoresDisplay):
         self.ax_ = ax = tidy_axes(ax, layout="compressed")
         from matplotlib.patches import Patch
 
-        from mvcca.plotting._labels import label_points
+        from mvcca.plotting._annotations import annotate_points
 
         tones = group_tones(self.groups)
         tone: Any = GREY if self.groups is None else [tones[group] for group in self.groups]
@@ -201,7 +202,7 @@ class BiplotDisplay(ScoresDisplay):
                 *np.zeros_like(tips).T, *tips.T, **style, color=color(number)
             )
             views.append(Patch(color=color(number), label=literal(name)))
-        self.text_ = label_points(ax, ends[top], [variables.names[i] for i in top])
+        self.text_ = annotate_points(ax, ends[top], [variables.names[i] for i in top])
         draw_origin(ax)
         ax.update_datalim(ends[top])
         ax.margins(0.12)

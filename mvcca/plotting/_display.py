@@ -91,11 +91,14 @@ class ScoresDisplay(Display):
         -------
         Display
         """
-        return cls.from_scores(**{**cls._arguments(estimator, X, y), **options}, ax=ax)
+        return cls.from_scores(**{**cls.inputs_of(estimator, X, y), **options}, ax=ax)
 
     @classmethod
-    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-        """Arguments of `from_scores` for the rows of a fitted estimator."""
+    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        """Arguments of `from_scores` that an estimator and rows give: the projected rows.
+
+        A display overrides this if it needs more, such as the rows or the labels y.
+        """
         return {"scores": projected(estimator, X, y)[1]}
 
 

@@ -111,7 +111,8 @@ class EmbeddingDisplay(ScoresDisplay):
         return cls(scores.replace(points), groups).plot(ax, **kwargs)
 
     @classmethod
-    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        """Projected rows, and the labels."""
         return {"scores": projected(estimator, X, None)[1], "y": y}
 
     def plot(self, ax: Axes | None = None, *, lines: bool = False, **kwargs: Any) -> Self:

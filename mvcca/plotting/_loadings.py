@@ -113,7 +113,8 @@ class LoadingsDisplay(ScoresDisplay):
         return cls(values, names).plot(ax, **kwargs)
 
     @classmethod
-    def _arguments(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+    def inputs_of(cls, estimator: Any, X: Any, y: Any) -> dict[str, Any]:
+        """Projected rows, the rows themselves, and their column names."""
         return rows_with_names(estimator, X, y)
 
     def plot(
@@ -209,7 +210,7 @@ class LoadingsDisplay(ScoresDisplay):
         ax = tidy_axes(ax, layout="compressed")
         from matplotlib.patches import Circle
 
-        from mvcca.plotting._labels import label_points
+        from mvcca.plotting._annotations import annotate_points
 
         for radius in (0.5, 1.0):
             ax.add_patch(Circle((0, 0), radius, fill=False, color=FAINT))
@@ -219,7 +220,7 @@ class LoadingsDisplay(ScoresDisplay):
         for number, name in enumerate(self.loadings):
             style = {"c": color(number), "s": 30, "label": literal(name)}
             self.scatter_[name] = draw_points(ax, points[variables.of_view(name)], given, **style)
-        self.text_ = label_points(ax, points[top], [variables.names[i] for i in top])
+        self.text_ = annotate_points(ax, points[top], [variables.names[i] for i in top])
         first, second = map(component_title, shown)
         ticks = [-1, -0.5, 0, 0.5, 1]
         ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=ticks, yticks=ticks)

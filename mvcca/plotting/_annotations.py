@@ -1,4 +1,4 @@
-"""Labels of points that do not overlap one another. Imported when drawing: it needs matplotlib."""
+"""Names beside points, which do not overlap. Imported when drawing: it needs matplotlib."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RADII = (7, 16, 26, 38, 52, 68, 86, 106, 130, 160)  # points
 _NEAR = 20  # points; labels further away than this have a line to their point
 
 
-def label_points(ax: Axes, points: np.ndarray, names: Sequence[str]) -> list[Annotation]:
+def annotate_points(ax: Axes, points: np.ndarray, names: Sequence[str]) -> list[Annotation]:
     """Annotate points, away from the origin; labels are moved apart whenever the axes are drawn."""
     texts = [
         ax.annotate(
