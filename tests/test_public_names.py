@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -51,6 +52,19 @@ def test_every_public_name_is_what_type_checkers_are_told():
 
 def test_type_checkers_know_every_public_name():
     assert names_for_type_checkers().keys() == {*mvcca.__all__, "deep"}
+
+
+def test_examples_import_names_of_the_top_level_from_it():
+    docs = ROOT / "docs"
+    pages = [*docs.glob("*.rst"), *docs.glob("user_guide/*.rst"), *docs.glob("examples/*/*.py")]
+    found = []
+    for page in [ROOT / "README.md", *pages, *Path(mvcca.__file__).parent.rglob("*.py")]:
+        prompt = ">>> " if page.is_relative_to(ROOT / "mvcca") else "(?:>>> )?"
+        text = page.read_text(encoding="utf-8")
+        for room, names in re.findall(rf"^ *{prompt}from mvcca\.(\w+) import (.+)$", text, re.M):
+            twice = {name.strip() for name in names.split(",")} & set(mvcca.__all__)
+            found += [f"{page}: mvcca.{room}.{name}" for name in twice]
+    assert not found, found
 
 
 def test_dir_lists_the_public_names_and_nothing_else():

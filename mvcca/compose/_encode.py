@@ -35,7 +35,7 @@ class Encode(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from mvcca.compose import Encode
+    >>> from mvcca import Encode
     >>> vectors = {"a dog": [1.0, 0.0], "ein Hund": [0.9, 0.1]}
     >>> encode = Encode(lambda texts: np.array([vectors[text] for text in texts]))
     >>> encode.fit_transform(["a dog", "ein Hund"])

@@ -64,7 +64,7 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from mvcca.compose import Tokens
+    >>> from mvcca import Tokens
     >>> tokens = Tokens().fit(["A dog runs.", "A dog and a cat"])
     >>> tokens.vocabulary_
     {'a': 2, 'dog': 3, 'and': 4, 'cat': 5, 'runs': 6}

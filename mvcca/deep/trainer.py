@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
-from mvcca.deep._training.rows import Rows, Sample, as_array
+from mvcca.deep._training.rows import Batches, Sample, as_array
 from mvcca.deep._training.trees import copied
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
@@ -183,10 +183,10 @@ class Trainer:
                     "X_val to fit, or set validation_fraction."
                 )
         self.last_epoch, self._stopped = self.epoch + n_epochs, False
-        self.rows = Rows(sample, self.device, self.encoders)
+        self.rows = Batches(sample, self.device, self.encoders)
         self.validation = None
         if validation is not None:
-            self.validation = Rows(validation, self.device, self.encoders)
+            self.validation = Batches(validation, self.device, self.encoders)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
         self._call("on_train_begin")
@@ -267,7 +267,7 @@ class Trainer:
             scores = self.encoders(batch.views)
         return self.objective({name: F.float() for name, F in scores.items()}, batch)
 
-    def _evaluate(self, rows: Rows) -> dict[str, float]:
+    def _evaluate(self, rows: Batches) -> dict[str, float]:
         """The loss of all rows as one batch, in evaluation mode."""
         with torch.no_grad(), evaluating(*self.modules):
             batch = rows.batch(rows.all(), self.epoch, self.planned_epochs())

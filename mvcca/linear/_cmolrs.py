@@ -184,7 +184,7 @@ class CMOLRS(LinearEstimator):
                 "in common; got real-valued label vectors. Threshold them."
             )
         rng = check_random_state(self.random_state)
-        rows = {name: _Rows.of(name, block) for name, block in views.items()}
+        rows = {name: _Scaled.of(name, block) for name, block in views.items()}
         gallery = {name: _Gallery(labels[name], rows[name].radius()) for name in views.names}
         varies = np.concatenate([view.variance > 0 for view in rows.values()])
         varying = {name: int(np.count_nonzero(view.variance)) for name, view in rows.items()}
@@ -217,7 +217,7 @@ class CMOLRS(LinearEstimator):
         self,
         W: _LowRank,
         step: float,
-        rows: Mapping[str, _Rows],
+        rows: Mapping[str, _Scaled],
         gallery: Mapping[str, _Gallery],
         codes: Mapping[str, np.ndarray],
         rng: np.random.RandomState,
@@ -263,7 +263,7 @@ class CMOLRS(LinearEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _Scaled:
     """Rows of a view; read centred and divided by their root mean square length."""
 
     block: Any
@@ -271,7 +271,7 @@ class _Rows:
     variance: np.ndarray
 
     @classmethod
-    def of(cls, name: str, block: Any) -> _Rows:
+    def of(cls, name: str, block: Any) -> _Scaled:
         return cls(block, *mean_and_variance(name, block))
 
     @property
@@ -356,7 +356,7 @@ class _Batch:
 
     @classmethod
     def of(
-        cls, rows_p: _Rows, rows_q: _Rows, queries: np.ndarray, triplets: _Triplets, q: _Gallery
+        cls, rows_p: _Scaled, rows_q: _Scaled, queries: np.ndarray, triplets: _Triplets, q: _Gallery
     ) -> _Batch:
         difference = rows_q.take(triplets.positive) - rows_q.take(triplets.negative)
         margin = q.margins(triplets, linalg.norm(difference, axis=1))

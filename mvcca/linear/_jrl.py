@@ -27,7 +27,7 @@ from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _Standard:
     """Standardised rows of a view, labelled ones first, perhaps in a basis of their span."""
 
     all: Any  # (n_all, r)
@@ -36,7 +36,7 @@ class _Rows:
     basis: Basis | None
 
     @classmethod
-    def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> _Rows:
+    def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> _Standard:
         """Multiply columns by `scale`; more columns than rows are rotated into their span."""
         n = X.shape[0]
         if unlabelled is None:
@@ -144,9 +144,8 @@ class JRL(LinearEstimator):
 
     Examples
     --------
-    >>> from mvcca import JRL
+    >>> from mvcca import JRL, evaluate_retrieval
     >>> from mvcca.datasets import load_digits_views
-    >>> from mvcca.retrieval import evaluate_retrieval
     >>> data = load_digits_views()
     >>> train, test = data.views[:600], data.views[600:1000]
     >>> model = JRL(n_neighbors=20).fit(train, data.labels[:600])
@@ -215,7 +214,7 @@ class JRL(LinearEstimator):
         self.means_, scales = _means_and_scales(views)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
         rows = {
-            name: _Rows.of(block, more.get(name), scales[name]) for name, block in views.items()
+            name: _Standard.of(block, more.get(name), scales[name]) for name, block in views.items()
         }
         labels = {name: of_rows[name].matrix for name in views.names}
         widths = [block.shape[1] for _, block in views.items()]
@@ -305,7 +304,7 @@ class JRL(LinearEstimator):
         return {name: block for name, block in views.items() if block.shape[0]}
 
     def _loss(
-        self, views: Views, rows: Mapping[str, _Rows], labels: Mapping[str, Any]
+        self, views: Views, rows: Mapping[str, _Standard], labels: Mapping[str, Any]
     ) -> Quadratic:
         """Half the objective without the norms: regression, smoothness and agreement of views."""
         loss = Quadratic()
@@ -320,7 +319,7 @@ class JRL(LinearEstimator):
         return loss
 
 
-def _regression(name: str, view: _Rows, labels: Any) -> Quadratic:
+def _regression(name: str, view: _Standard, labels: Any) -> Quadratic:
     """‖Z P - Ȳ‖² / 2n of the labelled rows."""
     n = view.n_labelled
     targets, constant = centred_targets(view.labelled, labels, np.full(n, 1 / n))
@@ -328,7 +327,7 @@ def _regression(name: str, view: _Rows, labels: Any) -> Quadratic:
     return Quadratic({(name, name): M}, {name: targets / n}, constant)
 
 
-def _roughness(name: str, view: _Rows, n_neighbors: int) -> Quadratic:
+def _roughness(name: str, view: _Standard, n_neighbors: int) -> Quadratic:
     """tr(Pᵀ Zᵀ L Z P) / 2n of all rows, over the graph of their nearest neighbours."""
     n = view.all.shape[0]
     if n_neighbors > n - 1:
@@ -340,7 +339,7 @@ def _roughness(name: str, view: _Rows, n_neighbors: int) -> Quadratic:
     return Quadratic({(name, name): view.gram(laplacian(view.all, n_neighbors)) / n})
 
 
-def _disagreement(p: str, q: str, rows: Mapping[str, _Rows], pairs: csr_array) -> Quadratic:
+def _disagreement(p: str, q: str, rows: Mapping[str, _Standard], pairs: csr_array) -> Quadratic:
     """‖Z_p P_p - Z_q P_q‖² / 2n_pq over the objects seen in both views."""
     left, right = rows[p], rows[q]
     cross = weighted_cross(left.labelled, pairs, right.labelled, left.mean, right.mean)

@@ -156,7 +156,7 @@ def evaluate_retrieval(
     Examples
     --------
     >>> import numpy as np
-    >>> from mvcca.retrieval import evaluate_retrieval
+    >>> from mvcca import evaluate_retrieval
     >>> scores = {"image": np.eye(3), "text": np.eye(3)[[0, 2, 1]]}
     >>> print(evaluate_retrieval(scores, measures=["r@1", "mr"]))
     query  target  queries  gallery     r@1   mr

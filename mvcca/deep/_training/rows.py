@@ -57,7 +57,7 @@ class Sample:
         )
 
 
-class Rows:
+class Batches:
     """A sample as batches of tensors.
 
     Parameters

@@ -86,8 +86,7 @@ class RetrievalIndex:
     Examples
     --------
     >>> import numpy as np
-    >>> from mvcca import CCA
-    >>> from mvcca.retrieval import RetrievalIndex
+    >>> from mvcca import CCA, RetrievalIndex
     >>> rng = np.random.default_rng(0)
     >>> shared = rng.normal(size=(100, 2))
     >>> views = {"image": shared @ rng.normal(size=(2, 5)), "text": shared}
