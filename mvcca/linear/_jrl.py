@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import linalg
 from scipy.linalg import block_diag
-from scipy.sparse import csr_array, diags_array, eye_array, issparse, vstack
+from scipy.sparse import csr_array, eye_array, issparse, vstack
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -384,10 +384,10 @@ def laplacian(X: Any, n_neighbors: int) -> csr_array:
     graph.data = _closeness(graph.data, graph.data.min())  # a factor of K cancels in L
     K = graph.maximum(graph.T)
     degrees = K.sum(axis=1)
-    root = diags_array(
-        np.divide(1, np.sqrt(degrees), out=np.zeros(len(degrees)), where=degrees > 0)
-    )
-    return csr_array(eye_array(len(degrees)) - root @ K @ root)
+    root = np.divide(1, np.sqrt(degrees), out=np.zeros(len(degrees)), where=degrees > 0)
+    K.data *= np.repeat(root, np.diff(K.indptr))
+    K.data *= root[K.indices]
+    return csr_array(eye_array(len(degrees)) - K)
 
 
 def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
