@@ -721,6 +721,24 @@ def test_the_plot_draws_means_and_intervals(result):
     ax.figure.clear()
 
 
+def test_rows_are_checked_once_and_faults_are_reported_by_every_method(monkeypatch):
+    from mvcca.blocks import _dense
+
+    checked = []
+    original = _dense.check_numbers
+    monkeypatch.setattr(
+        _dense, "check_numbers", lambda X, *a, **k: checked.append(X) or original(X, *a, **k)
+    )
+    mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, cv=3)
+    assert not checked
+    views = planted()
+    views["text"][7, 2] = np.nan
+    found = mvcca.compare(METHODS_BY_NAME, views, CLASSES, cv=3)
+    for reason in found.failures.values():
+        assert reason.startswith("View 'text': Input contains NaN: first in row")
+    assert list(found.failures) == list(METHODS_BY_NAME)
+
+
 # ---- results that grow --------------------------------------------------------------------------
 
 

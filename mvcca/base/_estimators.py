@@ -289,8 +289,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self._check_fitted_to(raw)
         minimum = 2 if reset else 0 if allow_empty and isinstance(X, Views) and len(X) else 1
         checked = {
-            name: self._check_view(name, block, ensure_min_samples=minimum)
-            for name, block in raw.items()
+            name: self._check_view(name, raw.block(name), ensure_min_samples=minimum)
+            for name in raw.names
         }
 
         def wrap(scores: Mapping[str, np.ndarray]) -> Any:

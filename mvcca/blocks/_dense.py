@@ -152,6 +152,21 @@ class DenseBlock(Block):
             raise of_view(name, error) from error
         return DenseBlock(matrix)
 
+    def checked_once(self) -> Block:
+        is_checked = self.matrix.ndim == 2 and self.dtype in FLOATS and self.is_finite()
+        return FiniteBlock(self.matrix) if is_checked else self
+
+
+class FiniteBlock(DenseBlock):
+    """Rows in a NumPy array of floats that are known to be finite."""
+
+    def take(self, rows: slice | np.ndarray) -> FiniteBlock:
+        return FiniteBlock(self.matrix[rows])
+
+    def checked(self, estimator: Any, name: str, **options: Any) -> DenseBlock:
+        is_enough = len(self.matrix) >= options.get("ensure_min_samples", 1)
+        return self if is_enough and self.shape[1] else super().checked(estimator, name, **options)
+
 
 def projected(block: Block, mean: np.ndarray, weights: np.ndarray) -> Any:
     """(X - mean) W of dense rows, on the host or on a device."""

@@ -52,7 +52,7 @@ class Data:
             name: block.set_axis(numbers[views.objects(name)]) if hasattr(block, "iloc") else block
             for name, block in views.items()
         }
-        views = views.with_ids(numbers).replace(frames)
+        views = views.with_ids(numbers).replace(frames).checked_once()
         return cls(views, ids, labels, learned, y)
 
     @property

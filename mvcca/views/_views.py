@@ -236,9 +236,7 @@ class Views:
     def __getitem__(self, key: Any) -> Any:
         """The matrix of a view, by name, or the `Views` of some objects, by position."""
         if isinstance(key, str):
-            if key not in self._blocks:
-                raise KeyError(f"no view named {key!r}; the views are {list(self.names)}")
-            return self._blocks[key].matrix
+            return self.block(key).matrix
         if isinstance(key, tuple):  # scikit-learn indexes rows with (rows, ...)
             if len(key) != 2 or key[1] is not Ellipsis:
                 raise TypeError(
@@ -258,6 +256,37 @@ class Views:
             }
         ids = self._informative_ids
         return Views._of(blocks, seen, None if ids is None else ids[rows])
+
+    def block(self, name: str) -> Block:
+        """The rows of a view as `mvcca.blocks.Block`, which methods compute with.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Block
+
+        Raises
+        ------
+        KeyError
+            If there is no such view.
+        """
+        if name not in self._blocks:
+            raise KeyError(f"no view named {name!r}; the views are {list(self.names)}")
+        return self._blocks[name]
+
+    def checked_once(self) -> Views:
+        """Check dense floats now, so that fits to these views and to selections of them need not.
+
+        Returns
+        -------
+        Views
+            With the same rows. Blocks that hold NaN or infinity are checked by every fit.
+        """
+        blocks = {name: block.checked_once() for name, block in self._blocks.items()}
+        return Views._of(blocks, self._seen, self._ids)
 
     @cached_property
     def _informative_ids(self) -> np.ndarray | None:
@@ -320,7 +349,7 @@ class Views:
 
     def select(self, names: Sequence[str]) -> Views:
         """The same objects in some of the views."""
-        blocks = {name: self[name] for name in names}
+        blocks = {name: self.block(name) for name in names}
         seen = self._seen[:, [self.names.index(name) for name in names]]
         return Views._of(blocks, seen, self._ids)
 
