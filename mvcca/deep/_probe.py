@@ -25,18 +25,10 @@ _MOST_ROUNDING = 0.03  # of networks that compute in fewer bits
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """What a network computes from a few rows, in evaluation mode.
+    """What a network computes from a few rows, in evaluation mode."""
 
-    Attributes
-    ----------
-    layers : str
-        The network as torch prints it.
-    scores : ndarray, shape (n_rows, n_scores), or None
-        Its scores; None if it gives others each time.
-    """
-
-    layers: str
-    scores: np.ndarray | None
+    layers: str  # the network as torch prints it
+    scores: np.ndarray | None  # (n_rows, n_scores); None if others each time
 
     @classmethod
     def of(cls, network: nn.Module, name: str, rows: Any) -> Probe:

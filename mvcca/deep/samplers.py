@@ -130,13 +130,7 @@ class LabelPairs:
 def pairs_by_label(
     labels: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Positions of rows with equal labels, each as often as `LabelPairs` says, by view.
-
-    Raises
-    ------
-    ValueError
-        If no label set occurs in all views.
-    """
+    """Positions of rows with equal labels, each as often as `LabelPairs` says, by view."""
     groups = {name: rows_by_code(codes) for name, codes in labels.items()}
     shared = set.intersection(*map(set, groups.values())) if groups else set()
     if not shared:

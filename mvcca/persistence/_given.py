@@ -28,13 +28,7 @@ class Code:
 
 
 class Given:
-    """What is given to `mvcca.load` for a model that was fitted with code of the user.
-
-    Parameters
-    ----------
-    **values : object
-        Values of the parameters ``encoders`` and ``objective``, or None.
-    """
+    """Encoders and objective given to `mvcca.load` for a model fitted with code of the user."""
 
     def __init__(self, **values: Any) -> None:
         self._values, self._taken = values, set[str]()

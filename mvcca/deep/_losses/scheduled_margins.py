@@ -28,25 +28,12 @@ _ROWS = 2000  # of which the largest distance is measured
 
 
 class ScheduledMarginLoss(nn.Module):
-    """Bidirectional hinge whose margins change from fixed to adaptive ones; see `mvcca.deep.SAM`.
+    """Bidirectional hinge whose margins change from fixed to adaptive; see `mvcca.deep.SAM`."""
 
-    In evaluation mode all margins are the fixed one, so that losses of epochs are comparable.
-
-    Parameters
-    ----------
-    label_vectors : Tensor, shape (n_codes, n_labels)
-        Indicator of the labels of each code of `Batch.labels`.
-    names : tuple of str
-        Names of the views.
-    margin : float
-        Fixed margin m.
-    margins : {"scheduled", "adaptive", "fixed"}
-        Whether α follows its schedule, is 1 or is 0.
-    sample_share : float
-        Share λ of the distance of rows in the adaptive margin.
-    midpoint, steepness : float
-        f_a and k of the schedule.
-    """
+    # `label_vectors` (n_codes, n_labels) are those of each code of `Batch.labels`; `sample_share`
+    # is the λ of rows in the adaptive margin, `midpoint` and `steepness` the f_a and k of the
+    # schedule. In evaluation mode all margins are the fixed one, so that losses of epochs are
+    # comparable.
 
     label_vectors: Tensor
     label_distances: Tensor  # (n_views, n_labels, n_labels)

@@ -188,17 +188,10 @@ class CrossCorrAE(CorrAE):
 
 
 class CorrespondenceLoss(nn.Module):
-    """Reconstruction of views from codes, and distance of the codes; see `CorrAE`.
+    """Reconstruction of views from codes, and weighted distance of the codes; see `CorrAE`."""
 
-    Parameters
-    ----------
-    decoders : mapping of (str, str) to Module
-        Networks from the codes of the first view to rows of the second, trained with the encoders.
-    likelihood : mapping of str to {"gaussian", "replicated_softmax"}
-        Reconstruction loss of each view.
-    weight : float
-        Weight of the distance of codes.
-    """
+    # Decoders by (p, q) map the codes of view p to rows of view q, and are trained with the
+    # encoders.
 
     def __init__(
         self,

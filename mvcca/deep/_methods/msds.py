@@ -138,22 +138,10 @@ class MSDS(NetworkEstimator):
 
 
 class OneVersusMoreLoss(nn.Module):
-    """Negative log probability of the match among other rows of the batch.
+    """Negative log probability of a query's match among `n_negatives` other rows of the batch."""
 
-    The other rows of step t depend on the seed and t only, so that a resumed training draws the
-    same; in evaluation mode they are the same in every epoch.
-
-    Parameters
-    ----------
-    query : str
-        View of the queries.
-    n_negatives : int
-        Number of other rows per query.
-    gamma : float
-        Scale of the cosines.
-    seed : int
-        Seed of the draws.
-    """
+    # The other rows of step t depend on the seed and t only, so that a resumed training draws the
+    # same; in evaluation mode they are the same in every epoch. `gamma` scales the cosines.
 
     def __init__(self, query: str, n_negatives: int, gamma: float, seed: int) -> None:
         super().__init__()

@@ -17,33 +17,16 @@ from mvcca.statistics.passes import refuse_other_files
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A file from which an interrupted training resumes.
-
-    Attributes
-    ----------
-    path : Path
-    fingerprints : dict of str to str
-        Texts that identify the rows and each parameter.
-    seeds : list of int
-        Seeds of the interrupted training, since ``random_state=None`` would draw others.
-    state : dict or None
-        The trainer's `state_dict`; None if there is no file yet.
-    """
+    """A file from which an interrupted training resumes."""
 
     path: Path
-    fingerprints: dict[str, str]
-    seeds: list[int]
-    state: dict[str, Any] | None
+    fingerprints: dict[str, str]  # texts that identify the rows and each parameter
+    seeds: list[int]  # of the interrupted training; `random_state=None` draws others
+    state: dict[str, Any] | None  # the trainer's `state_dict`; None without a file
 
     @classmethod
     def open(cls, path: Path, fingerprints: dict[str, str], seeds: list[int]) -> Self:
-        """Read the file if it exists, else start a checkpoint with the given seeds.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a checkpoint, or belongs to other data or parameters.
-        """
+        """Read the file if it exists, else start a checkpoint with the given seeds."""
         if not path.exists():
             return cls(path, fingerprints, seeds, None)
         arrays, content = read_archive(path)

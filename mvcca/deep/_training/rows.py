@@ -28,19 +28,11 @@ _FEW = 8
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to train or validate on.
+    """Rows to train or validate on."""
 
-    Attributes
-    ----------
-    views : Views
-        Dense, sparse or in files.
-    labels : mapping of str to ndarray of int, shape (n_rows,)
-        Code of the label set of every row, by view; empty without labels.
-    positions : mapping of str to ndarray of int, shape (n_rows,)
-        Positions of the rows among the user's, by view; by default 0, 1, 2, ....
-    """
-
-    views: Views
+    views: Views  # dense, sparse or in files
+    # By view, (n_rows,): the code of each row's label set, and its position among the user's rows;
+    # without labels, and where positions are 0, 1, 2, ..., empty.
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
     positions: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -58,17 +50,7 @@ class Sample:
 
 
 class Batches:
-    """A sample as batches of tensors.
-
-    Parameters
-    ----------
-    sample : Sample or Views
-        The rows.
-    device : torch.device
-        Device of the tensors.
-    encoders : Encoders
-        The networks, which decide whether rows are standardized and of which type they are.
-    """
+    """A sample as batches of tensors, standardized and typed as the networks need them."""
 
     def __init__(self, sample: Sample | Views, device: torch.device, encoders: Encoders) -> None:
         sample = sample if isinstance(sample, Sample) else Sample(sample)

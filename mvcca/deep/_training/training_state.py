@@ -18,21 +18,11 @@ _GROUP_KEYS = {"learning_rate": "lr", "weight_decay": "weight_decay"}  # paramet
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """State from which `partial_fit` resumes.
+    """State from which `partial_fit` resumes."""
 
-    Attributes
-    ----------
-    parameters : dict of str to str
-        The estimator's parameters at the end of training, as `identity` texts.
-    optimizer : str
-        Name of the optimizer's class, or of several.
-    tree : dict
-        The trainer's `state_dict`, on the CPU.
-    """
-
-    parameters: dict[str, str]
-    optimizer: str
-    tree: dict[str, Any]
+    parameters: dict[str, str]  # at the end of training, as `identity` texts
+    optimizer: str  # name of its class, or of several
+    tree: dict[str, Any]  # the trainer's `state_dict`, on the CPU
 
     @classmethod
     def of(cls, trainer: Trainer, parameters: Mapping[str, Any]) -> Self:
@@ -45,13 +35,7 @@ class TrainingState:
         )
 
     def resume(self, trainer: Trainer, parameters: Mapping[str, Any]) -> None:
-        """Load the state into a new trainer, except learning rate and weight decay if changed.
-
-        Raises
-        ------
-        ValueError
-            If the parameters ask for other networks or another optimizer.
-        """
+        """Load the state into a new trainer, except learning rate and weight decay if changed."""
         texts = {name: identity(value) for name, value in parameters.items()}
         changed = [name for name, text in texts.items() if text != self.parameters.get(name)]
         shapes = [_shapes(module.state_dict()) for module in trainer.modules]
