@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse import issparse
 from sklearn.utils import Bunch, check_array, check_random_state
 
+from mvcca.blocks import Block
 from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
 from mvcca.problem import principal_components
@@ -341,7 +341,7 @@ def views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
 
 def _as_matrix(y: Any) -> Any:
     """A matrix, or a vector as a single column, with its row labels."""
-    if np.ndim(y) != 1 or issparse(y):
+    if np.ndim(y) != 1:
         return y
     return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
 
@@ -368,44 +368,30 @@ def _correlated(
             f"variates={variates!r} is not a view of X; the views are {list(scores.names)}."
         )
     found = {}
-    for name, block in views.items():
+    for name, block in views.blocks.items():
         source = name if variates is None else variates
         of_block, of_scores = _shared_rows(views, name, source)
         if of_block.sum() < 2:
             raise ValueError(f"Views {name!r} and {source!r} have fewer than two common objects.")
-        rows = block if of_block.all() else Views({name: block})[of_block][name]
+        rows = block if of_block.all() else block.take(np.flatnonzero(of_block))
         found[name] = _column_correlations(rows, scores[source][of_scores])
     return found
 
 
-def _column_correlations(X: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _column_correlations(X: Block, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Correlations (d, k) of the columns of X and Z, and a mask of non-constant columns of X."""
-    X = X if issparse(X) else np.asarray(X)
-    mean = np.asarray(X.mean(axis=0, dtype=float)).ravel()
+    mean = X.column_means()
     Z = Z - Z.mean(axis=0, dtype=float)
     cross, squares = np.zeros((len(mean), Z.shape[1])), np.zeros(len(mean))
     for rows in block_slices(len(Z), 16 * len(mean)):
-        products, deviations = _about_mean(X[rows], mean, Z[rows])
-        cross += products
-        squares += deviations
+        block = X.take(rows).promoted(np.dtype(np.float64))
+        cross += block.centred_cross(Z[rows], mean)
+        squares += block.centred_squares(mean)
     lengths = np.sqrt(squares), np.linalg.norm(Z, axis=0)
     varies = lengths[0] > _ROUNDING * np.sqrt(len(Z)) * np.abs(mean)
     scale = np.outer(np.where(varies, lengths[0], 0), lengths[1])
     correlations = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
     return np.clip(correlations, -1, 1), varies
-
-
-def _about_mean(X: Any, mean: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(X - mean)ᵀ Z and Σ (X - mean)² of a block of rows."""
-    if not issparse(X):
-        centred = X - mean
-        return centred.T @ Z, np.einsum("ij,ij->j", centred, centred)
-    X = X.astype(float)  # centring would fill the zeros in
-    stored = np.bincount(X.indices, minlength=len(mean))
-    deviations = (X.data - mean[X.indices]) ** 2
-    squares = np.bincount(X.indices, weights=deviations, minlength=len(mean))
-    squares += (X.shape[0] - stored) * mean**2
-    return X.T @ Z - np.outer(mean, Z.sum(axis=0)), squares
 
 
 def _orthonormal_basis(name: str, X: Any) -> np.ndarray:

@@ -21,6 +21,7 @@ from mvcca.blocks._kinds import (
     take_rows,
     to_dense,
     to_host,
+    to_plain,
 )
 from mvcca.blocks._sparse import grouping, own_csr
 from mvcca.blocks.sources import (
@@ -64,4 +65,5 @@ __all__ = [
     "take_rows",
     "to_dense",
     "to_host",
+    "to_plain",
 ]

@@ -49,7 +49,7 @@ class Block(ABC):
     """
 
     matrix: Any
-    is_sparse: ClassVar[Any] = False
+    is_sparse = False
     is_lazy: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
 
@@ -323,6 +323,18 @@ class Block(ABC):
     def checked_once(self) -> Block:
         """The same rows; if they are dense finite floats, `checked` and selections know it."""
         return self
+
+    def numbers(self) -> np.ndarray:
+        """The numbers that are stored: all of dense rows, and the entries of sparse ones."""
+        return self.plain().numbers()
+
+    def booleans(self) -> Any:
+        """A matrix that says which numbers are not 0, dense or CSR."""
+        return self.plain().booleans()
+
+    def largest_where_true(self, values: np.ndarray) -> np.ndarray:
+        """Largest of `values` in each row where these rows are true, (n,); -inf if none is."""
+        return self.plain().largest_where_true(values)
 
     def holds_numbers(self) -> bool:
         """Whether entries are numbers, and not texts or other items."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from mvcca.blocks._sparse import host_block
 from mvcca.blocks.checks import FLOATS, check_shape
@@ -68,6 +67,8 @@ class CheckedRows(Selection):
 
     def checked(self, rows: Any, start: int) -> Any:
         """A block of rows from `start` on, as floats without NaN and infinity."""
+        from sklearn.utils import check_array
+
         try:
             return check_array(
                 host_block(rows).canonical().matrix,

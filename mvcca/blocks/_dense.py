@@ -136,6 +136,15 @@ class DenseBlock(Block):
         with np.errstate(over="ignore", invalid="ignore"):
             return bool(np.isfinite(each(lambda rows: self.matrix[rows].sum(), slices)).all())
 
+    def numbers(self) -> np.ndarray:
+        return self.matrix
+
+    def booleans(self) -> np.ndarray:
+        return self.matrix.astype(bool, copy=False)
+
+    def largest_where_true(self, values: np.ndarray) -> np.ndarray:
+        return np.where(self.matrix, values, values.dtype.type(-np.inf)).max(axis=1)
+
     def holds_numbers(self) -> bool:
         return self.dtype.kind in "biufc"
 

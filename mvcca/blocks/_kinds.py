@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mvcca.blocks._block import Block
 from mvcca.blocks._dense import DenseBlock
@@ -32,6 +33,7 @@ __all__ = [
     "take_rows",
     "to_dense",
     "to_host",
+    "to_plain",
 ]
 
 # In the order in which they are asked.
@@ -81,6 +83,12 @@ def to_host(matrix: Any) -> Any:
 def to_dense(matrix: Any) -> np.ndarray:
     """A matrix as an array in host memory."""
     return as_block(matrix).dense().matrix
+
+
+def to_plain(matrix: Any) -> Any:
+    """A matrix as an array or a `csr_array` in host memory."""
+    rows = as_block(matrix).plain()
+    return csr_array(rows.matrix) if rows.is_sparse else rows.matrix
 
 
 def take_rows(matrix: Any, rows: Any) -> Any:

@@ -32,10 +32,8 @@ class SourceBlock(Block):
         source = as_source(matrix)  # a memory map may show numbers that no file holds
         return DenseBlock(np.asarray(matrix)) if source is None else cls(source)
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether zeros are not stored."""
-        return self.matrix.is_sparse
+    def __post_init__(self) -> None:
+        self.is_sparse = self.matrix.is_sparse
 
     @property
     def row_bytes(self) -> int:

@@ -127,7 +127,7 @@ class SparseBlock(Block):
         return np.asarray(self.matrix @ V)
 
     def cross(self, U: np.ndarray) -> np.ndarray:
-        return np.asarray(self.matrix.T @ U)
+        return host_block(self.matrix.T @ U).dense().matrix  # U may be sparse
 
     def column_sums(self, weights: np.ndarray | None = None) -> np.ndarray:
         if weights is None:  # SciPy sums in the precision of the rows otherwise
@@ -204,6 +204,22 @@ class SparseBlock(Block):
 
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.matrix.tocsr().data).all())
+
+    def numbers(self) -> np.ndarray:
+        return self.matrix.data
+
+    def booleans(self) -> csr_array:
+        return own_csr(self.matrix, dtype=bool)
+
+    def largest_where_true(self, values: np.ndarray) -> np.ndarray:
+        true = self.booleans()
+        largest, n_true = np.full(len(values), -np.inf, dtype=values.dtype), np.diff(true.indptr)
+        filled = np.flatnonzero(n_true)
+        if len(filled):
+            rows = np.repeat(np.arange(len(values)), n_true)
+            starts = true.indptr[filled]
+            largest[filled] = np.maximum.reduceat(values[rows, true.indices], starts)
+        return largest
 
     def checked(self, estimator: Any, name: str, **options: Any) -> SparseBlock:
         try:

@@ -1,4 +1,7 @@
-"""Checks of numbers that users pass, with scikit-learn's rules and detailed errors."""
+"""Checks of numbers that users pass, with scikit-learn's rules and detailed errors.
+
+scikit-learn is imported by the functions that need it: it loads every installed table library.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
 
 from mvcca.blocks.containers import are_positions, column_labels, few, reject_masks
 
@@ -45,6 +47,8 @@ def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
     if type(block) is not np.ndarray or block.dtype.kind not in "fiub":
         reject_masks(block)
         reject_strings(block)
+    from sklearn.utils import check_array
+
     options = {"accept_sparse": "csr", "dtype": FLOATS} | options
     try:
         return check_array(block, estimator=estimator, **options)
@@ -56,6 +60,8 @@ def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
     """Add positions and advice to an error about NaN or infinity; return other errors unchanged."""
     if not re.search("contains (NaN|infinity)", str(error)):
         return error
+    from sklearn.utils import check_array
+
     checked = check_array(block, **(options | {"ensure_all_finite": False}))
     if issparse(checked):
         entries = checked.tocoo()

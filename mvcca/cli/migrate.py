@@ -7,9 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import in_memory
+from mvcca.blocks import as_block, in_memory
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of
@@ -75,7 +74,7 @@ def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
         )
     pairs = [in_memory(old), in_memory(new)]
     for file, rows in zip((options.old, options.new), pairs, strict=True):
-        if issparse(rows):
+        if as_block(rows).is_sparse:
             raise CommandError(f"{file}: expected dense rows, got sparse ones")
     return pairs
 

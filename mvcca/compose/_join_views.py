@@ -8,13 +8,13 @@ from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
+from mvcca.blocks import join, to_plain
 from mvcca.blocks.checks import FLOATS, of_view
 from mvcca.blocks.containers import column_labels, reject_masks
 from mvcca.views import Views, as_views, holds_views
@@ -182,10 +182,8 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
 
     def _join(self, blocks: list[Any]) -> Any:
         if self.how == "concat":
-            if any(issparse(block) for block in blocks):
-                return csr_array(hstack(blocks, format="csr"))
-            return np.concatenate(blocks, axis=1)
-        total = reduce(add, [csr_array(b) if issparse(b) else b for b in blocks])
+            return join(blocks)
+        total = reduce(add, map(to_plain, blocks))
         return total / len(blocks) if self.how == "mean" else total
 
     def _paired(self, views: Views) -> Views:

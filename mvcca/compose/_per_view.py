@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
-from mvcca.blocks import RowSource, in_memory
+from mvcca.blocks import as_block, in_memory
 from mvcca.blocks.checks import of_view
 from mvcca.blocks.containers import reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
@@ -308,7 +308,7 @@ def _stays_in_file(transformer: Any, block: Any) -> bool:
     """Whether rows in a file pass through, without a conversion to DataFrames."""
     unchanged = isinstance(transformer, FunctionTransformer) and transformer.func is None
     converted = hasattr(transformer, "_sklearn_output_config")
-    return isinstance(block, RowSource) and unchanged and not converted
+    return as_block(block).is_lazy and unchanged and not converted
 
 
 def _as_taken(transformer: Any, block: Any) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mvcca.blocks import as_block
 from mvcca.blocks.containers import reject_masks
 from mvcca.views import Views, holds_views
 from mvcca.views.output import OutputContainerMixin
@@ -101,8 +101,7 @@ class SplitViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
         matrix = self._checked(X, reset=False)
         names = super().get_feature_names_out()
         if self.columns is None:
-            block = matrix if issparse(matrix) else np.asarray(matrix)
-            return self._frame(block, names, X)
+            return self._frame(as_block(matrix).plain().matrix, names, X)
         return Views(
             {
                 name: self._frame(_take_columns(matrix, columns), names[columns], X)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.spatial.distance import squareform
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca.blocks import as_block, take_rows
+from mvcca.blocks import as_block, take_rows, to_dense
 
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
 
@@ -37,10 +36,10 @@ class Kernel:
             return pairwise_kernels(X, Y, metric=self.name)
         if self.is_precomputed:
             K = X[:, Y]
-            return (K.toarray() if issparse(K) else np.asarray(K)).astype(np.float64)
+            return to_dense(K).astype(np.float64)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         K = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
-        return K.toarray() if issparse(K) else K
+        return to_dense(K)
 
     @property
     def is_precomputed(self) -> bool:

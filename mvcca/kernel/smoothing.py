@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, cg, svds
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
+from mvcca.blocks import as_block, to_dense
 from mvcca.linear.in_memory import mean_and_variance
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of, means_back, scaled
@@ -36,14 +37,15 @@ class Smoother:
         if reducer is not None:
             reducer = clone(reducer).fit(X)
             X = reducer.transform(X)
-        given = Views({name: X.astype(np.float64) if issparse(X) else np.asarray(X, np.float64)})
+        given = Views({name: as_block(X).promoted(np.dtype(np.float64))})
         exponents = exponents_of(given)
-        X = scaled(given, exponents)[name]
+        rows = scaled(given, exponents).blocks[name]
+        X = rows.matrix
         mean, variance = mean_and_variance(name, X)
         squared = variance.sum()
         origin = None
-        if not issparse(X) or squared < mean @ mean:  # far from zero, sparse rows gain nothing
-            X = (X.toarray() if issparse(X) else X) - mean
+        if not rows.is_sparse or squared < mean @ mean:  # far from zero, sparse rows gain nothing
+            X = to_dense(X) - mean
             origin = means_back({name: mean}, exponents)[name]
         unit = np.sqrt(squared)
         search = NearestNeighbors(n_neighbors=n_neighbors).fit(X / unit)
@@ -63,7 +65,7 @@ class Smoother:
             X = self.reducer.transform(X)
         X = X.astype(np.float64)
         if self.origin is not None:
-            X = (X.toarray() if issparse(X) else X) - self.origin
+            X = to_dense(X) - self.origin
         distances, neighbours = self.search.kneighbors(X / self.unit)
         if fitted:
             own = np.arange(len(neighbours))

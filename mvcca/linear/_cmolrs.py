@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
+from mvcca.blocks import to_dense
 from mvcca.linear.in_memory import mean_and_variance
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
@@ -279,8 +280,7 @@ class _Scaled:
         return float(np.sqrt(self.variance.sum()))
 
     def take(self, rows: Any) -> np.ndarray:
-        chosen = self.block[rows]
-        chosen = chosen.toarray() if issparse(chosen) else chosen
+        chosen = to_dense(self.block[rows])
         taken = np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
         taken[:, self.variance == 0] = 0  # exactly, in place of the rounding of the mean
         return taken

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import linalg
 from scipy.linalg import block_diag
-from scipy.sparse import csr_array, eye_array, issparse, vstack
+from scipy.sparse import csr_array, eye_array
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
+from mvcca.blocks import as_block, stack, to_dense
 from mvcca.linear.group_sparse import GroupSparse, Quadratic, centred_targets
 from mvcca.linear.in_memory import mean_and_variance, weighted_cross
 from mvcca.machine.warnings import warn
@@ -39,19 +40,12 @@ class _Standard:
     def of(cls, X: Any, unlabelled: Any, scale: np.ndarray) -> _Standard:
         """Multiply columns by `scale`; more columns than rows are rotated into their span."""
         n = X.shape[0]
-        if unlabelled is None:
-            rows = X
-        elif issparse(X) or issparse(unlabelled):
-            rows = csr_array(vstack([csr_array(X), csr_array(unlabelled)]))
-        else:
-            rows = np.concatenate([X, unlabelled])
-        rows = rows.astype(np.float64)
-        rows = csr_array(csr_array(rows) * scale) if issparse(rows) else rows * scale
+        rows = X if unlabelled is None else stack([X, unlabelled])
+        rows = as_block(rows).promoted(np.dtype(np.float64)).scaled(scale).matrix
         basis = None
         if rows.shape[0] < rows.shape[1]:
-            rows = rows.toarray() if issparse(rows) else rows
-            basis, rows = row_space(rows)
-        mean = np.asarray(rows[:n].mean(axis=0)).reshape(-1)
+            basis, rows = row_space(to_dense(rows))
+        mean = as_block(rows[:n]).column_means()
         return cls(rows, n, mean, basis)
 
     @property
@@ -273,11 +267,8 @@ class JRL(LinearEstimator):
         placed = np.concatenate([self._place(name, block) for name, block in views.items()])
         k = min(self.n_neighbors, len(placed))
         self._neighbors = NearestNeighbors(n_neighbors=k).fit(placed.astype(np.float64))
-        of_views = list(labels.values())
-        if issparse(of_views[0]):
-            self._neighbor_labels = csr_array(vstack(of_views, format="csr"), dtype=np.float64)
-        else:
-            self._neighbor_labels = np.concatenate(of_views)
+        of_all = as_block(stack(labels.values()))
+        self._neighbor_labels = of_all.promoted(np.dtype(np.float64)).matrix
 
     def _place(self, name: str, block: Any) -> np.ndarray:
         """Scores, or their coordinates in axes that keep all distances."""
@@ -295,8 +286,7 @@ class JRL(LinearEstimator):
         starts = np.arange(0, places.size + 1, places.shape[1])
         shape = (len(places), self._neighbor_labels.shape[0])
         shares = csr_array((weights.ravel(), places.ravel(), starts), shape) @ self._neighbor_labels
-        shares = shares.toarray() if issparse(shares) else shares
-        return np.asarray(shares, dtype=block.dtype)
+        return to_dense(shares).astype(block.dtype, copy=False)
 
     def _open_unlabelled(self, X: Any, exponents: Exponents) -> dict[str, Any]:
         views = self._open(X, reset=False, unpaired=True, allow_empty=True).views

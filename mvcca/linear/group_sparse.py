@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse import csr_array, issparse
 from sklearn.exceptions import ConvergenceWarning
 
+from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 
@@ -25,16 +25,9 @@ def centred_targets(Z: Any, Y: Any, shares: np.ndarray) -> tuple[np.ndarray, flo
 
     Sparse targets, (n, n_labels) with a column for each of many labels, stay sparse.
     """
-    mean = np.asarray(Y.T @ shares)
-    if not issparse(Y):
-        Y = Y - mean
-        return np.asarray(Z.T @ Y), float(shares @ np.square(Y).sum(axis=1)) / 2
-    Y = csr_array(Y, dtype=np.float64)
-    product = Y.T @ Z  # sparse times dense, where Z is dense
-    product = np.asarray(product.toarray() if issparse(product) else product).T
-    product = product - np.outer(np.asarray(Z.sum(axis=0)), mean)
-    squares = shares @ np.asarray(Y.multiply(Y).sum(axis=1))
-    return product, float(squares - mean @ mean) / 2
+    targets = as_block(Y).promoted(np.dtype(np.float64))
+    mean = targets.cross(shares)
+    return targets.centred_cross(Z, mean).T, float(shares @ targets.squared_norms(mean)) / 2
 
 
 @dataclass(frozen=True, eq=False)

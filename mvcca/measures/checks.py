@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse, sparray, spmatrix
+from scipy.sparse import sparray, spmatrix
 
-from mvcca.blocks import own_csr
+from mvcca.blocks import as_block, to_dense
 
 RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
 
@@ -27,15 +27,11 @@ def checked_matrix(scores: ArrayLike, name: str = "scores") -> np.ndarray:
 
 def checked_relevance(relevance: Any, shape: tuple[int, ...]) -> Any:
     """Relevance as a boolean csr_array or ndarray of the shape of the scores."""
-    if issparse(relevance):
-        relevant: Any = own_csr(relevance, dtype=bool)
-    else:
-        relevant = np.asarray(relevance)
-        if relevant.dtype.kind not in "biuf":
-            raise ValueError(f"Expected relevance to be boolean, got {relevant.dtype}.")
-        relevant = relevant.astype(bool, copy=False)
+    relevant = as_block(relevance).plain()
+    if relevant.dtype.kind not in "biuf":
+        raise ValueError(f"Expected relevance to be boolean, got {relevant.dtype}.")
     same_shape(relevant.shape, shape, "relevance")
-    return relevant
+    return relevant.booleans()
 
 
 def same_shape(shape: tuple[int, ...], expected: tuple[int, ...], name: str) -> None:
@@ -65,4 +61,4 @@ def count_true(mask: np.ndarray) -> np.ndarray:
 
 def dense(relevant: Any) -> np.ndarray:
     """Relevance as an ndarray."""
-    return relevant.toarray() if issparse(relevant) else relevant
+    return to_dense(relevant)

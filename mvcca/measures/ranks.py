@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
+from mvcca.blocks import as_block
 from mvcca.measures.checks import (
     RelevanceLike,
     checked_matrix,
@@ -52,7 +52,8 @@ def relevant_ranks(
     """
     tau = _TIES[one_of(ties, _TIES, "ties")]
     scores = checked_matrix(scores)
-    best = _best_relevant(scores, checked_relevance(relevance, scores.shape))[:, None]
+    relevant = as_block(checked_relevance(relevance, scores.shape))
+    best = relevant.largest_where_true(scores)[:, None]
     # The best relevant item is not tied with itself.
     ranks = 1 + count_true(scores > best) + tau * (count_true(scores == best) - 1)
     ranks[np.isneginf(best[:, 0])] = np.inf
@@ -91,19 +92,6 @@ def mean_rank(ranks: ArrayLike) -> float:
 def mean_reciprocal_rank(ranks: ArrayLike) -> float:
     """MRR: mean of 1 / rank; a query without a relevant item counts 0."""
     return float(np.mean(1 / _checked_ranks(ranks)))
-
-
-def _best_relevant(scores: np.ndarray, relevant: Any) -> np.ndarray:
-    """Largest score of a relevant item in each row; -inf where there is none."""
-    if not issparse(relevant):
-        return np.where(relevant, scores, scores.dtype.type(-np.inf)).max(axis=1)
-    best = np.full(len(scores), -np.inf, dtype=scores.dtype)
-    filled = np.flatnonzero(np.diff(relevant.indptr))
-    if len(filled):
-        rows = np.repeat(np.arange(len(scores)), np.diff(relevant.indptr))
-        of_relevant = scores[rows, relevant.indices]
-        best[filled] = np.maximum.reduceat(of_relevant, relevant.indptr[filled])
-    return best
 
 
 def _checked_ranks(ranks: ArrayLike) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from mvcca.blocks import own_csr
 from mvcca.measures.checks import checked_matrix, one_of, positive, same_shape
@@ -139,7 +139,7 @@ def label_set_similarity(
 
 
 def _indicators(labels: Any) -> csr_array:
-    return own_csr(labels if issparse(labels) else np.atleast_2d(labels))
+    return own_csr(labels if np.ndim(labels) == 2 else np.atleast_2d(labels))
 
 
 def max_over_sets(sets: csr_array, values: np.ndarray) -> np.ndarray:

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, csc_matrix, csr_array, csr_matrix, issparse
+from scipy.sparse import csc_array, csc_matrix, csr_array, csr_matrix
 
+from mvcca.blocks import is_mapping
 from mvcca.persistence._estimators import NotStorable
 from mvcca.persistence._sklearn import FUNCTIONS, NAMES_OF_FUNCTIONS, Classes
 
@@ -74,11 +75,11 @@ class Writer:
             return {"is": "again", "object": self._numbers[id(value)][0]}
         if kind := self._classes.name_of(type(value)):
             return self._object(kind, value, where)
-        if issparse(value) and type(value).__name__ in _SPARSE:
+        if type(value) in _SPARSE.values():
             parts = {name: getattr(value, name) for name in ("data", "indices", "indptr")}
             names = {name: self._add(array, f"{where}.{name}") for name, array in parts.items()}
             return {"is": type(value).__name__, "shape": list(value.shape), "arrays": names}
-        if isinstance(value, Mapping) and not issparse(value):
+        if is_mapping(value):
             return self._mapping(value, where)
         if isinstance(value, np.ndarray | np.generic) and not np.ma.isMaskedArray(value):
             return self._array(value, where)

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse import issparse
 
+from mvcca.blocks import as_block, to_dense
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, rounding_of
@@ -239,7 +239,7 @@ def row_space(
     K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
     """
     n, d = X.shape
-    X = X.tocsc() if issparse(X) else X
+    X = as_block(X).by_columns()
     mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
     for columns in _column_blocks(X):  # saves a centred copy of X
         mean[columns], centred, lengths[columns] = _centred(X[:, columns], weights)
@@ -312,7 +312,7 @@ def principal_components(
 
 def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
-    X = (X.toarray() if issparse(X) else X).astype(np.float64, copy=False)
+    X = to_dense(X).astype(np.float64, copy=False)
     share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
     centred = X - mean

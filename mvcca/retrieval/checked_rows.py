@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mvcca.blocks import to_host
+from mvcca.blocks import as_block
 from mvcca.blocks.containers import reject_masks
 
 
@@ -16,10 +15,11 @@ def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int
 
     Errors number the rows from `first`.
     """
-    if issparse(rows):
-        raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
     reject_masks(rows)
-    values = np.asarray(to_host(rows))
+    block = as_block(rows)
+    if block.is_sparse:
+        raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
+    values = block.dense().matrix
     if values.ndim != 2:
         raise ValueError(
             f"Expected {name} of shape (n_rows, n_components), got {values.shape}. "

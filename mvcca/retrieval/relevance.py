@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
+from mvcca.blocks import as_block, to_dense, to_plain
 from mvcca.blocks.containers import few, reject_masks
 from mvcca.measures.checks import same_shape
 from mvcca.measures.gain import checked_gains
@@ -138,7 +139,7 @@ class SharedLabel:
     def _n_shared(self, queries: slice) -> np.ndarray:
         """Number of labels that each query shares with each distinct label set."""
         counts = self._vectors[self._queries[queries]] @ self._vectors.T
-        return counts.toarray() if issparse(counts) else counts
+        return to_dense(counts)
 
 
 class GradedRelevance:
@@ -176,9 +177,8 @@ class GivenRelevance(GradedRelevance):
 
     def __init__(self, matrix: Any) -> None:
         reject_masks(matrix)
-        values = csr_array(matrix) if issparse(matrix) else np.asarray(matrix)
-        entries = values.data if issparse(values) else values
-        if values.ndim != 2 or not np.isin(entries, (0, 1)).all():
+        values = to_plain(matrix)
+        if values.ndim != 2 or not np.isin(as_block(values).numbers(), (0, 1)).all():
             raise ValueError(
                 "Expected relevance from by_pairs or by_labels, or a boolean matrix of shape "
                 f"(n_queries, n_gallery), got {values.dtype} of shape {values.shape}."
@@ -188,8 +188,7 @@ class GivenRelevance(GradedRelevance):
 
     def of(self, queries: slice) -> Any:
         """Rows of the matrix."""
-        rows: Any = self._matrix[queries]
-        return rows.toarray() if issparse(rows) else rows
+        return to_dense(self._matrix[queries])
 
     def gains(self, queries: slice) -> np.ndarray:
         """1 for relevant gallery rows, else 0."""
@@ -209,7 +208,7 @@ class GivenGains(GradedRelevance):
         self.shape = (len(queries), len(gallery))
         if not callable(gains):
             reject_masks(gains)
-            self._gains = csr_array(gains) if issparse(gains) else np.asarray(gains)
+            self._gains = to_plain(gains)
             n_objects = 1 + max(queries.max(initial=-1), gallery.max(initial=-1))
             if self._gains.ndim != 2 or min(self._gains.shape) < n_objects:
                 raise ValueError(
@@ -225,7 +224,7 @@ class GivenGains(GradedRelevance):
             same_shape(np.shape(values), (len(objects), len(self._gallery)), "gains")
         else:
             values = self._gains[objects][:, self._gallery]
-        return checked_gains(values.toarray() if issparse(values) else values)
+        return checked_gains(to_dense(values))
 
 
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca.blocks import as_block
+from mvcca.blocks import as_block, kind_of
 from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import InnerProduct, Similarity, similarity_of
@@ -73,7 +73,7 @@ class Gallery:
         ):
             raise ValueError("rows, lengths and origin of a gallery do not belong together")
         parts = [
-            np.asarray(part) if isinstance(part, np.memmap) else checked_rows(part, "a gallery")
+            np.asarray(part) if kind_of(part).is_lazy else checked_rows(part, "a gallery")
             for part in stored
         ]
         if any(part.ndim != 2 or part.dtype not in (np.float32, np.float64) for part in parts):
