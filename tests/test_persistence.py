@@ -897,7 +897,7 @@ def labelled_rows(codes: str) -> dict[str, Any]:
             distinct=node("Labels", vectors=arrays("data", "indices", "indptr"), vocabulary=None),
             codes={"is": "dict", "items": {"a": array(codes)}},
         ),
-        weights=None,
+        sample_weight=None,
     )
 
 

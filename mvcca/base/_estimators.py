@@ -44,8 +44,8 @@ from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.validation import (
     check_column_names,
+    checked_sample_weight,
     read_small,
-    weights_of_objects,
 )
 
 
@@ -404,7 +404,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             )
         if sample_weight is None:
             return views, None
-        weights = weights_of_objects(sample_weight, views, reset)
+        weights = checked_sample_weight(sample_weight, views, reset)
         if weights is None or weights.all():
             return views, weights
         return views[weights > 0], weights[weights > 0]  # rows of weight 0 are dropped
@@ -424,7 +424,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         views = self._open(X, reset=reset, unpaired=unpaired, allow_empty=not reset).views
         labels = LabelsByView.of(views, y, per_view)
         views = self._check_completeness(views, reset)
-        weights = weights_of_objects(sample_weight, views, reset)
+        weights = checked_sample_weight(sample_weight, views, reset)
         if weights is not None and not weights.all():
             counts = weights > 0
             labels = labels.take({name: counts[views.objects(name)] for name in views.names})
@@ -614,8 +614,8 @@ class StatisticEstimator(LinearEstimator):
         y : matrix or labels, optional
             The second view, if X is a lone matrix; ignored for other X (labels in a pipeline).
             Methods that learn from labels require them here: a class vector, an indicator matrix,
-            label sets or real label vectors, one per object; or a list or mapping with the labels
-            of each view, whose heights may differ.
+            label sets, real label vectors or `Labels`, one per object; or a list or mapping with
+            the labels of each view, whose heights may differ.
         sample_weight : array-like, shape (n_objects,), optional
             How often each object counts.
 

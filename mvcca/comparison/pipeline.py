@@ -51,8 +51,8 @@ def compare(
         TF-IDF features reduced by truncated SVD for others.
     y : array-like, or one array-like per view, optional
         Labels, which define relevant items and which supervised methods learn from. Labels per
-        view, in a mapping or a list, mean that the views are unpaired. `Labels` of
-        `mvcca.comparison` have names to show.
+        view, in a mapping or a list, mean that the views are unpaired. ``Labels.of(y, names)``
+        gives classes names to show.
     cv : int, float, splitter or iterable of (train, test), default=5
         Number of folds; fraction of objects in a single held-out part; a scikit-learn splitter; or
         positions of training and held-out objects.

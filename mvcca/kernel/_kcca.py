@@ -228,7 +228,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def statistic_of(self, rows: Rows) -> HeldOut:
         """Moments of the features of all rows, of which a block at a time is in memory."""
-        maps, views, weights = self.feature_maps_, rows.views, rows.weights
+        maps, views, weights = self.feature_maps_, rows.views, rows.sample_weight
         features = partial(features_of, maps)
         widths = {name: features.n_features for name, features in maps.items()}
         on_device = all(isinstance(features, FourierFeatures) for features in maps.values())

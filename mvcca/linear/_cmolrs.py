@@ -160,8 +160,8 @@ class CMOLRS(LinearEstimator):
             The views. Their pairing is not used. A lone matrix is a single view, compared with
             itself.
         y : labels
-            A class vector, indicator matrix or list of label sets, one per object; or a list or
-            mapping with the labels of each view, whose heights may differ.
+            A class vector, indicator matrix, list of label sets or `Labels`, one per object; or a
+            list or mapping with the labels of each view, whose heights may differ.
 
         Returns
         -------

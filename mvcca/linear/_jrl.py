@@ -183,8 +183,9 @@ class JRL(LinearEstimator):
         X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
             The views. A lone matrix is a single view.
         y : labels
-            A class vector, indicator matrix, list of label sets, or real label vectors, one per
-            object; or a list or mapping with the labels of each view, whose heights may differ.
+            A class vector, indicator matrix, list of label sets, real label vectors or `Labels`,
+            one per object; or a list or mapping with the labels of each view, whose heights may
+            differ.
         X_unlabeled : as X, optional
             Rows without labels, of any of the views; views may differ in their number of rows.
             With the rows to be searched in, the fit is transductive, as published.

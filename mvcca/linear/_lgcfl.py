@@ -120,7 +120,7 @@ class LGCFL(RescaledEstimator):
         return positive_reg(super()._ridges(views, weights, batch))
 
     def statistic_of(self, rows: Rows) -> LabelStatistic:
-        sums = LabelSums.of(rows.views, rows.labels, rows.weights)
+        sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         return LabelStatistic(sums, rows.moments_of_each())
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:

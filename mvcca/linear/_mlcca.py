@@ -164,7 +164,7 @@ class MLCCA(LabelWeightedEstimator):
 
     def statistic_of(self, rows: Rows) -> LabelledRows:
         """The rows: the weight of a row in C_pp depends on the labels of all rows."""
-        return LabelledRows(rows.views, rows.labels, rows.weights)
+        return LabelledRows(rows.views, rows.labels, rows.sample_weight)
 
     def problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
         sums = self._sums_of(rows)
@@ -208,7 +208,7 @@ class MLCCA(LabelWeightedEstimator):
 
     def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
         """Fit to all rows of all batches, as `fit` does."""
-        views, weights = statistic.views, statistic.weights
+        views, weights = statistic.views, statistic.sample_weight
         reg = reg_of_rows(self.reg, views, weights)
         rows = Rows(views, weights, statistic.labels, reg)
         self._check_labels(label_counts(rows))
@@ -277,7 +277,9 @@ class MLCCA(LabelWeightedEstimator):
             self.n_neighbors,
             similarity_function(self.label_similarity, self.sigma),
         )
-        weighted = F.multiply(rows.weights_of(p)[:, None]).multiply(rows.weights_of(q)[None, :])
+        weighted = F.multiply(rows.sample_weight_of(p)[:, None]).multiply(
+            rows.sample_weight_of(q)[None, :]
+        )
         return csr_array(weighted) / F.nnz
 
 
@@ -286,7 +288,7 @@ def _row_weights(likeness: np.ndarray, rows: Rows) -> dict[str, np.ndarray]:
     row_weights = {}
     for p, name in enumerate(rows.views.names):
         others = [q for q in range(likeness.shape[1]) if q != p] or [p]
-        label_weight, own = likeness[:, others].mean(axis=1), rows.weights_of(name)
+        label_weight, own = likeness[:, others].mean(axis=1), rows.sample_weight_of(name)
         row_weights[name] = label_weight[rows.labels.codes[name]] * own / own.sum()
     return row_weights
 
@@ -314,7 +316,7 @@ def _label_means(sums: LabelSums, rows: Rows) -> Rows:
         codes[name] = np.flatnonzero(sums.counts[:, p])
         blocks[name] = sums.sums[codes[name], columns]
     labels = LabelsByView(sums.labels, codes)
-    return replace(rows, views=Views.unpaired(blocks), labels=labels, weights=None)
+    return replace(rows, views=Views.unpaired(blocks), labels=labels, sample_weight=None)
 
 
 def _check_weights(row_weights: Mapping[str, np.ndarray], exact: bool) -> None:

@@ -125,7 +125,7 @@ def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:
     ----------
     X : Views, mapping or list of matrices
         Views of the objects.
-    y : class vector, indicator matrix, label sets or real label vectors
+    y : class vector, indicator matrix, label sets, real label vectors or Labels
         One label (or label set) per object.
     name : str, default="labels"
         Name of the new view: label vectors, indicators as a sparse 0/1 matrix.

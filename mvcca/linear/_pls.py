@@ -153,10 +153,10 @@ class PLS(RescaledEstimator):
         product and its Gram matrix 3/2 n³, and the leading eigenvectors 2/3 n³.
         """
         blocks = dict(rows.views.items())
-        n_rows = len(rows.views) if rows.weights is None else rows.weights.sum()
+        n_rows = len(rows.views) if rows.sample_weight is None else rows.sample_weight.sum()
         between = {}
         for p, q in combinations(blocks, 2):
-            X = blocks[p] if rows.weights is None else rows.weights[:, None] * blocks[p]
+            X = blocks[p] if rows.sample_weight is None else rows.sample_weight[:, None] * blocks[p]
             between[p, q] = X.T @ blocks[q]
             between[p, q] /= n_rows - 1
         variances = {

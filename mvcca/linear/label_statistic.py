@@ -37,14 +37,14 @@ class LabelledRows:
 
     views: Views
     labels: LabelsByView
-    weights: np.ndarray | None
+    sample_weight: np.ndarray | None
 
     def __add__(self, other: LabelledRows) -> LabelledRows:
         weights = None
-        if self.weights is not None or other.weights is not None:
+        if self.sample_weight is not None or other.sample_weight is not None:
             weights = np.concatenate(
                 [
-                    np.ones(len(rows.views)) if rows.weights is None else rows.weights
+                    np.ones(len(rows.views)) if rows.sample_weight is None else rows.sample_weight
                     for rows in (self, other)
                 ]
             )

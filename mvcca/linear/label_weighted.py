@@ -50,7 +50,9 @@ class DrawnLabelFeatures:
         """Sums of rows times the features of their labels."""
         distinct = in_columns(rows.labels.distinct, self.columns)
         labels = LabelsByView(distinct, rows.labels.codes)
-        return LabelFeatureSums.of(rows.views, labels, self.features, rows.weights, rows.products)
+        return LabelFeatureSums.of(
+            rows.views, labels, self.features, rows.sample_weight, rows.products
+        )
 
     def row_weights(self, sums: LabelFeatureSums, labels: Labels) -> np.ndarray:
         """Mean similarity of each label vector to the rows of each view."""
@@ -98,7 +100,7 @@ class LabelWeightedEstimator(RescaledEstimator):
         """Sums of rows by distinct label vector, or by label features."""
         if self._drawn is not None:
             return self._drawn.sums(rows)
-        return LabelSums.of(rows.views, rows.labels, rows.weights)
+        return LabelSums.of(rows.views, rows.labels, rows.sample_weight)
 
     def _gram(self, labels: Labels) -> LabelGram:
         return LabelGram(labels, self.label_similarity, self.sigma)
@@ -118,7 +120,7 @@ class LabelWeightedEstimator(RescaledEstimator):
             features = landmark_features(kernel, Labels(landmarks).dense())
         columns = Labels(vectors[:0], vocabulary)
         sample = _sample(rows, rng.randint(_SEED_BOUND))
-        exact = LabelSums.of(sample.views, sample.labels, sample.weights)
+        exact = LabelSums.of(sample.views, sample.labels, sample.sample_weight)
         near = DrawnLabelFeatures(features, columns, np.nan).sums(sample)
         error = _relative_error(
             near.covariance(), exact.covariance(self._gram(exact.labels)), exact.widths
@@ -152,7 +154,7 @@ class LabelWeightedEstimator(RescaledEstimator):
 def label_counts(rows: Rows) -> LabelSums:
     """Label sums of rows without their features."""
     counts = [
-        np.bincount(code, weights=rows.weights_of(name), minlength=len(rows.labels.distinct))
+        np.bincount(code, weights=rows.sample_weight_of(name), minlength=len(rows.labels.distinct))
         for name, code in rows.labels.codes.items()
     ]
     nothing = np.empty((len(rows.labels.distinct), 0))
@@ -236,7 +238,7 @@ def _sample(rows: Rows, seed: int) -> Rows:
         order = np.random.RandomState(seed).permutation(block.shape[0])
         chosen[name] = np.sort(order[:_SAMPLED_ROWS])
     views = Views.unpaired({name: take_rows(rows.views[name], own) for name, own in chosen.items()})
-    weights = np.concatenate([rows.weights_of(name)[own] for name, own in chosen.items()])
+    weights = np.concatenate([rows.sample_weight_of(name)[own] for name, own in chosen.items()])
     return Rows(views.in_memory(), weights, rows.labels.take(chosen))
 
 

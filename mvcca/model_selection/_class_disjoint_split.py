@@ -72,7 +72,7 @@ class ClassDisjointSplit(BaseShuffleSplit):
         ----------
         X : Views or array-like
             Objects; only their number counts.
-        y : class vector, indicator matrix or list of label sets
+        y : class vector, indicator matrix, list of label sets or Labels
             Classes of the objects.
         groups : ignored
             For scikit-learn's protocol.

@@ -142,7 +142,7 @@ class Rows:
     ----------
     views : Views
         The rows, those of some views perhaps in another basis.
-    weights : ndarray, shape (n_objects,), or None
+    sample_weight : ndarray, shape (n_objects,), or None
         How often each object counts.
     labels : LabelsByView or None
         Labels of the rows of each view, for methods that learn from labels.
@@ -159,7 +159,7 @@ class Rows:
     """
 
     views: Views
-    weights: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
     labels: Any = None
     reg: Mapping[str, float] = field(default_factory=dict)
     bases: Mapping[str, Basis] = field(default_factory=dict)
@@ -173,26 +173,26 @@ class Rows:
         """Moments of all views, with products in the precision that they need."""
         moments_of = partial(Moments.of, dtype=self.products)
         if not self.views.is_paired:
-            return PairMoments.of(self.views, self.weights, moments_of)
+            return PairMoments.of(self.views, self.sample_weight, moments_of)
         spans = {name: basis for name, basis in self.bases.items() if isinstance(basis, Span)}
         if len(spans) == len(self.views.names):
             return moments_of_spans(spans)
-        return moments_of(self.views, self.weights)
+        return moments_of(self.views, self.sample_weight)
 
     def moments_of_each(self) -> dict[str, Moments]:
         """Moments of each view by itself, over all objects seen in it."""
         return {
-            name: Moments.of(Views({name: block}), self.own_weights(name), self.products)
+            name: Moments.of(Views({name: block}), self.own_sample_weight(name), self.products)
             for name, block in self.views.items()
         }
 
-    def own_weights(self, name: str) -> np.ndarray | None:
+    def own_sample_weight(self, name: str) -> np.ndarray | None:
         """Weights of the rows of one view."""
-        return None if self.weights is None else self.weights[self.views.objects(name)]
+        return None if self.sample_weight is None else self.sample_weight[self.views.objects(name)]
 
-    def weights_of(self, name: str) -> np.ndarray:
+    def sample_weight_of(self, name: str) -> np.ndarray:
         """Weights of the rows of one view, ones if there are none."""
-        weights = self.own_weights(name)
+        weights = self.own_sample_weight(name)
         return np.ones(self.views[name].shape[0]) if weights is None else weights
 
     # ---- bases -----------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Rows:
         """The same rows, those of some views in the basis that is found for them, in float64."""
         blocks, bases = dict(self.views.items()), dict(self.bases)
         for name, basis_of in find.items():
-            basis, blocks[name] = basis_of(to_host(blocks[name]), self.own_weights(name))
+            basis, blocks[name] = basis_of(to_host(blocks[name]), self.own_sample_weight(name))
             if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
             bases[name] = self.basis(name).then(basis)

@@ -89,8 +89,8 @@ def evaluate_retrieval(
         In a mapping whose numbers of rows differ, but are multiples of the smallest, consecutive
         rows show one object (five captions of an image).
     labels : array-like or mapping of str to array-like, optional
-        Classes, label sets or indicators: one per object, or in a mapping by view name one per
-        row. With such a mapping, rows of a plain mapping or list are not paired.
+        Classes, label sets, indicators or `Labels`: one per object, or in a mapping by view name
+        one per row. With such a mapping, rows of a plain mapping or list are not paired.
     measures : str or sequence of str
         Names of measures, from the table above.
     similarity : {"cosine", "euclidean", "inner"}, optional

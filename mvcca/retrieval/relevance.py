@@ -265,7 +265,7 @@ def by_labels(query_labels: LabelsLike, gallery_labels: LabelsLike) -> SharedLab
 
     Parameters
     ----------
-    query_labels, gallery_labels : class vectors, indicator matrices or lists of label sets
+    query_labels, gallery_labels : class vectors, indicator matrices, lists of label sets or Labels
         Labels of both, of the same kind. Rows without labels are relevant to nothing.
 
     Returns

@@ -75,7 +75,7 @@ def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
     return array
 
 
-def weights_of_objects(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
+def checked_sample_weight(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
     """Validate sample weights; in a first batch their sum must exceed 1 in every view."""
     if sample_weight is None:
         return None

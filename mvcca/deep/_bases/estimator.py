@@ -202,9 +202,9 @@ class DeepEstimator(MultiViewEstimator):
             equal labels at random, see `mvcca.deep.samplers.LabelPairs`.
         y : matrix or labels, optional
             The second view, if X is a lone matrix. For other X labels: a class vector, an indicator
-            matrix or label sets, one per object; for unpaired views also a list or mapping with the
-            labels of each view. Methods that learn from labels require them; others use them if
-            `monitor` does.
+            matrix, label sets or `Labels`, one per object; for unpaired views also a list or
+            mapping with the labels of each view. Methods that learn from labels require them;
+            others use them if `monitor` does.
         X_val : Views, mapping or list of matrices, optional
             Validation rows, used instead of `validation_fraction`. The loss of unpaired ones is
             that of the same pairs in every epoch.
