@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -152,21 +153,21 @@ def assert_same_model(model, expected, views, rtol, angle):
 
 
 @everywhere
-@pytest.mark.parametrize("mean", [0.0, 1e6])
 @all_estimators
-def test_rows_on_a_device_give_the_model_of_numpy_rows(which, mean, place):
-    views = Views(blocks(mean=mean))
-    model = fitted(which, moved(views, place))
-    assert_same_model(model, fitted(which, views), views, rtol=1e-9, angle=1e-6)
+def test_rows_on_a_device_give_the_model_of_numpy_rows(which, place):
+    for mean in (0.0, 1e6):
+        views = Views(blocks(mean=mean))
+        model = fitted(which, moved(views, place))
+        assert_same_model(model, fitted(which, views), views, rtol=1e-9, angle=1e-6)
 
 
 @everywhere
-@pytest.mark.parametrize("mean", [0.0, 1e6])
 @all_estimators
-def test_single_precision_on_a_device_is_as_good_as_in_numpy(which, mean, place):
-    views = Views(blocks(np.float32, mean))
-    model = fitted(which, moved(views, place))
-    assert_same_model(model, fitted(which, views), views, rtol=1e-5, angle=2e-3)
+def test_single_precision_on_a_device_is_as_good_as_in_numpy(which, place):
+    for mean in (0.0, 1e6):
+        views = Views(blocks(np.float32, mean))
+        model = fitted(which, moved(views, place))
+        assert_same_model(model, fitted(which, views), views, rtol=1e-5, angle=2e-3)
 
 
 @everywhere
@@ -301,7 +302,7 @@ def test_label_sums_of_a_device_add_and_travel_as_numpy(place):
 
 
 @everywhere
-def test_a_checkpoint_of_rows_on_a_device_is_gone_on_from(place, tmp_path):
+def test_a_fit_of_rows_on_a_device_resumes_from_its_checkpoint(place, tmp_path):
     views = Views(blocks())
     with config_context(checkpoint=tmp_path, block_rows=50):
         model = MVMLCCA(3).fit(moved(views, place), LABELS)
@@ -660,15 +661,14 @@ def test_a_device_is_named_by_a_string():
 @everywhere
 @pytest.mark.parametrize("similarity", ["inner", "cosine", "euclidean"])
 @pytest.mark.parametrize("values", ["ties", "reals"])
-@pytest.mark.parametrize("k", [1, 5, 90])
 @pytest.mark.parametrize("exclude_self", [False, True])
-def test_a_gallery_on_a_device_is_ranked_as_in_numpy(exclude_self, k, values, similarity, place):
+def test_a_gallery_on_a_device_is_ranked_as_in_numpy(exclude_self, values, similarity, place):
     rng = np.random.default_rng(0)
     draw = rng.normal if values == "reals" else lambda size: rng.integers(-2, 3, size).astype(float)
     gallery = draw(size=(91, 3))
     queries = gallery if exclude_self else draw(size=(40, 3))
-    scores, items = top_k(queries, gallery, k, similarity, exclude_self)
-    for block_rows in (None, 7):
+    for k, block_rows in product((1, 5, 90), (None, 7)):
+        scores, items = top_k(queries, gallery, k, similarity, exclude_self)
         with config_context(block_rows=block_rows):
             there = top_k(place(queries), place(gallery), k, similarity, exclude_self)
         assert all(type(array) is np.ndarray for array in there)

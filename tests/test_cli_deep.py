@@ -294,7 +294,7 @@ def epochs_trained(monkeypatch):
 
 
 @pytest.mark.parametrize("at_a_terminal", [False, True])
-def test_an_interrupted_training_goes_on_to_the_same_scores(capsys, monkeypatch, at_a_terminal):
+def test_an_interrupted_training_resumes_to_the_same_scores(capsys, monkeypatch, at_a_terminal):
     command = [*DCCA, "--epochs", 5]
     succeed(capsys, *command)
     undisturbed = mvcca.load("model.mvcca").transform(views())
@@ -314,7 +314,7 @@ def test_an_interrupted_training_goes_on_to_the_same_scores(capsys, monkeypatch,
     assert not Path("model.mvcca.partial").exists()
 
 
-def test_only_the_same_training_is_gone_on_with_but_on_any_device(capsys, monkeypatch):
+def test_only_the_same_training_resumes_but_on_any_device(capsys, monkeypatch):
     command = [*DCCA, "--epochs", 4]
     interrupt(monkeypatch, capsys, *command)
     code, _, err = run(capsys, *command, "--batch-size", 40, "--resume")

@@ -1,4 +1,4 @@
-"""`mvcca fit`, `transform`, `search` and `info`: from files to files, interrupted and gone on with.
+"""`mvcca fit`, `transform`, `search` and `info`: files in, files out; interrupted and resumed.
 
 Models are judged by those of the library on the same rows in memory, hits by sorting all scores,
 and what an interruption leaves by real signals to real processes.
@@ -372,7 +372,7 @@ METHODS_WITH_STATISTICS = {
     [("cca", signal.SIGINT), ("cca", signal.SIGKILL), ("mvmlcca", signal.SIGKILL)],
     ids=["cca-SIGINT", "cca-SIGKILL", "mvmlcca-SIGKILL"],
 )
-def test_a_fit_that_was_ended_by_a_signal_goes_on_to_the_same_bits(
+def test_a_fit_that_was_ended_by_a_signal_resumes_to_the_same_bits(
     capsys, monkeypatch, method, number
 ):
     arguments = [*FIT, *METHODS_WITH_STATISTICS[method], "--block-rows", 6]
@@ -426,7 +426,7 @@ def _touch(name):
     ],
     ids=["view", "labels", "block rows", "parameter", "method", "damage"],
 )
-def test_only_the_same_fit_is_gone_on_with(capsys, monkeypatch, change, arguments, what):
+def test_only_the_same_fit_resumes(capsys, monkeypatch, change, arguments, what):
     command = [*FIT, "--labels", "y.npy", "--method", "mvmlcca", "--block-rows", 6]
     interrupt(monkeypatch, capsys, *command)
     change()

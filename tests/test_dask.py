@@ -667,7 +667,7 @@ def test_an_interrupted_fit_leaves_no_tasks_behind(cluster, tmp_path):
 
 
 @pytest.mark.usefixtures("client")
-def test_a_fit_goes_on_from_the_checkpoint_of_one_that_failed(tmp_path, monkeypatch):
+def test_a_fit_resumes_from_the_checkpoint_of_one_that_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
     views, folder, trigger = planted(), tmp_path / "marks", tmp_path / "trigger"
     folder.mkdir(), trigger.touch()

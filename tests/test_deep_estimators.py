@@ -508,7 +508,7 @@ def test_a_pickled_model_trains_on_as_the_model_itself(estimator):
 
 
 @every_estimator
-def test_partial_fit_goes_on_with_the_optimiser_as_it_was(estimator):
+def test_partial_fit_keeps_the_state_of_the_optimiser(estimator):
     whole = clone(estimator).set_params(max_epochs=3).fit(blocks())
     parts = clone(estimator).fit(blocks())
     parts.partial_fit(blocks())

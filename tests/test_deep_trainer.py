@@ -409,7 +409,7 @@ def small(estimator, **more):
 
 @pytest.mark.parametrize("epoch", [1, 3, 6])
 @pytest.mark.parametrize("estimator", RESUMABLE, ids=lambda e: type(e).__name__)
-def test_an_interrupted_fit_goes_on_bit_for_bit(estimator, epoch, tmp_path):
+def test_an_interrupted_fit_resumes_bit_for_bit(estimator, epoch, tmp_path):
     valid = views(60, seed=1)
     whole = small(estimator).fit(views(), X_val=valid)
     with config_context(checkpoint=tmp_path):
@@ -427,7 +427,7 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(estimator, epoch, tmp_path):
         np.testing.assert_array_equal(resumed.transform(valid)[name], scores)
 
 
-def test_refinement_goes_on_where_it_was_interrupted_among_other_callbacks(tmp_path):
+def test_refinement_resumes_where_it_was_interrupted_among_other_callbacks(tmp_path):
     objective = Scripted([2, 1] + [3] * 30)
     estimator = EncoderCCA(
         2,
@@ -473,7 +473,7 @@ def test_a_training_interrupted_after_its_last_epoch_is_not_repeated(tmp_path, m
         np.testing.assert_array_equal(resumed.transform(valid)[name], scores)
 
 
-def test_total_correlation_goes_on_after_an_interruption(tmp_path):
+def test_total_correlation_resumes_after_an_interruption(tmp_path):
     valid, measured = views(60, seed=1), TotalCorrelation(2)
     whole = small(RESUMABLE[0], callbacks=[measured]).fit(views(), X_val=valid)
     with config_context(checkpoint=tmp_path):

@@ -251,7 +251,7 @@ ADDING = [
 
 
 @over(ADDING)
-def test_partial_fit_goes_on_after_loading_as_if_nothing_had_been(estimator, path):
+def test_partial_fit_continues_after_loading_as_before_saving(estimator, path):
     model = clone(estimator).partial_fit(*batch(estimator, 0))
     back = there_and_back(model, path)
     for each in (model, back):
@@ -269,14 +269,14 @@ LABEL_KINDS = {
 
 @pytest.mark.parametrize("labels", LABEL_KINDS.values(), ids=LABEL_KINDS)
 @over([MLCCA(), MVMLCCA()])
-def test_partial_fit_goes_on_with_labels_of_any_kind(estimator, labels, path):
+def test_a_loaded_model_takes_batches_with_labels_of_any_kind(estimator, labels, path):
     blocks = blocks_for(estimator)
     model = clone(estimator).partial_fit(blocks, labels)
     back = there_and_back(model, path)
     assert_equal(back.partial_fit(blocks, labels), model.partial_fit(blocks, labels))
 
 
-def test_partial_fit_goes_on_with_partly_paired_views(path):
+def test_a_loaded_model_takes_batches_of_partly_paired_views(path):
     views = Views.concatenate([Views(blocks_for(CCA())), Views.unpaired(blocks_for(CCA(), seed=1))])
     labels, weights = np.arange(len(views)) % 5, np.linspace(1, 2, len(views))
     model = MLCCA().partial_fit(views, labels, weights)
@@ -287,7 +287,7 @@ def test_partial_fit_goes_on_with_partly_paired_views(path):
 
 
 @over([MVCCA(), KCCA(gamma=0.1, approximation="fourier", n_landmarks=20, random_state=0)])
-def test_partial_fit_goes_on_with_pairs_of_views(estimator, path):
+def test_a_loaded_model_takes_batches_of_pairs_of_views(estimator, path):
     index = np.tile(np.arange(90)[:, None], 3)
     index[:20, 0] = index[20:50, 1] = index[50:60, 2] = -1
     views = Views(blocks_for(estimator), index)

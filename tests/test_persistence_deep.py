@@ -182,7 +182,7 @@ def test_an_estimator_that_is_not_fitted_comes_back_so_and_fits_to_the_same(esti
 
 
 @every_estimator
-def test_partial_fit_goes_on_after_loading_as_if_nothing_had_been(estimator, path):
+def test_partial_fit_continues_after_loading_as_before_saving(estimator, path):
     model = fitted(estimator)
     back = there_and_back(model, path, **given_for(model))
     for seed in (2, 3):
@@ -443,7 +443,7 @@ def test_a_forged_tensor_is_refused(name, forge, path):
         load(path)
 
 
-def test_a_state_of_other_networks_is_refused_when_it_is_gone_on_from(path):
+def test_a_state_of_other_networks_is_refused_on_resuming(path):
     model = fitted(ESTIMATORS[0])
     model._statistic = fitted(ESTIMATORS[0], hidden_layer_sizes=(9,))._statistic
     back = there_and_back(model, path, **given_for(model))
