@@ -18,6 +18,8 @@ Empty = Sequence[np.ndarray | None]  # of each view: which rows are empty, None 
 
 def transformed(steps: Sequence[Any], X: Any) -> tuple[Any, Empty]:
     """X after transformers, and the rows that are empty after any of them."""
+    if not steps:
+        return X, ()
     empty: Empty = [None for _ in _blocks(X)]
     for step in steps:
         if hasattr(step, "_transform_noting_empty"):
@@ -31,12 +33,13 @@ def transformed(steps: Sequence[Any], X: Any) -> tuple[Any, Empty]:
 
 def empty_for(model: Any, X: Any, before: Empty) -> Empty:
     """Rows that hold nothing for a model, or for the transformers before it."""
-    found = [as_block(block).empty_rows() for block in _blocks(X)]
+    found: Empty = [as_block(block).empty_rows() for block in _blocks(X)]
     if hasattr(model, "_rows_without_words") and holds_views(X):
         views = as_views(X, model.view_names_, unpaired=True)
         words = [model._rows_without_words(name, block) for name, block in views.items()]
-        found = list(_either(found, words))
-    return [rows if rows is not None and rows.any() else None for rows in _either(before, found)]
+        found = _either(found, words)
+    found = _either(before, found) if before else found
+    return [rows if rows is not None and rows.any() else None for rows in found]
 
 
 def without_empty(views: Views, empty: Empty) -> Views:

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from mvcca.retrieval.checked_rows import checked_rows
-from mvcca.retrieval.index.sorted_keys import SortedKeys
 from mvcca.retrieval.index.stored_ids import restored_ids, stored_ids
 from mvcca.retrieval.search import Gallery
-from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows
+from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows, SortedKeys
 from mvcca.retrieval.similarity import Euclidean, InnerProduct
 from mvcca.retrieval.weighting import summed
 
@@ -56,9 +55,9 @@ class IndexedView:
 
     def plus(self, rows: np.ndarray, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
         """View with rows of new ids."""
-        return self.of_gallery(self.gallery.plus(rows), ids, objects)
+        return self.grown_to(self.gallery.plus(rows), ids, objects)
 
-    def of_gallery(self, gallery: Gallery, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
+    def grown_to(self, gallery: Gallery, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
         """View whose gallery has grown by rows with these ids and objects."""
         rows = np.arange(len(self.ids), len(self.ids) + len(ids))
         return IndexedView(
@@ -120,7 +119,8 @@ class Contents:
                 f"{rows.shape[1]}."
             )
         objects, contents = self._numbered(ids)
-        return contents._with(name, view.without(ids).plus(rows, ids, objects))
+        kept = view.without(ids) if replaces else view
+        return contents._with(name, kept.plus(rows, ids, objects))
 
     def without(self, ids: np.ndarray) -> Contents:
         """Contents without some objects, which must be there."""
@@ -305,4 +305,4 @@ class Contents:
         gallery = Gallery.of_stored(similarity, rows, norms, n_at_origin, largest_norm)
         if len(gallery) != len(ids):
             raise ValueError(f"rows and ids of view {name!r} do not belong together")
-        return contents._with(name, view.of_gallery(gallery, ids, objects))
+        return contents._with(name, view.grown_to(gallery, ids, objects))

@@ -106,7 +106,7 @@ class RetrievalIndex:
         bank: ViewsLike | None = None,
         weighting: Weighting | None = "auto",
     ) -> None:
-        ranking = Ranking.of(estimator, similarity, weighting)
+        self._ranking = ranking = Ranking.of(estimator, similarity, weighting)
         kind, _, description = backend.partition(":")
         if kind not in ("exact", "faiss") or (kind == "exact" and description):
             raise ValueError(f"Expected backend to be 'exact' or 'faiss', got {backend!r}.")
@@ -398,8 +398,10 @@ class RetrievalIndex:
         """Contents with projected rows, block by block."""
         before = contents = self._contents
         first = dict.fromkeys(opened.names, 0)  # rows of earlier blocks
-        for objects, block in _in_blocks(views, opened):
-            scores = self._project(block).in_memory()
+        for objects, block in _in_blocks(opened):
+            is_whole = block is opened
+            rows = views if is_whole else in_same_container(views, block, dict(block.items()))
+            scores = as_views(self._ranking.project(rows)).in_memory()
             for name in scores.names:
                 own = ids[objects][scores.objects(name)]
                 contents = contents.plus(name, scores[name], own, first[name], replaces)
@@ -410,14 +412,6 @@ class RetrievalIndex:
         views = self._contents.views.items()
         held = ", ".join(f"{name}: {len(view)}" for name, view in views) or "empty"
         return printable(f"RetrievalIndex({self.estimator!r}, {held})")
-
-    def _project(self, X: Any) -> Views:
-        check_container(X)
-        return as_views(self._ranking.project(X))
-
-    @property
-    def _ranking(self) -> Ranking:
-        return Ranking.of(self.estimator, self.similarity, self.weighting)
 
     def _search_with_faiss(
         self, key: Any, gallery: Gallery, rows: np.ndarray, k: int
@@ -443,17 +437,16 @@ class RetrievalIndex:
         self._contents = Contents.of_state(self._contents.similarity, state)
 
 
-def _in_blocks(X: Any, views: Views) -> Iterator[tuple[slice, Any]]:
-    """Blocks of the objects of X, which was opened as `views`, in the same container as X."""
+def _in_blocks(views: Views) -> Iterator[tuple[slice, Views]]:
+    """Blocks of the objects."""
     row_bytes = max(8 * width for width in views.widths.values())
     blocks = list(block_slices(len(views), row_bytes, at_least=CHUNK_ROWS))
     if len(blocks) < 2:
-        yield slice(0, len(views)), X
+        yield slice(0, len(views)), views
         return
     for rows in blocks:
         block = views[rows]
-        block = block.select([name for name in block.names if len(block.objects(name))])
-        yield rows, in_same_container(X, block, dict(block.items()))
+        yield rows, block.select([name for name in block.names if len(block.objects(name))])
 
 
 def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:

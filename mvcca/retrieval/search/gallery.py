@@ -163,7 +163,7 @@ class Gallery:
         for chunk, part in zip(self.rows.chunks, self.rows.parts, strict=True):
             for first in range(0, len(part), width):
                 n_rows = min(width, len(part) - first)
-                yield start + first, chunk[first : first + _padded_height(n_rows)], n_rows
+                yield start + first, chunk[first : first + n_rows + -n_rows % _PAD], n_rows
             start += len(part)
 
     def queries(self, rows: Any, exclude_self: bool = False) -> np.ndarray:
@@ -204,12 +204,8 @@ def padded(rows: np.ndarray) -> np.ndarray:
     BLAS rounds the last rows and columns of a product differently from the rest. With padding,
     equal rows have equal scores wherever they stand.
     """
-    missing = _padded_height(len(rows)) - len(rows)
+    missing = -len(rows) % _PAD
     return rows if not missing else np.pad(rows, ((0, missing), (0, 0)))
-
-
-def _padded_height(n_rows: int) -> int:
-    return -(-n_rows // _PAD) * _PAD
 
 
 def _largest_norm(rows: np.ndarray) -> float:
