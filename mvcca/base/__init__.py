@@ -7,13 +7,12 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 from mvcca.base._estimators import (
     LinearEstimator,
     MultiViewEstimator,
-    Requirements,
     StatisticEstimator,
     all_or_nothing,
     forget,
-    maps_of,
-    projected,
 )
+from mvcca.base.projection import maps_of, projected
+from mvcca.base.requirements import Requirements
 
 __all__ = [
     "LinearEstimator",

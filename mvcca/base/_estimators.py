@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,16 +20,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base.label_checks import check_shared_labels
+from mvcca.base.projection import maps_of, mean_correlation, projected
+from mvcca.base.requirements import Requirements
 from mvcca.blocks import as_block, as_source, to_host
 from mvcca.blocks.checks import FLOATS, explained, reject_strings
 from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.warnings import warn
-from mvcca.measures import column_correlations
 from mvcca.model_selection import retrieval_scorer
 from mvcca.problem import (
-    Expected,
     Maps,
     Problem,
     Reg,
@@ -86,37 +85,6 @@ def forget(estimator: BaseEstimator) -> None:
     """Delete the fitted attributes, which scikit-learn's `check_is_fitted` looks for."""
     for name in [n for n in vars(estimator) if n.endswith("_") and not n.startswith("__")]:
         delattr(estimator, name)
-
-
-@dataclass(frozen=True)
-class Requirements:
-    """What a method asks of its input; the defaults are those of most methods.
-
-    Attributes
-    ----------
-    views : tuple of (int, int or None)
-        Least and greatest number of views.
-    labels : bool
-        Whether it learns from labels, so that ``y`` is labels and not a second view.
-    pairs : bool
-        Whether objects must be seen in two views, unless it learns from labels.
-    dense : bool
-        Whether sparse rows are made dense, block by block.
-    host : bool
-        Whether device rows are copied to the host, and scores back.
-    float64 : bool
-        Whether float32 products of float32 rows never suffice.
-    features : bool
-        Whether views are solved in the basis of their features; else in any.
-    """
-
-    views: tuple[int, int | None] = (2, None)
-    labels: bool = False
-    pairs: bool = True
-    dense: bool = False
-    host: bool = False
-    float64: bool = False
-    features: bool = False
 
 
 class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, BaseEstimator):
@@ -245,7 +213,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if (views.seen.sum(axis=1) > 1).any():
             blocks = {name: to_host(X) for name, X in self.scores_of(views, self.maps_).items()}
             scores = views.select(list(blocks)).replace(blocks).in_memory()
-            correlation = _mean_correlation(scores)
+            correlation = mean_correlation(scores)
             if correlation is not None:
                 return correlation
         if y is None or (self.requires.pairs and not self.requires.labels):
@@ -465,17 +433,6 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return tags
 
 
-def _mean_correlation(scores: Views) -> float | None:
-    """Mean over components and pairs of views that share objects; None if no two views do."""
-    correlations = []
-    for pair in combinations(scores.names, 2):
-        both = scores.select(pair)
-        both = both[both.seen.all(axis=1)]
-        if len(both) > 1:
-            correlations.append(column_correlations(*(block for _, block in both.items())))
-    return float(np.mean(correlations)) if correlations else None
-
-
 def _is_plain(X: Any) -> bool:
     """Whether X is a NumPy array of numbers: no mask, no labels, no file."""
     return type(X) is np.ndarray and X.dtype.kind in "fiub"
@@ -529,29 +486,6 @@ class LinearEstimator(MultiViewEstimator):
         self.__dict__.update(maps.attributes())
         if getattr(self, "power", 0):
             self.maps_.factors(np.dtype(np.float64))  # refused here, not at the first scores
-
-
-def maps_of(model: Any) -> Maps:
-    """The maps of an estimator, from its fitted attributes and its parameter `power`, if any."""
-    rho, expected = getattr(model, "expected_correlations_", None), None
-    if rho is not None:
-        of_pairs = model.expected_correlations_by_pair_
-        expected = Expected(rho, of_pairs, model.expected_deviations_)
-    return Maps(
-        model.weights_,
-        model.means_,
-        eigenvalues=getattr(model, "eigenvalues_", None),
-        power=getattr(model, "power", 0.0),
-        expected=expected,
-    )
-
-
-def projected(
-    block: Any, project: Callable[[Any], Any], n_components: int, dense: bool = False
-) -> Any:
-    """Scores of rows in memory or in a file; a lazy Dask array for rows of one."""
-    row_bytes = 8 * block.shape[1] if dense else 0
-    return as_block(block).mapped(project, n_components, row_bytes)
 
 
 class StatisticEstimator(LinearEstimator):

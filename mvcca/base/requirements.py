@@ -1,0 +1,36 @@
+"""What a method asks of its input, declared as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a method asks of its input; the defaults are those of most methods.
+
+    Attributes
+    ----------
+    views : tuple of (int, int or None)
+        Least and greatest number of views.
+    labels : bool
+        Whether it learns from labels, so that ``y`` is labels and not a second view.
+    pairs : bool
+        Whether objects must be seen in two views, unless it learns from labels.
+    dense : bool
+        Whether sparse rows are made dense, block by block.
+    host : bool
+        Whether device rows are copied to the host, and scores back.
+    float64 : bool
+        Whether float32 products of float32 rows never suffice.
+    features : bool
+        Whether views are solved in the basis of their features; else in any.
+    """
+
+    views: tuple[int, int | None] = (2, None)
+    labels: bool = False
+    pairs: bool = True
+    dense: bool = False
+    host: bool = False
+    float64: bool = False
+    features: bool = False
