@@ -36,6 +36,7 @@ from sklearn.pipeline import make_pipeline
 
 import mvcca
 from mvcca import CCA, CMOLRS, JRL, MLCCA, MVCCA, NCCA, Labels, PerView, Views, retrieval_scorer
+from mvcca.blocks import checks
 from mvcca.comparison import Presentation, significance
 from mvcca.comparison.candidates import Settings
 from mvcca.comparison.data import Data
@@ -722,12 +723,10 @@ def test_the_plot_draws_means_and_intervals(result):
 
 
 def test_rows_are_checked_once_and_faults_are_reported_by_every_method(monkeypatch):
-    from mvcca.blocks import _dense
-
     checked = []
-    original = _dense.check_numbers
+    original = checks.check_array
     monkeypatch.setattr(
-        _dense, "check_numbers", lambda X, *a, **k: checked.append(X) or original(X, *a, **k)
+        checks, "check_array", lambda X, *a, **k: checked.append(X) or original(X, *a, **k)
     )
     mvcca.compare(METHODS_BY_NAME, planted(), CLASSES, cv=3)
     assert not checked
