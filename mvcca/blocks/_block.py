@@ -190,7 +190,7 @@ class Block(ABC):
         """Rows as a Dask array."""
         import dask.array as da
 
-        return da.asarray(self.in_memory().matrix)
+        return da.asarray(self.plain().matrix)
 
     @classmethod
     def stacked(cls, blocks: Sequence[Any]) -> Block:
