@@ -47,7 +47,7 @@ class Ending(Protocol):
     def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps | None:
         """Maps of the representations to scores, from the moments of those of all training rows.
 
-        None if the representations are the scores.
+        None if the representations are the scores. Called if the ending `learns`.
         """
 
     def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps | None:
@@ -107,12 +107,7 @@ class AsTrained:
         return "transform", self.similarity
 
     def maps(self, trainer: Trainer, views: Views, moments: Moments) -> None:
-        """None: the outputs of all networks have the same width, and are compared as they are."""
-        if len(set(moments.widths.values())) > 1:
-            raise ValueError(
-                "The networks of all views must have outputs of the same width, which are compared "
-                f"as they are; got {dict(moments.widths)}."
-            )
+        """None: the outputs of the networks are compared as they are."""
 
     def maps_of_sample(self, trainer: Trainer, representations: Views) -> None:
         """None, too."""

@@ -272,11 +272,6 @@ class WeightedSum(nn.Module):
         }
 
 
-def total(loss: Tensor | Mapping[str, Tensor]) -> Tensor:
-    """The sum of the terms of a loss."""
-    return _sum(loss.values()) if isinstance(loss, Mapping) else loss
-
-
 def _sum(terms: object) -> Tensor:
     return torch.stack(list(terms)).sum()  # type: ignore[call-overload]
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from mvcca.deep.encoders import Encoders
-from mvcca.deep.objectives import total
 
 __all__ = ["AdversarialStep", "Step", "parameter_groups"]
 
@@ -105,6 +104,11 @@ class AdversarialStep(Step):
         are_finite = descend(networks, total(loss) - 2 * loss[self.term], device)
         again = loss_of()[self.term]
         return loss, are_finite & descend(adversary, again, device)
+
+
+def total(loss: Loss) -> Tensor:
+    """The sum of the terms of a loss."""
+    return torch.stack(list(loss.values())).sum() if isinstance(loss, Mapping) else loss
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor, device: torch.device) -> Tensor:

@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
 from mvcca.deep._training.rows import Batches, Sample, as_array
-from mvcca.deep._training.trees import copied
 from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
-from mvcca.deep.objectives import Batch, total
+from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Sampler
-from mvcca.deep.steps import Loss, Optimizer, Step
+from mvcca.deep.steps import Loss, Optimizer, Step, total
 from mvcca.machine.config import block_slices
 from mvcca.machine.warnings import warn
 from mvcca.views import Views
@@ -378,6 +377,17 @@ class Trainer:
     def _call(self, method: str) -> None:
         for callback in self.callbacks:
             getattr(callback, method)(self)
+
+
+def copied(tree: Any) -> Any:
+    """Copy the tensors of a state, each on its device."""
+    if isinstance(tree, Tensor):
+        return tree.detach().clone()
+    if isinstance(tree, dict):
+        return {name: copied(part) for name, part in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [copied(part) for part in tree]
+    return tree
 
 
 def encoded(encoder: nn.Module, name: str, block: Any) -> np.ndarray:

@@ -69,6 +69,7 @@ _MONITORED = {  # columns of the history
 }
 _FLOATS = (np.float64, np.float32)
 _INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
+_LITTLE = 2**24  # bytes, which need not be looked for
 _SEED_BOUND = 2**31 - 1
 
 Widths = Mapping[str, int]  # of the networks' outputs, by view
@@ -365,8 +366,8 @@ class DeepEstimator(MultiViewEstimator):
 
     def _within_memory(self, width: int) -> int:
         """The width, if there is memory for covariances of outputs that wide."""
-        needed, available = 8 * (len(self._widths) * width) ** 2, available_bytes()
-        if needed > available:
+        needed = 8 * (len(self._widths) * width) ** 2
+        if needed > _LITTLE and needed > (available := available_bytes()):
             raise MemoryError(
                 f"n_components={self.n_components} needs about {needed:,} bytes "
                 f"({needed / 1e9:.1f} GB) for the covariances of the networks' outputs, and "
@@ -581,15 +582,15 @@ class DeepEstimator(MultiViewEstimator):
         """Find the map from the networks' outputs to scores, and set the fitted attributes."""
         encoders = trainer.encoders
         widths = _output_widths(encoders, views)
-        with not_kept():  # no checkpoint here: its fingerprint does not cover the networks
-            moments = Moments.of_features(partial(_representations, encoders), views, widths)
-        self._check_spread(moments)
+        ending = self._ending()
+        moments = self._moments(encoders, views, widths) if ending.learns else None
+        if moments is None:
+            self._check_outputs(encoders, views, widths)
         trainer.move_to(torch.device("cpu"))
         self.encoders_ = {name: encoders.whole(name).eval() for name in views.names}
         own = views.names if self._own_networks else ()
         self._probe_rows = {name: few_rows(views[name]) for name in own}
-        maps = self._ending().maps(trainer, views, moments)
-        if maps is None:
+        if moments is None or (maps := ending.maps(trainer, views, moments)) is None:
             self.n_components_ = next(iter(widths.values()))
         else:
             self.__dict__.update(maps.attributes())
@@ -602,16 +603,32 @@ class DeepEstimator(MultiViewEstimator):
         }
         return self
 
-    def _check_spread(self, moments: Moments) -> None:
-        variances = np.diag(moments.covariance())
+    def _moments(self, encoders: Encoders, views: Views, widths: Widths) -> Moments:
+        """Moments of the networks' outputs, which vary."""
+        with not_kept():  # no checkpoint here: its fingerprint does not cover the networks
+            moments = Moments.of_features(partial(_representations, encoders), views, dict(widths))
+        means, variances = moments.mean(), np.diag(moments.covariance())
         for name, columns in column_slices(moments.widths).items():
-            rounding = (1e-6 * moments.mean()[name]) ** 2  # of float32 scores, block by block
-            found = variances[columns]
-            if not np.isfinite(found).all() or not (found > rounding).any():
-                raise ValueError(
-                    f"View {name!r} has no variance after its network: all rows have the same "
-                    f"scores. Either the rows are all the same, or {self._collapse_advice}."
-                )
+            self._check_spread(name, means[name], variances[columns])
+        return moments
+
+    def _check_outputs(self, encoders: Encoders, views: Views, widths: Widths) -> None:
+        """Refuse outputs that cannot be scores."""
+        if len(set(widths.values())) > 1:
+            raise ValueError(
+                "The networks of all views must have outputs of the same width, which are compared "
+                f"as they are; got {dict(widths)}."
+            )
+        for name, block in views.items():
+            self._check_spread(name, *_mean_and_variance(encoders.whole(name), name, block))
+
+    def _check_spread(self, name: str, mean: np.ndarray, variance: np.ndarray) -> None:
+        rounding = (1e-6 * mean) ** 2  # of float32 scores, block by block
+        if not np.isfinite(variance).all() or not (variance > rounding).any():
+            raise ValueError(
+                f"View {name!r} has no variance after its network: all rows have the same scores. "
+                f"Either the rows are all the same, or {self._collapse_advice}."
+            )
 
     def _check_view(self, name: str, block: Any, **options: Any) -> Any:
         if isinstance(block, np.ndarray) and block.dtype in _INTEGERS:
@@ -684,6 +701,20 @@ def _arrays(name: str, block: Any, dtype: type[np.generic]) -> Iterator[np.ndarr
 
 def _digest(sample: Sample) -> str:
     return fingerprint_of(sample.views, "deep", *sample.labels.values())
+
+
+def _mean_and_variance(encoder: nn.Module, name: str, block: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each output of a network, whose rows are read in blocks."""
+    n_rows, n_features = block.shape
+    first: Any = None
+    sums: Any = 0.0
+    for rows in block_slices(n_rows, 8 * n_features):
+        Z = encoded(encoder, name, take_rows(block, rows)).astype(np.float64)
+        first = Z[0] if first is None else first
+        Z -= first  # squares of large means would lose the digits of the variance
+        sums = sums + np.stack([Z.sum(axis=0), np.square(Z).sum(axis=0)])
+    shift, square = sums / n_rows
+    return first + shift, square - shift**2
 
 
 def _representations(encoders: Encoders, views: Views) -> Views:

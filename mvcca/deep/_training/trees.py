@@ -1,4 +1,4 @@
-"""Trees of tensors and plain values, such as training states: copies, and JSON with arrays."""
+"""Trees of tensors and plain values, such as training states, as JSON with arrays."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-
-
-def copied(tree: Any) -> Any:
-    """Copy the tree and its tensors, each on its device."""
-    if isinstance(tree, Tensor):
-        return tree.detach().clone()
-    if isinstance(tree, dict):
-        return {name: copied(part) for name, part in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [copied(part) for part in tree]
-    return tree
 
 
 def taken_apart(tree: Any) -> tuple[Any, dict[str, np.ndarray]]:
