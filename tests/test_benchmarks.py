@@ -22,6 +22,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "alignment.py": ("--seeds 1 --pairs 100", ("multi30k_encoders.npz",), ()),
     "cca_accumulation.py": ("--threads 1 --repeats 1 --rows 5000", (), ()),
     "compare_defaults.py": ("--data digits --rows 150", (), ()),
+    "compare_speed.py": ("--folds 2 --repeats 1", (), ()),
     "dask_workers.py": ("--rows 40000 --rounds 1", (), ("distributed", "zarr")),
     "deep_ablation.py": (
         "--rows 500 --valid-rows 200 --hidden 16 --scaling-hidden 4 --epochs 2 --seeds 2 "

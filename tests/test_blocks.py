@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import coo_array, csc_matrix, csr_array, dok_array
+from scipy.sparse import coo_array, csc_matrix, csr_array, dok_array, save_npz
 
-from mvcca.blocks import KINDS, as_block, is_mapping, join, kind_of, stack
+from mvcca.blocks import KINDS, as_block, is_mapping, join, kind_of, open_matrix, stack
 
 N, D = 23, 5
 rng = np.random.default_rng(0)
@@ -153,6 +153,21 @@ def test_numbers_that_are_not_finite_are_found(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_in_the_table(kind, tmp_path):
     assert kind in {kind_of(stored(X, tmp_path)) for stored in STORED.values()}
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_blocks_know_whether_their_rows_are_sparse(stored, tmp_path):
+    sparse = stored in ("CSR", "CSC matrix", "sparse Dask")
+    assert as_block(STORED[stored](X, tmp_path)).is_sparse == sparse
+
+
+def test_a_file_of_sparse_rows_is_sparse_and_knows_its_empty_rows(tmp_path):
+    rows = csr_array(np.where(np.arange(N)[:, None] % 2, X, 0))
+    save_npz(tmp_path / "rows.npz", rows)
+    block = as_block(open_matrix(tmp_path / "rows.npz"))
+    assert block.is_sparse
+    assert block.take(slice(3)).is_sparse
+    assert_array_equal(block.empty_rows(), ~rows.toarray().any(axis=1))
 
 
 def test_a_block_is_its_own_block(block):

@@ -13,8 +13,8 @@ def test_the_package_has_few_entries():
     assert len(house.top_level()) <= 24
 
 
-def test_kinds_of_storage_are_told_apart_by_the_blocks_and_few_other_places():
-    assert len(house.storage_tests()) <= 43  # should be 0
+def test_only_the_blocks_tell_kinds_of_storage_apart():
+    assert not house.storage_tests()
 
 
 def test_no_estimator_is_copied_to_serve_as_a_model():
@@ -27,10 +27,10 @@ def test_rooms_import_only_what_other_rooms_offer():
 
 # Files and functions that run, and the goal for each.
 MOST_RUN = {
-    "CCA.fit": (17, 102),  # 12, 70
-    'compare("default", cv=5)': (92, 650),  # 75, 420
-    "SAM.fit": (44, 250),  # 28, 150
-    "index add and search": (28, 164),  # 15, 70
+    "CCA.fit": (14, 95),  # 12, 70
+    'compare("default", cv=5)': (93, 660),  # 75, 420
+    "SAM.fit": (32, 200),  # 28, 150
+    "index add and search": (28, 160),  # 15, 70
 }
 
 

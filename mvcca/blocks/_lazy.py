@@ -12,7 +12,7 @@ from mvcca.blocks._block import Block
 from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.blocks._dense import DenseBlock
 from mvcca.blocks._sparse import SparseBlock, host_block
-from mvcca.blocks.sources import as_source, is_source
+from mvcca.blocks.sources import RowSource, as_source, is_source
 from mvcca.machine.config import block_slices
 
 __all__ = ["SourceBlock"]
@@ -32,8 +32,9 @@ class SourceBlock(Block):
         source = as_source(matrix)  # a memory map may show numbers that no file holds
         return DenseBlock(np.asarray(matrix)) if source is None else cls(source)
 
-    def __post_init__(self) -> None:
-        self.is_sparse = self.matrix.is_sparse
+    def __init__(self, matrix: RowSource) -> None:
+        super().__init__(matrix)
+        self.is_sparse = matrix.is_sparse  # another kind of storage is always sparse, or never
 
     @property
     def row_bytes(self) -> int:

@@ -710,7 +710,7 @@ def _mean_and_variance(encoder: nn.Module, name: str, block: Any) -> tuple[np.nd
     sums: Any = 0.0
     for rows in block_slices(n_rows, 8 * n_features):
         Z = encoded(encoder, name, take_rows(block, rows)).astype(np.float64)
-        first = Z[0] if first is None else first
+        first = Z[0].copy() if first is None else first
         Z -= first  # squares of large means would lose the digits of the variance
         sums = sums + np.stack([Z.sum(axis=0), np.square(Z).sum(axis=0)])
     shift, square = sums / n_rows
