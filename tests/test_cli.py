@@ -457,10 +457,10 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
         ("CMOLRS", "transform", "inner"),
     ):
         found = result.measured(name)[0]
-        model = found.estimator.fit(views[fold.train], labels[fold.train].by_name())
+        model = found.estimator.fit(views[fold.train], labels[fold.train])
         own = evaluate_retrieval(
             getattr(model, project)(views[fold.test]),
-            labels.vectors[fold.test],
+            labels[fold.test],
             measures=measures,
             similarity="inner",
         )

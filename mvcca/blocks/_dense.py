@@ -81,7 +81,7 @@ class DenseBlock(Block):
         return self.cross(weights)
 
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        X = self.matrix.astype(np.float64)
+        X = self.matrix.astype(np.float64, order="C")  # sums round by the order of memory
         return X.mean(axis=0), X.var(axis=0)
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
