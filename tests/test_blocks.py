@@ -170,6 +170,19 @@ def test_a_file_of_sparse_rows_is_sparse_and_knows_its_empty_rows(tmp_path):
     assert_array_equal(block.empty_rows(), ~rows.toarray().any(axis=1))
 
 
+@pytest.mark.parametrize("make", [csr_array, csc_matrix, coo_array])
+def test_nearly_full_columns_of_any_sparse_format_are_shifted(make):
+    expected = [0, 0, 0, 0, X[:, 4].sum() / np.count_nonzero(X[:, 4])]
+    rows, shift = as_block(make(X)).shifted()
+    assert_allclose(shift, expected)
+    assert_allclose(rows.dense().matrix + shift, X, atol=1e-12)
+
+
+def test_numbers_whose_sum_overflows_are_finite():
+    assert as_block(np.full((4, 2), 1e308)).is_finite()
+    assert not as_block(np.array([[1e308, np.inf], [np.nan, 1e308]])).is_finite()
+
+
 def test_a_block_is_its_own_block(block):
     assert as_block(block) is block
 

@@ -1,6 +1,6 @@
 """`Block`: the protocol of the rows of one view, however they are stored.
 
-A kind of storage is a subclass in a module of its own, and a line in `mvcca.blocks._kinds`. It must
+Each kind of storage is a subclass in its own module, listed in `mvcca.blocks._kinds`. It must
 say which matrices it holds, how to take some of their rows, and how to convert rows to a NumPy
 array or a sparse matrix; everything else has a default, to override if the storage allows better.
 """

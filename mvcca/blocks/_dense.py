@@ -134,7 +134,9 @@ class DenseBlock(Block):
     def is_finite(self) -> bool:
         slices = block_slices(len(self.matrix), self.row_bytes)
         with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(each(lambda rows: self.matrix[rows].sum(), slices)).all())
+            sums = each(lambda rows: self.matrix[rows].sum(), slices)
+        # The sum is finite if all values are; check values only if it is not.
+        return bool(np.isfinite(sums).all()) or bool(np.isfinite(self.matrix).all())
 
     def numbers(self) -> np.ndarray:
         return self.matrix

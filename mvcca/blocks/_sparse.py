@@ -21,7 +21,7 @@ from mvcca.blocks._dense import DenseBlock, scatter_with_dense
 from mvcca.blocks.checks import check_numbers, of_view
 from mvcca.blocks.row_hashes import hashes_of_sparse
 
-__all__ = ["SparseBlock", "grouping", "host_block", "own_csr", "shift_of"]
+__all__ = ["SparseBlock", "grouping", "host_block", "own_csr"]
 
 _SAMPLED_VALUES = 2**20  # which tell the sizes of columns
 _SAFE = 256  # binary exponents up to which all columns pass for 1
@@ -84,7 +84,15 @@ class SparseBlock(Block):
         return [DenseBlock(part) for part in (rows.data, rows.indices, rows.indptr)]
 
     def origin(self) -> np.ndarray:
-        return shift_of(self.matrix)
+        """Mean of the stored entries of nearly full columns, and 0 for all others, (d,)."""
+        X = self.matrix.tocsr()
+        n_rows, n_features = X.shape
+        stored = np.bincount(X.indices, minlength=n_features)
+        full = stored > _NEARLY_FULL * n_rows
+        if not full.any():
+            return np.zeros(n_features)
+        totals = np.bincount(X.indices, weights=X.data, minlength=n_features)  # in float64
+        return np.where(full, totals / np.maximum(stored, 1), 0)
 
     def about(self, origin: np.ndarray | None) -> DenseBlock | SparseBlock:
         if origin is None:
@@ -92,7 +100,7 @@ class SparseBlock(Block):
         return self.dense().about(origin) if origin.all() else self.moved(origin)
 
     def shifted(self) -> tuple[SparseBlock, np.ndarray]:
-        shift = shift_of(self.matrix)
+        shift = self.origin()
         return self.moved(shift), shift
 
     def moved(self, shift: np.ndarray) -> SparseBlock:
@@ -239,17 +247,6 @@ def own_csr(matrix: Any, dtype: Any = None) -> csr_array:
     rows = csr_array(rows, dtype=dtype, copy=True)
     rows.eliminate_zeros()
     return rows
-
-
-def shift_of(X: csr_array) -> np.ndarray:
-    """Mean of the stored entries of nearly full columns, and 0 for all others, (d,)."""
-    n_rows, n_features = X.shape
-    stored = np.bincount(X.indices, minlength=n_features)
-    full = stored > _NEARLY_FULL * n_rows
-    if not full.any():
-        return np.zeros(n_features)
-    totals = np.bincount(X.indices, weights=X.data, minlength=n_features)  # in float64
-    return np.where(full, totals / np.maximum(stored, 1), 0)
 
 
 def grouping(codes: np.ndarray, n_groups: int, weights: np.ndarray) -> csr_array:

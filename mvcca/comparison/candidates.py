@@ -20,7 +20,7 @@ from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
 
-# Parameters of methods selected by name; networks have a ridge of their own.
+# Parameters of methods selected by name; networks keep their own default ridge.
 DEFAULTS = {"n_components": 10, "reg": 0.1}
 
 

@@ -62,7 +62,7 @@ class Task:
         return np.isin(self.queries.objects, self.items.objects)
 
     def leaves_out_self(self, by: JudgedBy) -> bool:
-        """Whether queries can be left out of their own lists."""
+        """Whether queries are gallery items, which ranked lists can leave out."""
         return self.is_within and by != "classes"
 
     def choose(self, measure: Measure, relevance: RelevanceBy | None) -> JudgedBy:

@@ -59,7 +59,7 @@ def derived(generator: torch.Generator | None) -> torch.Generator:
 
 
 def drawn_seed(generator: torch.Generator) -> int:
-    """A seed for a module that draws numbers of its own."""
+    """Seed for a module with its own random generator."""
     return int(torch.randint(2**31 - 1, (1,), generator=generator, device="cpu"))
 
 
