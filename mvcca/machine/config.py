@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Config", "block_slices", "config_context", "get_config", "set_config"]
+__all__ = ["Config", "block_slices", "config_context", "get_config", "is_plain", "set_config"]
 
 _BLOCK_BYTES = 64 * 2**20
 
@@ -174,6 +174,19 @@ def block_slices(n_rows: int, row_bytes: int, at_least: int = 1) -> Iterator[sli
 def block_size(row_bytes: int, at_least: int = 1) -> int:
     """Number of rows in one block of `block_slices`."""
     return get_config().block_rows or max(at_least, _BLOCK_BYTES // max(1, row_bytes), 1)
+
+
+def is_plain(rows: Any) -> bool:
+    """Whether a loop over rows needs no reading ahead, device, checkpoint or progress bar.
+
+    Parameters
+    ----------
+    rows : Block or Views
+    """
+    config = get_config()
+    return not (
+        rows.is_lazy or rows.on_device or config.device or config.checkpoint or config.progress
+    )
 
 
 def _changed(config: Config, options: dict[str, Any]) -> Config:

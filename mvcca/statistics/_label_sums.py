@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mvcca.blocks import grouping
-from mvcca.machine.config import get_config
+from mvcca.machine.config import get_config, is_plain
 from mvcca.similarity import LabelGram
 from mvcca.statistics._moments import column_slices
 from mvcca.statistics._rows_by_code import add_rows, deviate
@@ -91,7 +91,7 @@ class LabelSums:
             [np.bincount(codes[name], own[name], len(distinct)) for name in views.names]
         )
         dtype = np.result_type(*(block.dtype for block in views.blocks.values()))
-        if get_config().checkpoint is None:
+        if not is_plain(views) and get_config().checkpoint is None:
             for kind in (DeviceSums, ClusterSums):
                 if (stored := kind.of(views, len(distinct), codes, own)) is not None:
                     return StoredLabelSums(distinct, views.widths, counts, dtype, stored)

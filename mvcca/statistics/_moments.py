@@ -34,7 +34,7 @@ from mvcca.blocks import (
     precision,
     to_host,
 )
-from mvcca.machine.config import block_size, get_config
+from mvcca.machine.config import block_size, is_plain
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics.passes import accumulate, in_precision, uses_device
 from mvcca.views import Views
@@ -123,7 +123,7 @@ class Moments:
             Precision of products. float32 halves the time for dense float32 rows, and suffices for
             well-conditioned views.
         """
-        if _is_one_block(views):
+        if is_plain(views) and len(views) <= block_size(8 * views.shape[1]):
             return moments_of_block(views, weights, dtype)
         start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
         if uses_device(views):
@@ -266,16 +266,6 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
     """The columns of each view in a matrix of all views side by side."""
     edges = pairwise(accumulated(widths.values(), initial=0))
     return {name: slice(*edge) for name, edge in zip(widths, edges, strict=True)}
-
-
-def _is_one_block(views: Views) -> bool:
-    """Whether views are one block of arrays in host memory, without checkpoint or progress bar."""
-    config = get_config()
-    return (
-        not (views.is_lazy or config.device or config.checkpoint or config.progress)
-        and len(views) <= block_size(8 * views.shape[1])
-        and not views.on_device
-    )
 
 
 def _least_rows(widths: dict[str, int]) -> int:

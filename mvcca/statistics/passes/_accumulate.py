@@ -1,8 +1,8 @@
 """`accumulate` and `fold`: one pass over the rows of views, block by block.
 
-Blocks that are not in memory are read ahead by one thread per view, and copied to the device that
-`mvcca.config_context` names, or processed by the workers of a Dask cluster. It also decides on
-checkpoints and the progress bar.
+Rows in host memory take a plain loop. Blocks that are not in memory are read ahead by one thread
+per view, and copied to the device that `mvcca.config_context` names, or processed by the workers of
+a Dask cluster. It also decides on checkpoints and the progress bar.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mvcca.machine.config import get_config
+from mvcca.machine.config import get_config, is_plain
 from mvcca.machine.threads import one_blas_thread_per_block
 from mvcca.statistics.passes._blocks import lanes_of, row_blocks, row_bytes_of, spans
 from mvcca.statistics.passes._checkpoint import checkpointed
@@ -65,6 +65,8 @@ def fold(
         `mvcca.config_context` names; if not, device blocks are copied to the host.
     """
     blocks = list(row_blocks(views, at_least, row_bytes))
+    if is_plain(views):
+        return _over_memory(step, start, views, along, blocks)
     return _pass(
         lambda state, block: step(state, *block),
         step,
@@ -104,6 +106,8 @@ def accumulate(
         If the workers of the cluster have too little memory.
     """
     blocks = list(row_blocks(views, at_least, row_bytes))
+    if is_plain(views):
+        return _over_memory(lambda sums, *block: sums + of(*block), start, views, along, blocks)
     rows = max(block.stop - block.start for block in blocks)
     block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
     tasks = RowTasks(views, along)
@@ -125,6 +129,19 @@ def accumulate(
         yield from cluster.map(of, type(start), tasks, remaining, load)
 
     return _pass(operator.add, of, start, views, along, spans(lanes), terms)
+
+
+def _over_memory(
+    step: Callable[..., S], state: S, views: Views, along: Along, blocks: list[slice]
+) -> S:
+    """The loop of `fold` and `accumulate` over rows that need nothing else; see `is_plain`."""
+    if len(blocks) == 1:  # multiplied by all BLAS threads
+        return step(state, views, *along)
+    with one_blas_thread_per_block():
+        for rows in blocks:
+            parts = (None if part is None else part[rows] for part in along)
+            state = step(state, views[rows], *parts)
+    return state
 
 
 def _pass(

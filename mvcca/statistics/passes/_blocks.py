@@ -23,8 +23,9 @@ def row_blocks(views: Views, at_least: int = 1, row_bytes: int | None = None) ->
         return iter([slice(0, 0)])
     if row_bytes is None:
         row_bytes = row_bytes_of(views)
-    if views.is_lazy:  # one block is read while another is processed
-        row_bytes *= 2
+    if not views.is_lazy:
+        return block_slices(len(views), row_bytes, at_least)
+    row_bytes *= 2  # one block is read while another is processed
     chunks = _chunks(views)
     if chunks is None:
         return block_slices(len(views), row_bytes, at_least)
