@@ -935,6 +935,18 @@ def test_fit_transform_of_two_lone_matrices_projects_both(estimator):
 
 
 @every_estimator
+def test_projecting_views_gives_what_their_containers_get(estimator):
+    model, views = fitted(estimator), Views(blocks_for(estimator, seed=9))
+    for method in projections(model):
+        found, expected = model.project(views, method), getattr(model, method)(views)
+        assert list(found) == list(expected.names)
+        for name, scores in expected.items():
+            np.testing.assert_array_equal(found[name], scores)
+    with pytest.raises(ValueError, match="Unknown view 'other'"):
+        model.project(Views({"other": np.ones((3, 2))}))
+
+
+@every_estimator
 def test_no_views_at_all_are_refused(estimator):
     with pytest.raises(ValueError, match=r"Expected at least one view"):
         clone(estimator).fit({}, LABELS)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.projection import maps_of, mean_correlation, projected
 from mvcca.base.requirements import Requirements
-from mvcca.blocks import as_block, as_source, to_host
+from mvcca.blocks import Block, as_block, as_source, to_host
 from mvcca.blocks.checks import FLOATS, explained, reject_strings
 from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
 from mvcca.machine.config import get_config
@@ -124,6 +124,44 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         k, dense = self.n_components_, self.requires.dense
         return {n: projected(X, self._projection(n, maps), k, dense) for n, X in views.items()}
 
+    def _scores(self, views: Views, method: str) -> dict[str, Any]:
+        """What a method of this name returns for checked views, by view."""
+        if method not in ("transform", "variates"):
+            return dict(getattr(self, method)(views).items())
+        maps = self.maps_
+        if method == "variates" and maps is not None and maps.power:
+            maps = replace(maps, power=0.0)
+        return self.scores_of(views, maps)
+
+    def project(self, views: Views, method: str = "transform") -> dict[str, Any]:
+        """Project the rows of `Views` and return the scores by view.
+
+        Code that holds `Views`, such as rankings and comparisons, calls this instead of
+        `transform`, which also reads and returns other containers. Rows are checked against the
+        fitted views once, and ``views.replace(scores)`` makes `Views` of the scores again.
+
+        Parameters
+        ----------
+        views : Views
+            Any of the fitted views, paired or not; a view in which no object is seen may be empty.
+        method : str, default="transform"
+            Name of the method whose scores to compute: "transform", "variates", or the one that
+            `retrieval_ranking` declares.
+
+        Returns
+        -------
+        dict of str to matrix of shape (n_rows, n_components)
+            In the precision of the rows, and where the method computes with them: arrays, arrays on
+            a device, or lazy Dask arrays; never DataFrames.
+
+        Raises
+        ------
+        ValueError
+            If a view is unknown or does not have the fitted features, or a value is not finite.
+        """
+        check_is_fitted(self)
+        return self._scores(self._checked(views, 0 if len(views) else 1), method)
+
     def transform(self, X: Any, y: Any = None) -> Any:
         """Project rows of any of the fitted views into the shared space.
 
@@ -147,10 +185,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         ValueError
             If a view is unknown, or its number of features is not the fitted one.
         """
-        return self._transform(X, y, lambda views: self.scores_of(views, self.maps_))
+        return self._transform(X, y, "transform")
 
-    def _transform(self, X: Any, y: Any, of_views: Callable[[Views], dict[str, Any]]) -> Any:
-        """Matrices that `of_views` computes, in the container of X."""
+    def _transform(self, X: Any, y: Any, method: str) -> Any:
+        """What a method of this name returns, in the container of X."""
         check_is_fitted(self)
         if y is not None and (self.requires.labels or holds_views(X)):
             raise ValueError(
@@ -158,7 +196,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "X, where it was fitted on two; labels are for fit and score."
             )
         opened = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
-        return opened.wrap(of_views(opened.views))
+        return opened.wrap(self._scores(opened.views, method))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to X (and y), then project the views.
@@ -253,20 +291,14 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self.n_features_in_ = raw.shape[1]
             self.view_names_, self._widths = raw.names, raw.widths
             self._column_names = {name: column_labels(block) for name, block in raw.items()}
-        else:
-            self._check_fitted_to(raw)
         minimum = 2 if reset else 0 if allow_empty and isinstance(X, Views) and len(X) else 1
-        checked = {
-            name: self._check_view(name, raw.block(name), ensure_min_samples=minimum)
-            for name in raw.names
-        }
 
         def wrap(scores: Mapping[str, np.ndarray]) -> Any:
             columns = self.get_feature_names_out()
             framed = {n: self._frame(block, columns, raw[n]) for n, block in scores.items()}
             return in_same_container(X, raw, framed)
 
-        return Input(raw.replace(checked), wrap)
+        return Input(self._checked(raw, minimum), wrap)
 
     def _open_matrices(self, X: Any, y: Any, *, reset: bool, unpaired: bool) -> Input:
         """Check one or two lone matrices, scikit-learn's convention for cross-decomposition."""
@@ -308,7 +340,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if source is not None:
             if name == "y" and source.ndim == 1:
                 source = source[:, None]
-            checked = self._check_view(name, source, ensure_min_samples=minimum)
+            block = self._check_view(name, as_block(source), ensure_min_samples=minimum)
+            checked = block.matrix
             if name == "X" and reset:
                 self.n_features_in_ = checked.shape[1]
         else:
@@ -330,19 +363,24 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self._check_width(name, checked.shape[1])
         return checked
 
-    def _check_view(self, name: str, block: Any, **options: Any) -> Any:
-        checked = as_block(block).checked(self, name, **options)
-        return (checked.on_host() if self.requires.host else checked).matrix
-
-    def _check_fitted_to(self, views: Views) -> None:
-        for name, block in views.items():
+    def _checked(self, views: Views, minimum: int) -> Views:
+        """Views that fit the fitted ones, with rows that can be computed with."""
+        checked = {}
+        for name, block in views.blocks.items():
             if name not in self.view_names_:
                 raise ValueError(
                     f"Unknown view {name!r}; {type(self).__name__} was fitted on the views "
                     f"{list(self.view_names_)}."
                 )
             self._check_width(name, block.shape[1])
-            check_column_names(name, self._column_names[name], block)
+            check_column_names(name, self._column_names[name], block.matrix)
+        for name, block in views.blocks.items():
+            checked[name] = self._check_view(name, block, ensure_min_samples=minimum)
+        return views.replace(checked)
+
+    def _check_view(self, name: str, block: Block, **options: Any) -> Block:
+        checked = block.checked(self, name, **options)
+        return checked.on_host() if self.requires.host else checked
 
     def _check_width(self, name: str, width: int) -> None:
         fitted = self._widths[name]
@@ -469,9 +507,7 @@ class LinearEstimator(MultiViewEstimator):
         variates : same container as X
             The scores of `transform` for ``power=0``, and for methods without that parameter.
         """
-        check_is_fitted(self)
-        maps = replace(self.maps_, power=0.0)
-        return self._transform(X, y, lambda views: self.scores_of(views, maps))
+        return self._transform(X, y, "variates")
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         assert maps is not None

@@ -14,7 +14,6 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_array, eye_array
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
@@ -254,10 +253,13 @@ class JRL(LinearEstimator):
         ValueError
             As in `transform`.
         """
-        check_is_fitted(self)
-        opened = self._open(X, reset=False, unpaired=True, allow_empty=True)
-        views = opened.views.in_memory()
-        return opened.wrap({name: self._shares(name, block) for name, block in views.items()})
+        return self._transform(X, None, "propagate")
+
+    def _scores(self, views: Views, method: str) -> dict[str, Any]:
+        """What a method of this name returns for checked views, by view."""
+        if method != "propagate":
+            return super()._scores(views, method)
+        return {name: self._shares(name, block) for name, block in views.in_memory().items()}
 
     def _keep_neighbors(self, views: Views, labels: Mapping[str, Any]) -> None:
         """Keep the projected training rows and their labels for `propagate`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
 from mvcca.problem import profile_vectors
@@ -55,15 +54,14 @@ class RankedByCorrelation(MultiViewEstimator):
         --------
         mvcca.evaluate_retrieval : Other rankings by name, with its parameter `weighting`.
         """
-        check_is_fitted(self)
-        maps = self.maps_
-        if maps is not None and maps.power:
-            return self.transform(X, y)
+        return self._transform(X, y, "retrieval_scores")
+
+    def _scores(self, views: Views, method: str) -> dict[str, Any]:
+        """What a method of this name returns for checked views, by view."""
+        if method != "retrieval_scores":
+            return super()._scores(views, method)
+        scores = super()._scores(views, "transform")
+        if self.maps_ is not None and self.maps_.power:
+            return scores
         rho = self.expected_correlations_
-
-        def vectors(views: Views) -> dict[str, Any]:
-            return {
-                name: profile_vectors(U, rho) for name, U in self.scores_of(views, maps).items()
-            }
-
-        return self._transform(X, y, vectors)
+        return {name: profile_vectors(U, rho) for name, U in scores.items()}

@@ -23,7 +23,7 @@ from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing, maps_of
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import take_rows, to_dense
+from mvcca.blocks import Block, take_rows, to_dense
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
@@ -630,8 +630,8 @@ class DeepEstimator(MultiViewEstimator):
                 f"Either the rows are all the same, or {self._collapse_advice}."
             )
 
-    def _check_view(self, name: str, block: Any, **options: Any) -> Any:
-        if isinstance(block, np.ndarray) and block.dtype in _INTEGERS:
+    def _check_view(self, name: str, block: Block, **options: Any) -> Block:
+        if isinstance(block.matrix, np.ndarray) and block.dtype in _INTEGERS:
             options["dtype"] = _INTEGERS  # such as the words of a text, or pixels
         return super()._check_view(name, block, **options)
 
