@@ -565,7 +565,8 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
-        return Problem.of_moments(rows, statistic)
+        Sigma = statistic.covariance()
+        return Problem(rows, statistic.mean(), Sigma, Sigma, moments=statistic)
 
     def _learn_problem(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""

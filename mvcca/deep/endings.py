@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
 from mvcca.linear import MVCCA
-from mvcca.problem import Maps, Problem, Rows, held_out_moments, reg_of_names
+from mvcca.problem import Maps, Problem, Rows, expected_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
@@ -77,7 +77,9 @@ class LinearCCA:
         precision = np.dtype(np.float32)  # of networks
         rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
         k = self._k(moments.widths)
-        return Problem.of_moments(rows, moments).solve(k).checked(k)
+        Sigma = moments.covariance()
+        problem = Problem(rows, moments.mean(), Sigma, Sigma, moments=moments)
+        return problem.solve(k).checked(k)
 
     def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps:
         """Maps of `mvcca.MVCCA` fitted to the representations."""
@@ -129,7 +131,7 @@ class StoredCCA:
         assert layer is not None
         means = _by_name(views.names, layer.mean_f, layer.mean_g)
         weights = _by_name(views.names, layer.weights_f, layer.weights_g)
-        expected = held_out_moments(weights, moments)
+        expected = expected_moments(weights, moments.by_pair())
         assert expected is not None  # CCA layers take pairs
         return Maps(weights, means, expected=expected)
 

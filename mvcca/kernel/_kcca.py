@@ -252,8 +252,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
         lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
-        exactness = Exactness(of_features=True)
-        return Problem.of_moments(rows, statistic, rank_expected=lacking, exactness=exactness)
+        problem = super().problem(rows, statistic)
+        return replace(problem, rank_expected=lacking, exactness=Exactness(of_features=True))
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
         def solve(moments: Moments | PairMoments, n_components: int) -> Maps:
@@ -347,7 +347,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:
     """Scores of rows, whose features are in memory by blocks."""
     if not block.shape[0]:  # scikit-learn computes no kernel of no rows
-        return placed(np.empty((0, maps.n_components)), block)
+        return placed(np.empty((0, maps.weights[name].shape[1])), block)
     parts = as_block(block).in_pieces(8 * features.n_features)
     scores = stack(maps.project(name, features.basis(rows.matrix)) for rows in parts)
     return namespace(scores).astype(scores, block.dtype, copy=False)

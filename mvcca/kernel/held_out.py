@@ -140,7 +140,7 @@ class HeldOut:
             return None
         pairs = _covariances(Views.concatenate(scores), np.concatenate(weights))
         identity = dict.fromkeys(self.sample.widths, np.eye(n_components))
-        return expected_moments(identity, pairs, dict.fromkeys(identity, 0.0))
+        return expected_moments(identity, pairs)
 
     def _without(self, held: Sample) -> Moments | PairMoments:
         """Moments of all objects but these."""
@@ -196,7 +196,8 @@ def _scores(maps: Maps, features: Views, n_components: int) -> Views:
     blocks = {}
     for name, block in features.items():
         blocks[name] = np.zeros((len(block), n_components))
-        blocks[name][:, : maps.n_components] = maps.project(name, block)
+        own = maps.project(name, block)
+        blocks[name][:, : own.shape[1]] = own
     return features.replace(blocks)
 
 

@@ -129,7 +129,7 @@ class AffineMap(PredictingEstimator):
         target = self._target_among(columns)
         y = column_slices(columns)[target]
         variances = np.diag(Sigma)[y]
-        check_variance(target, variances if np.isfinite(Sigma[y, y]).all() else Sigma[y, y])
+        check_variance(target, Sigma[y, y])
         within, between = dict.fromkeys(columns, np.diag((variances > 0).astype(float))), {}
         for pair, A, B, _ in statistic.by_pair(Sigma):
             if target in pair:
@@ -160,7 +160,7 @@ class AffineMap(PredictingEstimator):
         }
         own = column_slices(statistic.widths)[self.target_]
         covariance = statistic.covariance()[own, own]
-        variances = rows.basis(self.target_).variances(covariance, of_rows=True)
+        variances = rows.variances(self.target_, covariance, of_rows=True)
         self._learn(
             replace(
                 maps,

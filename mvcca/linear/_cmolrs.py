@@ -19,7 +19,6 @@ from mvcca.base.label_checks import check_labels
 from mvcca.blocks import to_dense
 from mvcca.linear.in_memory import mean_and_variance
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.machine.warnings import warn
 from mvcca.problem import Maps
 from mvcca.statistics import column_slices
 from mvcca.views import Labels
@@ -188,8 +187,10 @@ class CMOLRS(LinearEstimator):
         rows = {name: _Scaled.of(name, block) for name, block in views.items()}
         gallery = {name: _Gallery(labels[name], rows[name].radius()) for name in views.names}
         varies = np.concatenate([view.variance > 0 for view in rows.values()])
-        varying = {name: int(np.count_nonzero(view.variance)) for name, view in rows.items()}
-        W = _LowRank.random(views.widths, self._rank(varying), rng).within(varies)
+        sizes = [int(np.count_nonzero(view.variance)) for view in rows.values()]
+        bound = sizes[0] if len(sizes) == 1 else sum(sizes) - max(sizes)
+        rank = min(bound, self.n_components)
+        W = _LowRank.random(views.widths, rank, rng).within(varies)
         self.losses_ = np.empty(self.n_epochs)
         for epoch in range(self.n_epochs):
             step = self.learning_rate / np.sqrt(epoch + 1)
@@ -209,8 +210,9 @@ class CMOLRS(LinearEstimator):
             means={name: view.mean for name, view in rows.items()},
             eigenvalues=W.values,
             variances={name: view.variance for name, view in rows.items()},
+            bound=bound,
         )
-        self._keep(maps.with_fixed_signs().rescaled(exponents))
+        self._keep(maps.checked(self.n_components).rescaled(exponents))
         self.n_label_vectors_ = len(labels.distinct)
         return self
 
@@ -251,16 +253,6 @@ class CMOLRS(LinearEstimator):
             starts = range(0, len(order), self.batch_size)
             batches += [(p, q, order[start : start + self.batch_size]) for start in starts]
         return (batches[number] for number in rng.permutation(len(batches)))
-
-    def _rank(self, widths: Mapping[str, int]) -> int:
-        sizes = list(widths.values())
-        bound = sizes[0] if len(sizes) == 1 else sum(sizes) - max(sizes)
-        if bound < self.n_components:
-            warn(
-                f"n_components={self.n_components} is more than the data can give: at most {bound}."
-                f" Fitted with n_components_={bound}."
-            )
-        return min(bound, self.n_components)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from mvcca.blocks import as_block, stack, to_dense
 from mvcca.linear.group_sparse import GroupSparse, Quadratic, centred_targets
 from mvcca.linear.in_memory import mean_and_variance, weighted_cross
 from mvcca.machine.warnings import warn
-from mvcca.problem import Basis, Maps, positive_reg, reg_of_rows, row_space
+from mvcca.problem import Basis, Maps, reg_of_names, row_space
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
@@ -204,7 +204,7 @@ class JRL(LinearEstimator):
         exponents = exponents_of(given, by_column=given.names)  # they are standardised
         views = scaled(given, exponents)
         check_labels(of_rows)
-        reg = positive_reg(reg_of_rows(self.reg, views))
+        reg = reg_of_names(self.reg, views.names, positive=True)
         self.means_, scales = _means_and_scales(views)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
         rows = {

@@ -15,7 +15,7 @@ from mvcca.base.label_checks import check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.group_sparse import GroupSparse, centred_targets
 from mvcca.linear.label_statistic import LabelStatistic
-from mvcca.problem import Maps, Rows, check_variance, positive_reg
+from mvcca.problem import Maps, Rows, check_variance, reg_of_names
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
 
@@ -117,7 +117,7 @@ class LGCFL(RescaledEstimator):
         self.tol = tol
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        return positive_reg(super()._ridges(views, weights, batch))
+        return reg_of_names(self.reg, views.names, positive=True)
 
     def statistic_of(self, rows: Rows) -> LabelStatistic:
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
@@ -127,20 +127,22 @@ class LGCFL(RescaledEstimator):
         sums = statistic.sums
         check_label_vectors(sums)
         targets, means = _label_covariances(sums), sums.mean()
-        groups = self._groups_of_views({n: rows.basis(n).n_features for n in sums.widths})
-        maps, self.objectives_ = Maps({}, {}), {}
+        widths = rows.widths()
+        groups = self._groups_of_views(widths)
+        weights, self.objectives_ = {}, {}
         for name, own in statistic.moments.items():
             Sigma = own.covariance() * (1 - 1 / own.counts[0, 0])  # 1 / n Σ_a (x - m)(x - m)ᵀ
-            check_variance(name, np.diag(Sigma) if np.isfinite(Sigma).all() else Sigma)
-            basis = rows.basis(name)
-            unit = np.sqrt(basis.variances(Sigma).mean())
-            penalties = np.full(basis.n_features, rows.reg[name] * unit)
-            problem = GroupSparse(Sigma, *targets[name], penalties, groups[name], basis.inverse)
-            maps.weights[name], self.objectives_[name] = problem.solve(
+            check_variance(name, Sigma)
+            unit = np.sqrt(rows.variances(name, Sigma).mean())
+            penalties = np.full(widths[name], rows.reg[name] * unit)
+            inverse = None
+            if basis := rows.bases.get(name):
+                inverse, means[name] = basis.inverse, basis.mean + basis.back(means[name])
+            problem = GroupSparse(Sigma, *targets[name], penalties, groups[name], inverse)
+            weights[name], self.objectives_[name] = problem.solve(
                 self.max_iter, self.tol, f"View {name!r}"
             )
-            maps.means[name] = basis.mean + basis.back(means[name])
-        self._keep(maps)
+        self._keep(Maps(weights, means))
         self.n_iter_ = max(map(len, self.objectives_.values()))
         self.labels_ = sums.labels.names
         self.n_label_vectors_ = len(sums.labels)

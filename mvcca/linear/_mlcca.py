@@ -19,7 +19,7 @@ from mvcca.linear.label_neighbors import nearest_label_pairs
 from mvcca.linear.label_statistic import LabelledRows
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
-from mvcca.problem import Exactness, Problem, Rows, reg_of_rows
+from mvcca.problem import Exactness, Problem, Rows
 from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import Similarity, similarity_function
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, column_slices
@@ -209,7 +209,7 @@ class MLCCA(LabelWeightedEstimator):
     def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
         """Fit to all rows of all batches, as `fit` does."""
         views, weights = statistic.views, statistic.sample_weight
-        reg = reg_of_rows(self.reg, views, weights)
+        reg = super()._ridges(views, weights, batch=False)
         rows = Rows(views, weights, statistic.labels, reg)
         self._check_labels(label_counts(rows))
         self._fit_rows(rows)

@@ -210,7 +210,7 @@ class MVMLCCA(LabelWeightedEstimator):
         if self.within == "sample":
             return lacking
         for p, name in enumerate(sums.widths):
-            n_features = rows.basis(name).n_features
+            n_features = rows.widths()[name]
             if isinstance(sums, LabelSums):
                 rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
             else:

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem import Basis, Identity, Maps, Rows, check_variance, takes_float32_products
+from mvcca.problem import Basis, Maps, Rows, check_variance
 from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
@@ -126,24 +126,26 @@ class PLS(RescaledEstimator):
         if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
             rows = rows.in_row_space(equilibrate=self.scale)
-        # Deflation divides by the variances of scores, which need float64; the SVD does not.
-        if self.algorithm == "svd" and takes_float32_products(rows.views):
-            rows = replace(rows, products=np.dtype(np.float32))
-        all_wide = len(rows.bases) == len(rows.views.names)
-        if self.algorithm == "svd" and rows.views.is_paired and all_wide:
+        is_svd, all_wide = self.algorithm == "svd", len(rows.bases) == len(rows.views.names)
+        if is_svd and rows.views.is_paired and all_wide:
             self._learn_wide(rows)
-        else:
-            self._learn_problem(rows, self.statistic_of(rows))
+            return
+        # Deflation divides by the variances of scores, which need float64; the SVD does not.
+        rows.precisely(
+            lambda rows: self._learn_problem(rows, self.statistic_of(rows)),
+            float32=is_svd,
+            decompose=False,
+        )
 
     def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
         for name, B in within.items():
-            check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
+            check_variance(name, B)
         pairs = list(combinations(columns, 2))
         between = {(p, q): covariance[columns[p], columns[q]] for p, q in pairs}
         of_rows = isinstance(statistic, Moments)
-        variances = {n: rows.basis(n).variances(B, of_rows) for n, B in within.items()}
+        variances = {n: rows.variances(n, B, of_rows) for n, B in within.items()}
         self._solve(rows, statistic.mean(), variances, between, within)
 
     def _learn_wide(self, rows: Rows) -> None:
@@ -160,7 +162,7 @@ class PLS(RescaledEstimator):
             between[p, q] = X.T @ blocks[q]
             between[p, q] /= n_rows - 1
         variances = {
-            name: rows.basis(name).variances(block, of_rows=True) for name, block in blocks.items()
+            name: rows.variances(name, block, of_rows=True) for name, block in blocks.items()
         }
         for name, variance in variances.items():
             check_variance(name, variance)
@@ -176,7 +178,7 @@ class PLS(RescaledEstimator):
         within: Mapping[str, np.ndarray],
     ) -> None:
         units = {
-            name: self._units(variances[name], rows.basis(name), len(mean))
+            name: self._units(variances[name], rows.bases.get(name), len(mean))
             for name, mean in means.items()
         }
         with threads_to_factorise(max(map(len, means.values()))):
@@ -239,13 +241,13 @@ class PLS(RescaledEstimator):
         """Binary exponent of a view, where its columns have the same."""
         return int(self._exponents[name][0]) if name in self._exponents else 0
 
-    def _units(self, variances: np.ndarray, basis: Basis, rank: int) -> Scaling:
+    def _units(self, variances: np.ndarray, basis: Basis | None, rank: int) -> Scaling:
         """Weights with wᵀBw = 1; B is the identity, or the variances if columns are scaled.
 
         Constant columns get zero. The basis of a wide view is orthogonal under B.
         """
         diagonal = variances if self.scale else (variances > 0).astype(float)
-        if not isinstance(basis, Identity):
+        if basis is not None:
             diagonal = np.full(rank, diagonal @ basis.lift(np.eye(rank, 1))[:, 0] ** 2)
         return Scaling.of(diagonal)
 

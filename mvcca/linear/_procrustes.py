@@ -121,8 +121,7 @@ class Procrustes(PredictingEstimator):
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
         variances = {name: np.diag(Sigma)[own] for name, own in columns.items()}
         for name, own in columns.items():
-            total = Sigma[own, own]
-            check_variance(name, variances[name] if np.isfinite(total).all() else total)
+            check_variance(name, Sigma[own, own])
         varies = {name: (variance > 0).astype(float) for name, variance in variances.items()}
         narrowest = int(min(varying.sum() for varying in varies.values()))
         maps = Problem(  # in the coordinates of the bases, which are orthonormal
@@ -143,9 +142,7 @@ class Procrustes(PredictingEstimator):
             eigenvalues=values,
             bound=min(maps.bound, narrowest),
             variances={
-                name: rows.basis(name).variances(
-                    Sigma[own, own], of_rows=isinstance(statistic, Moments)
-                )
+                name: rows.variances(name, Sigma[own, own], isinstance(statistic, Moments))
                 for name, own in columns.items()
             },
         )

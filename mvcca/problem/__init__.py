@@ -5,28 +5,24 @@ and precision are handled here. Nothing here knows of estimators.
 """
 
 from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
-from mvcca.problem._expected import (
+from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
+    Maps,
     component_weights,
     expected_correlation,
     expected_moments,
-    held_out_moments,
     profile_vectors,
 )
-from mvcca.problem._maps import Maps
 from mvcca.problem._problem import Problem
-from mvcca.problem._ridge import reg_of_rows, shrinkages
+from mvcca.problem._ridge import shrinkages
 from mvcca.problem._rows import (
     Exactness,
-    Identity,
     Reg,
     Rows,
     Shrinkage,
     check_variance,
-    positive_reg,
     reg_of_names,
-    takes_float32_products,
 )
 
 __all__ = [
@@ -35,7 +31,6 @@ __all__ = [
     "Exactness",
     "Expected",
     "Explicit",
-    "Identity",
     "Maps",
     "Problem",
     "Reg",
@@ -46,13 +41,9 @@ __all__ = [
     "component_weights",
     "expected_correlation",
     "expected_moments",
-    "held_out_moments",
-    "positive_reg",
     "principal_components",
     "profile_vectors",
     "reg_of_names",
-    "reg_of_rows",
     "row_space",
     "shrinkages",
-    "takes_float32_products",
 ]

@@ -37,12 +37,12 @@ class Basis(Protocol):
         """The number of features, d."""
 
     @property
-    def mean(self) -> np.ndarray | float:
-        """What is subtracted from rows of X, (d,) or 0."""
+    def mean(self) -> np.ndarray:
+        """What is subtracted from rows of X, (d,)."""
 
     @property
-    def inverse(self) -> np.ndarray | None:
-        """Pseudo-inverse of E, (r, d); None is the identity."""
+    def inverse(self) -> np.ndarray:
+        """Pseudo-inverse of E, (r, d)."""
 
     def lift(self, W: np.ndarray) -> np.ndarray:
         """Weights of X, (d, k), that give the scores of weights W of Z, (r, k)."""
@@ -105,9 +105,8 @@ class Explicit:
         return product.sum(axis=0)
 
     def then(self, other: Basis) -> Basis:
-        inverse = self.inverse if other.inverse is None else other.inverse @ self.inverse
         matrix = self.lift(other.lift(np.eye(self.matrix.shape[1])))
-        return Explicit(self.mean, matrix, inverse, self.known)
+        return Explicit(self.mean, matrix, other.inverse @ self.inverse, self.known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -16,16 +16,10 @@ from scipy import linalg
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem._expected import expected_moments
-from mvcca.problem._maps import Maps
+from mvcca.problem._maps import Maps, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
 from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
-from mvcca.statistics import (
-    Moments,
-    PairCovariance,
-    PairMoments,
-    column_slices,
-)
+from mvcca.statistics import Moments, PairMoments, column_slices
 
 Blocks = dict[tuple[str, str], Any]
 
@@ -87,8 +81,7 @@ class Problem:
         """
         between, within = self._blocks()
         of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
-        variances = {n: self.rows.basis(n).variances(B, of_rows) for n, B in within.items()}
-        expected = patterns = None
+        variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners = self._whiteners(within, variances)
             self.rows.check(whiteners, self.rank_expected, self.exactness)
@@ -100,35 +93,18 @@ class Problem:
                 self.ranks_between,
                 is_joint=self.is_joint or self.moments is not None,
             )
+            maps = Maps(
+                weights=found.weights,
+                means={name: self.means[name] for name in whiteners},
+                eigenvalues=found.values if self.with_diagonal else 1 + found.values,
+                values=found.values,
+                ranks=found.ranks,
+                variances=variances,
+                bound=found.bound,
+            )
             if self.moments is not None:
-                assert isinstance(self.between, np.ndarray)
-                pairs = list(self.moments.by_pair(self.between))
-                self._warn_of_certain_correlation(pairs, found.ranks)
-                freedom = {
-                    n: self._degrees_of_freedom(n, w, within[n], variances[n].mean())
-                    for n, w in whiteners.items()
-                }
-                expected = expected_moments(found.weights, pairs, freedom)
-                if len(within) == 2 and found.weights:
-                    patterns = _patterns(found.weights, between, within)
-        maps = Maps(
-            weights=found.weights,
-            means={name: self.means[name] for name in whiteners},
-            eigenvalues=found.values if self.with_diagonal else 1 + found.values,
-            values=found.values,
-            expected=expected,
-            patterns=patterns,
-            ranks=found.ranks,
-            variances=variances,
-            bound=found.bound,
-        )
+                maps = self._with_expectations(maps, whiteners, between, within)
         return maps.lifted(self.rows.bases) if self.rows.bases else maps
-
-    @classmethod
-    def of_moments(cls, rows: Rows, moments: Moments | PairMoments, **options: Any) -> Problem:
-        """Pose the problem of (multi-view) CCA, whose matrices both are the covariance."""
-        Sigma = moments.covariance()
-        return cls(rows, moments.mean(), Sigma, Sigma, moments=moments, **options)
 
     def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
@@ -149,16 +125,14 @@ class Problem:
         """Factors of every constraint with its ridge."""
         whiteners: dict[str, Whitener | Scaling] = {}
         for name, B in within.items():
-            if reg := self.rows.reg[name]:
-                share = 1 - reg if isinstance(reg, Shrinkage) else 1
-                B = self.rows.basis(name).ridged(B, reg * variances[name].mean(), share)
+            if self.rows.reg[name]:
+                B = self.rows.ridged(name, B, variances[name].mean())
+            check_variance(name, B)
             if B.ndim == 1:
-                check_variance(name, B)
                 whiteners[name] = Scaling.of(B)
-                continue
-            check_variance(name, np.diag(B) if np.isfinite(B).all() else B)
-            rounding = self.exactness.rounding.get(name, rounding_of(self.means[name]))
-            whiteners[name] = Whitener.of(B, rounding)
+            else:
+                rounding = self.exactness.rounding.get(name, rounding_of(self.means[name]))
+                whiteners[name] = Whitener.of(B, rounding)
         if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
             return whiteners
         # Shrinking decides how views and directions compare. A common factor then keeps training
@@ -169,39 +143,52 @@ class Problem:
             for n, white in whiteners.items()
         }
 
-    def _degrees_of_freedom(
-        self, name: str, whitener: Whitener | Scaling, B: np.ndarray, unit: float
-    ) -> float:
-        """Tr B (B + r I)⁻¹: the rank without a ridge, less with one."""
-        reg = self.rows.reg[name]
-        if isinstance(reg, Shrinkage) and reg:
-            return float(np.trace(_whitened(B, whitener)))
-        return max(whitener.rank - (reg * unit * whitener.squared_norm() if reg else 0), 0.0)
+    def _with_expectations(
+        self,
+        maps: Maps,
+        whiteners: Mapping[str, Whitener | Scaling],
+        between: Blocks,
+        within: Mapping[str, np.ndarray],
+    ) -> Maps:
+        """The same maps with what moments of the rows tell of new rows, and of the other view.
 
-    def _warn_of_certain_correlation(
-        self, pairs: Iterable[PairCovariance], ranks: Mapping[str, int]
-    ) -> None:
-        reg = self.rows.reg
+        Warns if they fit any noise.
+        """
+        assert self.moments is not None
+        assert isinstance(self.between, np.ndarray)
+        assert maps.variances is not None
+        pairs, reg = list(self.moments.by_pair(self.between)), self.rows.reg
         for (p, q), _, _, count in pairs:
-            width = ranks[p] + ranks[q]
+            width = whiteners[p].rank + whiteners[q].rank
             if count <= width and not (reg[p] or reg[q]):
                 warn(
                     f"n <= p + q and reg=0: {count:g} objects against {width} independent "
                     f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
                     "construction and mean nothing; set reg > 0."
                 )
+        freedom = {name: float(whitener.rank) for name, whitener in whiteners.items()}
+        for name in whiteners:
+            if reg[name]:
+                unit = maps.variances[name].mean()
+                freedom[name] = _degrees_of_freedom(whiteners[name], within[name], reg[name], unit)
+        patterns = None
+        if len(within) == 2 and maps.weights:  # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
+            (p, W_p), (q, W_q) = maps.weights.items()
+            patterns = {
+                p: between[p, q] @ W_q @ linalg.pinvh(W_q.T @ within[q] @ W_q),
+                q: between[p, q].T @ W_p @ linalg.pinvh(W_p.T @ within[p] @ W_p),
+            }
+        expected = expected_moments(maps.weights, pairs, freedom)
+        return replace(maps, expected=expected, patterns=patterns)
 
 
-def _patterns(
-    weights: Mapping[str, np.ndarray], between: Blocks, within: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y."""
-    p, q = weights
-    inverse = {n: linalg.pinvh(W.T @ within[n] @ W) for n, W in weights.items()}
-    return {
-        p: between[p, q] @ weights[q] @ inverse[q],
-        q: between[p, q].T @ weights[p] @ inverse[p],
-    }
+def _degrees_of_freedom(
+    whitener: Whitener | Scaling, B: np.ndarray, reg: float, unit: float
+) -> float:
+    """Tr B (B + r I)⁻¹ of a view with a ridge; less than its rank."""
+    if isinstance(reg, Shrinkage):
+        return float(np.trace(_whitened(B, whitener)))
+    return max(whitener.rank - reg * unit * whitener.squared_norm(), 0.0)
 
 
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:

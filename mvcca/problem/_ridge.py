@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import as_block, to_dense
-from mvcca.problem._rows import Reg, Shrinkage, reg_of_names
+from mvcca.problem._rows import Shrinkage
 from mvcca.statistics import Moments
 from mvcca.views import Views
-
-
-def reg_of_rows(reg: Reg, views: Views, weights: np.ndarray | None = None) -> dict[str, float]:
-    """Ridge per view; "auto" is the `Shrinkage` estimated from all rows."""
-    return shrinkages(views, weights) if reg == "auto" else reg_of_names(reg, views.names)
 
 
 def shrinkages(views: Views, weights: np.ndarray | None = None) -> dict[str, float]:

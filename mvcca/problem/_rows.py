@@ -55,8 +55,11 @@ class Shrinkage(float):
     """
 
 
-def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
-    """Ridge per view, as given; "auto" is for fits that hold all rows."""
+def reg_of_names(reg: Reg, names: Iterable[str], *, positive: bool = False) -> dict[str, float]:
+    """Ridge per view, as given; "auto" is for fits that hold all rows.
+
+    Problems in which repeated features have no unique weights without a ridge refuse 0.
+    """
     if reg == "auto":
         raise ValueError(
             'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
@@ -70,15 +73,9 @@ def reg_of_names(reg: Reg, names: Iterable[str]) -> dict[str, float]:
         if not (isinstance(value, Real) and 0 <= value <= sys.float_info.max):  # type: ignore[operator]
             what = f"reg of view {name!r}" if by_name else "reg"
             raise ValueError(f"{what} must be a number >= 0, got {str(value)[:40]}.")
+        if positive and not value:
+            raise ValueError(f"reg of view {name!r} must be positive, got {float(value)!r}.")
     return {name: float(value) for name, value in values.items()}
-
-
-def positive_reg(reg: dict[str, float]) -> dict[str, float]:
-    """Refuse a ridge of zero, under which repeated features have no unique weights."""
-    for name, value in reg.items():
-        if not value:
-            raise ValueError(f"reg of view {name!r} must be positive, got {value!r}.")
-    return reg
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,34 +101,6 @@ class Exactness:
 
 
 OF_COVARIANCES = Exactness()
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The features themselves."""
-
-    n_features: int
-    mean = 0.0
-    inverse = None
-
-    def lift(self, W: np.ndarray) -> np.ndarray:
-        return W
-
-    def back(self, Z: np.ndarray) -> np.ndarray:
-        return Z
-
-    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
-        result = share * B
-        # A constant column stays out of the problem: its weight is 0, not nearly 0.
-        diagonal = np.diag(B) if B.ndim == 2 else B
-        result[np.diag_indices_from(B) if B.ndim == 2 else ...] += ridge * (diagonal > 0)
-        return result
-
-    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
-        return np.diag(B) if B.ndim == 2 else B
-
-    def then(self, other: Basis) -> Basis:
-        return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,24 +151,49 @@ class Rows:
     def moments_of_each(self) -> dict[str, Moments]:
         """Moments of each view by itself, over all objects seen in it."""
         return {
-            name: Moments.of(Views({name: block}), self.own_sample_weight(name), self.products)
+            name: Moments.of(
+                Views({name: block}),
+                None if self.sample_weight is None else self.sample_weight_of(name),
+                self.products,
+            )
             for name, block in self.views.items()
         }
 
-    def own_sample_weight(self, name: str) -> np.ndarray | None:
-        """Weights of the rows of one view."""
-        return None if self.sample_weight is None else self.sample_weight[self.views.objects(name)]
-
     def sample_weight_of(self, name: str) -> np.ndarray:
         """Weights of the rows of one view, ones if there are none."""
-        weights = self.own_sample_weight(name)
-        return np.ones(self.views[name].shape[0]) if weights is None else weights
+        if self.sample_weight is None:
+            return np.ones(self.views[name].shape[0])
+        return self.sample_weight[self.views.objects(name)]
 
     # ---- bases -----------------------------------------------------------------------------------
 
-    def basis(self, name: str) -> Basis:
-        """The basis of one view."""
-        return self.bases.get(name) or Identity(self.views.widths[name])
+    def widths(self) -> dict[str, int]:
+        """Number of features of each view, in whatever basis its rows are."""
+        return self.views.widths | {name: E.n_features for name, E in self.bases.items()}
+
+    def variances(self, name: str, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        """Diagonal over the features of a view, (d,), of a matrix B in its basis.
+
+        With `of_rows`, B is the covariance of the rows that the basis was found from.
+        """
+        if name in self.bases:
+            return self.bases[name].variances(B, of_rows)
+        return np.diag(B) if B.ndim == 2 else B
+
+    def ridged(self, name: str, B: np.ndarray, unit: float) -> np.ndarray:
+        """A matrix B in the basis of a view with the ridge of its features.
+
+        `unit` is the mean diagonal of B over the features.
+        """
+        ridge = self.reg[name] * unit
+        share = 1 - self.reg[name] if isinstance(self.reg[name], Shrinkage) else 1
+        if name in self.bases:
+            return self.bases[name].ridged(B, ridge, share)
+        result = share * B
+        # A constant column stays out of the problem: its weight is 0, not nearly 0.
+        diagonal = np.diag(B) if B.ndim == 2 else B
+        result[np.diag_indices_from(B) if B.ndim == 2 else ...] += ridge * (diagonal > 0)
+        return result
 
     def in_row_space(self, equilibrate: bool | Mapping[str, bool] | None = None) -> Self:
         """The same rows, those of views with more features than rows in a basis of their span.
@@ -223,10 +217,11 @@ class Rows:
         """The same rows, those of some views in the basis that is found for them, in float64."""
         blocks, bases = dict(self.views.items()), dict(self.bases)
         for name, basis_of in find.items():
-            basis, blocks[name] = basis_of(to_host(blocks[name]), self.own_sample_weight(name))
+            weights = None if self.sample_weight is None else self.sample_weight_of(name)
+            basis, blocks[name] = basis_of(to_host(blocks[name]), weights)
             if not blocks[name].shape[1]:
                 check_variance(name, np.zeros(1))
-            bases[name] = self.basis(name).then(basis)
+            bases[name] = bases[name].then(basis) if name in bases else basis
         return replace(self, views=self.views.replace(blocks), bases=bases)
 
     # ---- precision -------------------------------------------------------------------------------
@@ -252,6 +247,7 @@ class Rows:
         """
         dtype = least_precision(self.views)
         rows = replace(self, dtype=dtype, products=_FLOAT64)
+        dtypes = {block.dtype for block in self.views.blocks.values()}
         decomposable = frozenset(  # in memory and not too large
             name
             for name, block in self.views.blocks.items()
@@ -259,7 +255,7 @@ class Rows:
             and not block.is_lazy
             and 8 * np.prod(block.shape, dtype=float) <= _DECOMPOSED_BYTES
         )
-        if float32 and takes_float32_products(self.views):
+        if float32 and _FLOAT64 not in dtypes and not self.views.is_sparse:
             in_float32 = replace(rows, products=dtype, improvable=frozenset(self.views.names))
             try:
                 return solve(in_float32)
@@ -278,7 +274,10 @@ class Rows:
         rows = rows._rotated(find)
         for name in find:
             lengths = np.linalg.norm(rows.views[name], axis=0)
-            rows._warn_of_rounded_rows(name, lengths.max() / lengths.min(), rows._noise(name))
+            condition, noise = lengths.max() / lengths.min(), rows._noise(name)
+            eps = np.finfo(dtype).eps
+            if max(condition * eps / _SEEN_ROUNDING, noise * eps / _EPS) > 1:
+                _warn_of_rounded_rows(name, condition, noise, dtype)
         return solve(rows)
 
     def check(
@@ -291,7 +290,8 @@ class Rows:
 
         Views in `rank_expected` have fewer directions than features by construction.
         """
-        tolerance = _TOLERANCES[self.dtype or least_precision(self.views)]
+        dtype = self.dtype or least_precision(self.views)
+        tolerance, eps = _TOLERANCES[dtype], np.finfo(dtype).eps
         limit = np.sqrt(tolerance / (_ERROR * np.finfo(self.products).eps))
         conditions = {n: w.condition for n, w in whiteners.items() if n not in rank_expected}
         lost = [name for name, condition in conditions.items() if condition > limit]
@@ -313,36 +313,16 @@ class Rows:
                     f"{whitener.rank} of {len(whitener.scale)} directions are above rounding, "
                     "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
                 )
-            else:
-                noise = 0.0 if exactness.of_features else whitener.noise
-                self._warn_of_rounded_rows(name, condition, noise)
+            noise = 0.0 if exactness.of_features else whitener.noise
+            if name not in lost and max(condition * eps / _SEEN_ROUNDING, noise * eps / _EPS) > 1:
+                _warn_of_rounded_rows(name, condition, noise, dtype)
 
     def _noise(self, name: str) -> float:
         """Largest share of a direction's length that may be the rounding of float64 rows."""
-        basis, Z = self.basis(name), self.views[name]
+        basis, Z = self.bases[name], self.views[name]
         assert isinstance(basis, Explicit)
         rounding = np.sqrt(len(Z) * rounding_of(basis.mean) ** 2 @ basis.matrix**2)
         return float(np.max(rounding / np.linalg.norm(Z, axis=0)))
-
-    def _warn_of_rounded_rows(self, name: str, condition: float, noise: float) -> None:
-        """Warn of directions that are hardly larger than the rounding of the rows themselves."""
-        dtype = self.dtype or least_precision(self.views)
-        eps = np.finfo(dtype).eps
-        is_far = noise * eps / _EPS > 1
-        if condition * eps > _SEEN_ROUNDING or is_far:
-            words = _condition_in_words(condition)
-            if is_far:
-                words += " and its means are far above its deviations"
-            warn(
-                f"View {name!r} is close to collinear for {dtype} rows: {words}, so its smallest "
-                f"directions may be the rounding of its numbers to {dtype}. Pass float64 rows, or "
-                "set reg > 0."
-            )
-
-
-def takes_float32_products(views: Views) -> bool:
-    """Whether all rows are dense and in float32, so that float32 products are a saving."""
-    return not views.is_sparse and all(X.dtype != _FLOAT64 for X in views.blocks.values())
 
 
 def least_precision(views: Views) -> np.dtype:
@@ -350,9 +330,22 @@ def least_precision(views: Views) -> np.dtype:
     return max((block.dtype for block in views.blocks.values()), key=lambda d: np.finfo(d).eps)
 
 
-def check_variance(name: str, variances: np.ndarray) -> None:
-    """Refuse a view whose squares overflow, or that never varies."""
-    if not np.isfinite(variances).all():
+def _warn_of_rounded_rows(name: str, condition: float, noise: float, dtype: np.dtype) -> None:
+    """Warn of directions that are hardly larger than the rounding of the rows themselves."""
+    words = _condition_in_words(condition)
+    if noise * np.finfo(dtype).eps > _EPS:
+        words += " and its means are far above its deviations"
+    warn(
+        f"View {name!r} is close to collinear for {dtype} rows: {words}, so its smallest "
+        f"directions may be the rounding of its numbers to {dtype}. Pass float64 rows, or set "
+        "reg > 0."
+    )
+
+
+def check_variance(name: str, B: np.ndarray) -> None:
+    """Refuse a view that overflows or never varies, by its matrix or the diagonal of it."""
+    variances = np.diag(B) if B.ndim == 2 else B
+    if not np.isfinite(B).all():
         raise ValueError(
             f"View {name!r} overflows: its squares exceed the largest float. Rescale it."
         )

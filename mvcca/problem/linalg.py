@@ -281,12 +281,18 @@ def canonical_directions(
     names = list(whiteners)
     ranks = {name: whitener.rank for name, whitener in whiteners.items()}
     seen = [min(rank, (ranks_between or ranks)[name]) for name, rank in ranks.items()]
-    white = {(p, q): _whitened(A, whiteners[p], whiteners[q]) for (p, q), A in between.items()}
+    white = {}
+    for (p, q), A in between.items():
+        left, right = whiteners[p], whiteners[q]
+        if isinstance(A, LinearOperator):
+            white[p, q] = _whitened_operator(A, left, right)
+        else:
+            white[p, q] = right.project(left.project(A).T).T
     has_diagonal = any(p == q for p, q in between)
     if len(names) == 2 and not has_diagonal:
         # The eigenvalues are plus and minus the singular values of the block between two views.
-        left, values, right = top_singular(white[names[0], names[1]], n_components)
-        directions = dict(zip(names, (left, right), strict=True))
+        U, values, V = top_singular(white[names[0], names[1]], n_components)
+        directions = dict(zip(names, (U, V), strict=True))
         limit = min(seen)
     else:
         values, directions = _top_symmetric(white, ranks, n_components)
@@ -305,10 +311,10 @@ def canonical_directions(
     return Directions(values[:kept], weights, bound, ranks)
 
 
-def _whitened(A: Any, left: Whitener | Scaling, right: Whitener | Scaling) -> Any:
-    """W_1ᵀ A W_2; a linear operator if A is one."""
-    if not isinstance(A, LinearOperator):
-        return right.project(left.project(A).T).T
+def _whitened_operator(
+    A: LinearOperator, left: Whitener | Scaling, right: Whitener | Scaling
+) -> LinearOperator:
+    """W_1ᵀ A W_2."""
     return LinearOperator(
         (left.rank, right.rank),
         matvec=lambda v: left.project(A.matmat(right.lift(v.reshape(-1, 1)))),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from mvcca.base import maps_of
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep.endings import Ending, LinearCCA
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
-from mvcca.problem import held_out_moments
+from mvcca.problem import expected_moments
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
@@ -79,9 +81,9 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
             return
         blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation).items()}
         moments = Moments.of(validation.replace(blocks))
-        expected = held_out_moments(self.weights_, moments)
+        expected = expected_moments(self.weights_, moments.by_pair())
         if expected is not None:
-            self.__dict__.update(expected.attributes())
+            self.__dict__.update(replace(maps_of(self), expected=expected).attributes())
 
     def _n_scores(self) -> int:
         """Width of the networks' outputs; the linear CCA warns of components beyond the rows."""
