@@ -118,7 +118,7 @@ def changes(rows, added, query, options):
     searches = in_turns(
         {"removed": lambda: index.search(query), "whole": lambda: whole.search(query)}, 20
     )
-    share = len(index._contents.views["a"].gallery.removed) / options.rows
+    share = index._contents.views["a"].removed.n / options.rows
     compacted = in_turns({"compaction": index._contents.views["a"].compacted}, 2)["compaction"]
     for name, timing in (turns | {"build": build, "compaction": compacted}).items():
         mean, worst = np.mean(timing.wall), np.max(timing.wall)

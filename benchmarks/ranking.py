@@ -41,6 +41,7 @@ from mvcca.measures import unit_rows
 from mvcca.retrieval import CSLS, top_k
 from mvcca.retrieval.hubs import Bank, corrected
 from mvcca.retrieval.search import Gallery, exact
+from mvcca.retrieval.similarity import similarity_of
 from mvcca.retrieval.weighting import LikelihoodRatio
 
 LIMIT = 1.5
@@ -94,7 +95,7 @@ def main(options: argparse.Namespace) -> None:
     faiss.omp_set_num_threads(options.threads)
 
     ratios = likelihood_vectors(queries, gallery)
-    with_terms = corrected(Gallery.of(gallery), Bank(CSLS(), *bank))
+    with_terms = corrected(Gallery.of(gallery, similarity_of("cosine")), Bank(CSLS(), *bank))
     to_correct = with_terms.queries(queries)
     contestants = {
         "mvcca": lambda: top_k(queries, gallery, options.k),

@@ -411,7 +411,7 @@ def large_index(ids: Any = None, similarity: str = "cosine") -> RetrievalIndex:
 def parts_in_file(index: RetrievalIndex, name: str) -> list[bool]:
     """Whether each chunk of a gallery is a part of a mapped file."""
     found = []
-    for chunk in index._contents.views[name].gallery.rows.chunks:
+    for chunk in index._contents.views[name].rows.chunks:
         while isinstance(chunk.base, np.ndarray):
             chunk = chunk.base
         found.append(isinstance(chunk.base, mmap.mmap))

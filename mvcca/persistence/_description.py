@@ -89,7 +89,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
     )
     if isinstance(model, RetrievalIndex):
         made_with = {"similarity": model.similarity, "backend": model.backend}
-        rows = {view: len(held) for view, held in model._contents.views.items()}
+        rows = {view: held.n_ranked for view, held in model._contents.views.items()}
         found |= {"parameters": made_with, "estimator": repr(model.estimator), "rows": rows}
         return found
     params = model.get_params(deep=False)

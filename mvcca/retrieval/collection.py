@@ -14,8 +14,8 @@ import numpy as np
 
 from mvcca.blocks import is_mapping
 from mvcca.blocks.containers import check_same_rows
-from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.empty_rows import Empty
+from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.weighting import summed
 from mvcca.retrieval.words import with_words, words_by_view
 from mvcca.views import Labels, Views, as_views, holds_views

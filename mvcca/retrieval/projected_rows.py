@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.blocks import as_block
 from mvcca.measures import NoRelevant, Ties
 from mvcca.retrieval.hubs import Bank, HubCorrection, check_bank, checked_correction, corrected
 from mvcca.retrieval.measure import Measure
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.relevance import Relevance
-from mvcca.retrieval.search import Gallery, row_blocks, search
-from mvcca.retrieval.similarity import Similarity
+from mvcca.retrieval.search import Gallery, checked_rows, row_blocks, search
+from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.views.typing import MatrixLike
 
 
@@ -64,7 +65,8 @@ def top_k(
         a value is not finite.
     """
     prepared = _gallery(gallery, similarity, hubness, bank)
-    return search(prepared, prepared.queries(queries, exclude_self), k, exclude_self)
+    rows = checked_rows(queries, "queries", prepared.dtype)
+    return search(prepared, prepared.queries(rows, exclude_self), k, exclude_self)
 
 
 def ranks(
@@ -109,8 +111,8 @@ def ranks(
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
     prepared = _gallery(gallery, similarity, hubness, bank)
-    lists = RankedLists(queries, prepared, relevance, exclude_self)
-    return lists.ranks(ties)
+    rows = checked_rows(queries, "queries", prepared.dtype)
+    return RankedLists(rows, prepared, relevance, exclude_self).ranks(ties)
 
 
 def per_query(
@@ -152,7 +154,8 @@ def per_query(
     if wanted.is_of_gallery:
         raise ValueError(f"{measure!r} describes a gallery and has no value for single queries.")
     prepared = _gallery(gallery, similarity, hubness, bank)
-    return wanted.per_query(RankedLists(queries, prepared, relevance, exclude_self), no_relevant)
+    rows = checked_rows(queries, "queries", prepared.dtype)
+    return wanted.per_query(RankedLists(rows, prepared, relevance, exclude_self), no_relevant)
 
 
 def score_blocks(
@@ -184,7 +187,7 @@ def score_blocks(
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
     prepared = _gallery(gallery, similarity, hubness, bank)
-    rows = prepared.queries(queries)
+    rows = prepared.queries(checked_rows(queries, "queries", prepared.dtype))
     blocks = row_blocks(prepared, rows, 4)
     return ((block, prepared.products(rows[block])) for block in blocks)
 
@@ -194,7 +197,9 @@ def _gallery(
 ) -> Gallery:
     """Prepared gallery, corrected for hubs."""
     check_bank(hubness, bank)
-    gallery = Gallery.of(rows, similarity)
+    like = similarity_of(similarity)
+    device = rows[:0, :] if as_block(rows).on_device else None  # type: ignore[call-overload,index]
+    gallery = Gallery.of(checked_rows(rows, "gallery"), like, device)
     if hubness is None:
         return gallery
     queries, items = bank if isinstance(bank, tuple) else (bank, None)

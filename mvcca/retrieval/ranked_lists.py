@@ -13,7 +13,14 @@ from mvcca.blocks import to_dense
 from mvcca.machine.threads import each
 from mvcca.measures import Ties
 from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
-from mvcca.retrieval.search import Gallery, n_ranked, row_blocks, search, tile_rows, whole_lists
+from mvcca.retrieval.search import (
+    Gallery,
+    best_by_rows,
+    check_own_rows,
+    row_blocks,
+    search,
+    tile_rows,
+)
 
 Arrays = TypeVar("Arrays", np.ndarray, tuple[np.ndarray, np.ndarray])
 
@@ -97,7 +104,7 @@ class RankedLists:
 
     def __init__(
         self,
-        queries: Any,
+        queries: np.ndarray,
         gallery: Gallery,
         relevance: Any = None,
         exclude_self: bool = False,
@@ -108,7 +115,9 @@ class RankedLists:
             relevance, (len(self._queries), len(gallery)), exclude_self
         )
         self._exclude_self, self._are_empty = exclude_self, are_empty
-        self._n_ranked = n_ranked(gallery, self._queries, exclude_self)
+        if exclude_self:
+            check_own_rows(gallery, self._queries)
+        self._n_ranked = gallery.n_ranked - exclude_self
         self._ranks: dict[Ties, np.ndarray] = {}
         self._best: tuple[np.ndarray, np.ndarray] | None = None
         self._lists: Lists | None = None
@@ -137,7 +146,9 @@ class RankedLists:
             return formula(self._first(k), k)
 
         def of_block(rows: slice) -> np.ndarray:
-            items = whole_lists(self._gallery, self._queries, rows, self._exclude_self)
+            _, items = best_by_rows(
+                self._gallery, self._queries, self._n_ranked, self._exclude_self, rows
+            )
             empty = None if self._are_empty is None else self._are_empty[rows]
             lists = Lists(items, self._relevance, rows.start, self._exclude_self, empty)
             return formula(lists, self._n_ranked)

@@ -67,19 +67,25 @@ class InnerProduct:
         return self.name
 
 
+@dataclass(frozen=True, eq=False)
 class Cosine(InnerProduct):
-    """Cosine, 0 with a zero row; multiples of a row have equal cosines with every query."""
+    """Cosine, 0 with a zero row; multiples of a row have equal cosines with every query.
+
+    With correlations ρ of the components, lengths are √(Σ_i ρ_i u_i²): for rows u_i = √w_i a_i it
+    is the profile likelihood of `MVCCA.retrieval_scores`.
+    """
 
     name = "cosine"
     is_cosine = True
+    correlations: np.ndarray | None = None  # (n_components,)
 
     def items(self, rows: np.ndarray) -> np.ndarray:
         """Rows of length 1."""
-        return self._weighted(merge_parallel(unit_rows(rows)))
+        return self._of_length_1(merge_parallel(unit_rows(rows)))
 
     def queries(self, rows: np.ndarray) -> np.ndarray:
         """Rows of length 1."""
-        return self._weighted(unit_rows(rows))
+        return self._of_length_1(unit_rows(rows))
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of rows of any magnitude."""
@@ -93,29 +99,17 @@ class Cosine(InnerProduct):
         assert lengths is not None
         return (items * lengths[:, None]).astype(items.dtype)
 
-    def _weighted(self, unit: np.ndarray) -> np.ndarray:
-        """Vectors of rows of length 1."""
-        return unit
-
-    def _lengths(self, rows: np.ndarray) -> np.ndarray:
-        """Lengths of rows whose squares neither overflow nor underflow."""
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
-
-
-@dataclass(frozen=True, eq=False)
-class ProfileCosine(Cosine):
-    """Cosine whose lengths weight components by their correlations ρ, √(Σ_i ρ_i u_i²).
-
-    For rows u_i = √w_i a_i it is the profile likelihood of `MVCCA.retrieval_scores`.
-    """
-
-    correlations: np.ndarray  # (n_components,)
-
-    def _weighted(self, unit: np.ndarray) -> np.ndarray:
+    def _of_length_1(self, unit: np.ndarray) -> np.ndarray:
+        """Vectors of rows whose Euclidean length is 1."""
+        if self.correlations is None:
+            return unit
         lengths = self._lengths(unit)[:, None].astype(unit.dtype)
         return np.divide(unit, lengths, out=np.zeros_like(unit), where=lengths > 0)
 
     def _lengths(self, rows: np.ndarray) -> np.ndarray:
+        """Lengths of rows whose squares neither overflow nor underflow."""
+        if self.correlations is None:
+            return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
         rho = self.correlations.astype(np.float64)
         return np.asarray(np.sqrt(np.einsum("ij,ij,j->i", rows, rows, rho)))
 

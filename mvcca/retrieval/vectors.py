@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from mvcca.machine.warnings import warn
-from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
 from mvcca.views import as_views, in_same_container

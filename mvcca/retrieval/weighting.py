@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mvcca.blocks import namespace, placed
 from mvcca.measures import unit_rows
 from mvcca.problem import LARGEST_CORRELATION, component_weights
-from mvcca.retrieval.similarity import Cosine, InnerProduct, ProfileCosine, similarity_of
+from mvcca.retrieval.similarity import Cosine, InnerProduct, similarity_of
 
 Weighting = str  # a name of WEIGHTINGS, "correlation^P", or "auto"
 
@@ -144,7 +144,7 @@ def _likelihood(model: Any) -> Weighted:
 
 def _profile_likelihood(model: Any) -> Weighted:
     rho = np.minimum(model.expected_correlations_, LARGEST_CORRELATION)
-    return Weighted(ProfileCosine(rho), component_weights(rho))
+    return Weighted(Cosine(rho), component_weights(rho))
 
 
 def _likelihood_cosine(model: Any) -> Weighted:

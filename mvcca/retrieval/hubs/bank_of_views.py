@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs.corrected import Bank
 from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
 from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.search import checked_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.hubs.corrections import CSLS, HubCorrection, MutualProximity
-from mvcca.retrieval.search import Gallery, padded, search
+from mvcca.retrieval.search import Gallery, checked_rows, padded, search
 from mvcca.retrieval.search.growing_arrays import ChunkedRows
 from mvcca.retrieval.similarity import InnerProduct
 
@@ -57,8 +56,8 @@ class Bank:
                     f"{gallery.n_components}."
                 )
             items = gallery.similarity.items(items)
-            of_items = Gallery.of_vectors(items, device=gallery.device)
-        return Gallery.of_vectors(of_queries, device=gallery.device), of_items
+            of_items = Gallery.of(items, InnerProduct(), gallery.device)
+        return Gallery.of(of_queries, InnerProduct(), gallery.device), of_items
 
 
 def corrected(
@@ -114,7 +113,7 @@ class CorrectedGallery(Gallery):
         terms = self.correction.item_terms(vectors, self.bank_queries)
         return np.hstack([vectors, terms.astype(vectors.dtype, copy=False)])
 
-    def queries(self, rows: Any, exclude_self: bool = False) -> np.ndarray:
+    def queries(self, rows: np.ndarray, exclude_self: bool = False) -> np.ndarray:
         """Query vectors, 0 in the component of a correction that does not apply."""
         vectors = self.base.queries(rows)
         terms = self.correction.query_terms(vectors, self.base, self.bank_items)

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.retrieval.checked_rows import checked_rows
+from mvcca.blocks import kind_of
 from mvcca.retrieval.index.stored_ids import restored_ids, stored_ids
-from mvcca.retrieval.search import Gallery
-from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows, SortedKeys
+from mvcca.retrieval.search.gallery import Gallery, checked_rows, largest_norm
+from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows, RemovedRows, SortedKeys
 from mvcca.retrieval.similarity import Euclidean, InnerProduct
 from mvcca.retrieval.weighting import summed
 
 _REMOVED_SHARE = 4  # a view is compacted once a quarter of its rows are removed
+_SAMPLED_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,78 @@ Searched = str | JointTarget
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedView:
-    """Gallery of one view, with the id and the object of each row."""
+class IndexedView(Gallery):
+    """Gallery of one view that changes by value, with the id and the object of each row."""
 
-    gallery: Gallery
     ids: ChunkedRows = field(default_factory=ChunkedRows)
     objects: ChunkedRows = field(default_factory=ChunkedRows)  # equal for equal ids of any view
     rows_by_id: SortedKeys = field(default_factory=SortedKeys)
+    lengths: ChunkedRows = field(default_factory=ChunkedRows)  # of a cosine: of the added rows
+    n_at_origin: int = 0  # rows when the origin was last checked
 
-    def __len__(self) -> int:
-        return self.gallery.n_ranked
+    @classmethod
+    def of_stored(
+        cls,
+        similarity: InnerProduct,
+        stored: Sequence[np.ndarray],
+        lengths: np.ndarray | None,
+        n_at_origin: int,
+        largest_norm: float,
+    ) -> IndexedView:
+        """View of stored parts, which are not copied; memory-mapped ones are not read."""
+        origin = similarity.origin
+        if (
+            not stored
+            or any(part.shape[1:] != stored[0].shape[1:] for part in stored)
+            or bool(similarity.n_added) != (origin is not None)
+            or (origin is not None and origin.shape != (stored[0].shape[1] - 1,))
+            or similarity.is_cosine != (lengths is not None)
+            or (lengths is not None and lengths.shape != (sum(map(len, stored)),))
+        ):
+            raise ValueError("rows, lengths and origin of a gallery do not belong together")
+        parts = [
+            np.asarray(part) if kind_of(part).is_lazy else checked_rows(part, "a gallery")
+            for part in stored
+        ]
+        if any(part.ndim != 2 or part.dtype not in (np.float32, np.float64) for part in parts):
+            raise ValueError("rows of a gallery are matrices of float32 or float64")
+        view = cls(similarity, ChunkedRows.of_parts(parts), float(largest_norm))
+        kept = ChunkedRows()
+        if lengths is not None:
+            kept = kept.plus(checked_rows(lengths[:, None], "lengths")[:, 0])
+        return replace(view, lengths=kept, n_at_origin=n_at_origin)
 
     @property
-    def rows(self) -> np.ndarray:
+    def kept(self) -> np.ndarray:
         """Positions of the rows that are not removed."""
-        is_kept = np.ones(len(self.ids), dtype=bool)
-        is_kept[self.gallery.removed.positions()] = False
+        is_kept = np.ones(len(self), dtype=bool)
+        is_kept[self.removed.positions()] = False
         return np.flatnonzero(is_kept)
 
     def plus(self, rows: np.ndarray, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
-        """View with rows of new ids."""
-        return self.grown_to(self.gallery.plus(rows), ids, objects)
+        """View with finite rows of new ids, at the cost of these rows."""
+        similarity = self.similarity if len(self) else self.similarity.near(rows)
+        vectors, lengths = similarity.items(rows), similarity.lengths(rows)
+        view = replace(
+            self,
+            similarity=similarity,
+            rows=self.rows.plus(vectors),
+            largest_norm=max(self.largest_norm, largest_norm(similarity, vectors)),
+            lengths=self.lengths if lengths is None else self.lengths.plus(lengths),
+            n_at_origin=self.n_at_origin or len(rows),
+        ).with_ids(ids, objects)
+        if similarity.origin is not None and len(view) >= 2 * view.n_at_origin:
+            return view._with_checked_origin()
+        return view
 
-    def grown_to(self, gallery: Gallery, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
-        """View whose gallery has grown by rows with these ids and objects."""
-        rows = np.arange(len(self.ids), len(self.ids) + len(ids))
-        return IndexedView(
-            gallery, self.ids.plus(ids), self.objects.plus(objects), self.rows_by_id.plus(ids, rows)
+    def with_ids(self, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
+        """View with the ids and objects of its last rows."""
+        places = np.arange(len(self) - len(ids), len(self))
+        return replace(
+            self,
+            ids=self.ids.plus(ids),
+            objects=self.objects.plus(objects),
+            rows_by_id=self.rows_by_id.plus(ids, places),
         )
 
     def without(self, ids: np.ndarray) -> IndexedView:
@@ -69,26 +115,53 @@ class IndexedView:
         rows = self.rows_by_id.positions(ids)
         if not (rows >= 0).any():
             return self
-        gallery = self.gallery.without(rows[rows >= 0])
-        kept = replace(self, gallery=gallery, rows_by_id=self.rows_by_id.without(ids[rows >= 0]))
-        if not len(kept):
-            return IndexedView(Gallery(gallery.similarity))
-        many = _REMOVED_SHARE * len(gallery.removed) > len(gallery)
-        return kept.compacted() if many else kept
+        removed, left = self.removed.plus(rows[rows >= 0]), self.rows_by_id.without(ids[rows >= 0])
+        if removed.n == len(self):
+            return IndexedView(self.similarity)
+        view = replace(self, removed=removed, rows_by_id=left)
+        return view.compacted() if _REMOVED_SHARE * removed.n > len(view) else view
 
     def compacted(self) -> IndexedView:
-        """View without the removed rows, also in memory."""
-        if not len(self.gallery.removed):
+        """View without the removed rows, also in memory; the other rows move."""
+        if not self.removed.n:
             return self
-        rows = self.rows
-        moved = np.full(len(self.ids), -1, dtype=np.int64)
-        moved[rows] = np.arange(len(rows))
-        return IndexedView(
-            self.gallery.compacted(rows),
-            self.ids.subset(rows),
-            self.objects.subset(rows),
-            self.rows_by_id.moved(moved),
-        )
+        kept = self.kept
+        moved = np.full(len(self), -1, dtype=np.int64)
+        moved[kept] = np.arange(len(kept))
+        return replace(
+            self,
+            ids=self.ids.subset(kept),
+            objects=self.objects.subset(kept),
+            rows_by_id=self.rows_by_id.moved(moved),
+            lengths=self.lengths.subset(kept) if self.lengths.n else self.lengths,
+            removed=RemovedRows(),
+        )._moved(self.rows.subset(kept))
+
+    def _moved(self, rows: ChunkedRows) -> IndexedView:
+        """View with other item vectors."""
+        largest = max(largest_norm(self.similarity, part) for part in rows.parts)
+        return replace(self, rows=rows, largest_norm=largest, lineage=object())
+
+    def added_rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows as they were added, up to rounding."""
+        lengths = self.lengths.take(positions) if self.lengths.n else None
+        return self.similarity.rows(self.rows.take(positions), lengths)
+
+    def _with_checked_origin(self) -> IndexedView:
+        """View with a new origin if most rows are far from the present one.
+
+        The first rows of an index need not be like those added later.
+        """
+        step = -(-len(self) // _SAMPLED_ROWS)
+        sample = np.concatenate([part[::step] for part in self.rows.parts])
+        from_origin = sample[:, : self.n_components]
+        if not (np.abs(from_origin.mean(axis=0)) > from_origin.std(axis=0)).any():
+            return replace(self, n_at_origin=len(self))
+        similarity = self.similarity.near(self.similarity.rows(sample, None))
+        rows = ChunkedRows()
+        for part in self.rows.parts:
+            rows = rows.plus(similarity.items(self.similarity.rows(part, None)))
+        return replace(self, similarity=similarity, n_at_origin=len(self))._moved(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +186,13 @@ class Contents:
         if not len(rows):
             return self
         view = self._view_for(name, ids, replaces)
-        if len(view) and rows.shape[1] != view.gallery.n_components:
+        if len(view) and rows.shape[1] != view.n_components:
             raise ValueError(
-                f"View {name!r} has {view.gallery.n_components} components, got rows of "
-                f"{rows.shape[1]}."
+                f"View {name!r} has {view.n_components} components, got rows of {rows.shape[1]}."
             )
         objects, contents = self._numbered(ids)
         kept = view.without(ids) if replaces else view
-        return contents._with(name, kept.plus(rows, ids, objects))
+        return replace(contents, views={**self.views, name: kept.plus(rows, ids, objects)})
 
     def without(self, ids: np.ndarray) -> Contents:
         """Contents without some objects, which must be there."""
@@ -133,8 +205,8 @@ class Contents:
         joints = {joint: view.without(ids) for joint, view in self.joints.items()}
         return replace(
             self,
-            views={name: view for name, view in views.items() if len(view)},
-            joints={joint: view for joint, view in joints.items() if len(view)},
+            views={name: view for name, view in views.items() if view.n_ranked},
+            joints={joint: view for joint, view in joints.items() if view.n_ranked},
             n_objects=self.n_objects - len(ids),
         )
 
@@ -166,7 +238,7 @@ class Contents:
 
     def _view_for(self, name: str, ids: np.ndarray, replaces: bool = False) -> IndexedView:
         """The view to which rows with these ids can be added."""
-        view = self.views.get(name, IndexedView(Gallery(self.similarity)))
+        view = self.views.get(name, IndexedView(self.similarity))
         if len(view) and view.ids.dtype.kind != ids.dtype.kind:
             raise ValueError(f"ids of view {name!r} are {view.ids.dtype}, got {ids.dtype}.")
         values, counts = np.unique(ids, return_counts=True)
@@ -179,16 +251,9 @@ class Contents:
             )
         return view
 
-    def _with(self, name: str, view: IndexedView) -> Contents:
-        return replace(self, views={**self.views, name: view})
-
-    def height(self, name: str) -> int:
-        """Number of rows of a view."""
-        return len(self.views.get(name, ()))
-
     # ---- what is searched -----------------------------------------------------------------------
 
-    def searched(self, target: Target, normalize: bool) -> list[Searched]:
+    def searched(self, target: Target, normalize: bool) -> Sequence[Searched]:
         """The views to search for a target."""
         if not self.views:
             raise ValueError("The index is empty; add a gallery first.")
@@ -203,32 +268,13 @@ class Contents:
         joint = target is not None and len(names) > 1
         return [JointTarget(tuple(names), normalize)] if joint else list(names)
 
-    def __getitem__(self, searched: Searched) -> IndexedView:
-        """A view, or several as one."""
-        return self.views[searched] if isinstance(searched, str) else self.joints[searched]
-
-    def n_found(self, searched: Sequence[Searched]) -> int:
-        """Number of objects in some views."""
-        if len(searched) == 1:
-            return len(self[searched[0]])
-        return self.n_objects
-
-    def dtypes(self, searched: Sequence[Searched]) -> tuple[np.dtype, np.dtype]:
-        """Types of the scores and ids that a search finds."""
-        views = [self[name] for name in searched]
-        return (
-            np.result_type(*(view.gallery.dtype for view in views)),
-            np.result_type(*(view.ids.dtype for view in views)),
-        )
-
     def with_joint(self, joint: JointTarget) -> Contents:
         """Contents in which several views can be searched as one."""
         views = [self.views[name] for name in joint.names]
-        objects = np.concatenate([view.objects.take(view.rows) for view in views])
-        ids = np.concatenate([view.ids.take(view.rows) for view in views])
-        empty = IndexedView(Gallery(self.similarity))
+        objects = np.concatenate([view.objects.take(view.kept) for view in views])
+        ids = np.concatenate([view.ids.take(view.kept) for view in views])
         first = np.unique(objects, return_index=True)[1]  # in the order of their addition
-        return self._with_joined(joint, empty, ids[first])
+        return self._with_joined(joint, IndexedView(self.similarity), ids[first])
 
     def with_joined(self, ids: np.ndarray) -> Contents:
         """Contents whose joint views are as the views are now, after a change of these objects."""
@@ -254,7 +300,7 @@ class Contents:
             if view is not None and view.ids.dtype.kind == ids.dtype.kind:
                 positions = view.rows_by_id.positions(ids)
                 places[name] = np.flatnonzero(positions >= 0)
-                rows[name] = view.gallery.added_rows(positions[places[name]])
+                rows[name] = view.added_rows(positions[places[name]])
         sums = summed(rows, places, len(ids), joint.normalize)
         is_seen = np.isin(np.arange(len(ids)), np.concatenate([*places.values()]))
         return checked_rows(sums, f"the sum of views {list(joint.names)}"), is_seen
@@ -266,12 +312,12 @@ class Contents:
         compacted = {name: view.compacted() for name, view in self.views.items()}
         views = {
             name: {
-                "rows": view.gallery.rows.parts,
-                "norms": view.gallery.lengths and np.concatenate(view.gallery.lengths.parts),
+                "rows": view.rows.parts,
+                "norms": np.concatenate(view.lengths.parts) if view.lengths.n else None,
                 "ids": stored_ids(np.concatenate(view.ids.parts)),
-                "origin": view.gallery.similarity.origin,
-                "n_at_origin": view.gallery.n_at_origin,
-                "largest_norm": view.gallery.largest_norm,
+                "origin": view.similarity.origin,
+                "n_at_origin": view.n_at_origin,
+                "largest_norm": view.largest_norm,
             }
             for name, view in compacted.items()
         }
@@ -283,7 +329,7 @@ class Contents:
         contents = cls(similarity)
         for name, stored in state["views"].items():
             contents = contents._plus_stored(name, **stored)
-        widths = {view.gallery.n_components for view in contents.views.values()}
+        widths = {view.n_components for view in contents.views.values()}
         if len(widths) > 1:
             raise ValueError(f"rows of widths {sorted(widths)} are not of one space")
         return replace(contents, n_added=state["n_added"])
@@ -299,10 +345,10 @@ class Contents:
         largest_norm: float,
     ) -> Contents:
         ids = restored_ids(ids)
-        view = self._view_for(name, ids)
+        self._view_for(name, ids)
         objects, contents = self._numbered(ids)
         similarity = self.similarity if origin is None else Euclidean(origin)
-        gallery = Gallery.of_stored(similarity, rows, norms, n_at_origin, largest_norm)
-        if len(gallery) != len(ids):
+        view = IndexedView.of_stored(similarity, rows, norms, n_at_origin, largest_norm)
+        if len(view) != len(ids):
             raise ValueError(f"rows and ids of view {name!r} do not belong together")
-        return contents._with(name, view.grown_to(gallery, ids, objects))
+        return replace(contents, views={**self.views, name: view.with_ids(ids, objects)})

@@ -65,7 +65,7 @@ class FaissIndex:
 
     def _unremoved(self, gallery: Gallery, queries: np.ndarray, k: int) -> np.ndarray:
         """About the k best items, -1 where fewer are found; removed rows are passed over."""
-        n_spare = min(len(gallery.removed), k + _SPARE)
+        n_spare = min(gallery.removed.n, k + _SPARE)
         _, items = self.index.search(queries, k + n_spare)
         if not n_spare:
             return items

@@ -5,7 +5,8 @@ Queries are checked here: faiss returns nonsense for invalid ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Number
 from threading import Lock
@@ -17,7 +18,6 @@ from numpy.typing import ArrayLike
 from mvcca.machine.config import block_slices
 from mvcca.machine.printable import printable
 from mvcca.machine.warnings import warn
-from mvcca.retrieval.checked_rows import checked_rows
 from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on, without_empty
 from mvcca.retrieval.hubs import (
@@ -27,19 +27,16 @@ from mvcca.retrieval.hubs import (
     checked_correction,
     corrected,
 )
-from mvcca.retrieval.index.contents import Contents, JointTarget, Searched, Target
+from mvcca.retrieval.index.contents import Contents, IndexedView, JointTarget, Searched, Target
 from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.index.stored_ids import no_ids
 from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.search import Gallery, checked_k, search
+from mvcca.retrieval.search import Gallery, checked_k, checked_rows, search
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.weighting import Weighting
 from mvcca.views import Views, as_views, in_same_container
 from mvcca.views.typing import ViewsLike
-
-# (view, gallery, k) -> scores, items
-SearchView = Callable[[Searched, Gallery, int], tuple[np.ndarray, np.ndarray]]
 
 _PARAMETERS = ("estimator", "similarity", "backend", "weighting")  # those that are stored
 
@@ -284,7 +281,7 @@ class RetrievalIndex:
         self, scores: Views, are_asked: np.ndarray, target: Target, k: int, normalize: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Answers of some queries; those of others are NaN and no id."""
-        dtype, of_ids = self._contents.dtypes(self._searched(target, k, normalize)[1])
+        dtype, of_ids = _dtypes(self._searched(target, k, normalize))
         scores_of_all = np.full((len(scores), k), np.nan, dtype)
         ids_of_all = no_ids((len(scores), k), of_ids)
         if are_asked.any():
@@ -292,12 +289,12 @@ class RetrievalIndex:
             scores_of_all[are_asked], ids_of_all[are_asked] = found, ids
         return scores_of_all, ids_of_all
 
-    def _searched(self, target: Target, k: int, normalize: bool) -> tuple[Contents, list[Searched]]:
-        """Contents, and what to search of them; views searched as one are summed the first time."""
+    def _searched(self, target: Target, k: int, normalize: bool) -> Mapping[Searched, IndexedView]:
+        """The views to search, as they are now; several as one are summed the first time."""
         contents = self._contents
         searched = contents.searched(target, normalize)
-        joint = searched[0]
-        if self._ranking.is_by_target and (normalize or isinstance(joint, JointTarget)):
+        is_joint = isinstance(joint := searched[0], JointTarget)
+        if self._ranking.is_by_target and (normalize or is_joint):
             raise ValueError(
                 "With weighting='likelihood' each pair of views has its own correlations: search "
                 "one view, or all of them with target=None, and leave normalize at False."
@@ -306,35 +303,37 @@ class RetrievalIndex:
             with self._changing:
                 self._contents.searched(target, normalize)  # still there?
                 self._contents = contents = self._contents.with_joint(joint)
-        checked_k(k, contents.n_found(searched))
-        return contents, searched
+        views: Mapping[Any, IndexedView] = contents.joints if is_joint else contents.views
+        checked_k(k, contents.n_objects if len(searched) > 1 else views[joint].n_ranked)
+        return {name: views[name] for name in searched}
 
     def _answer(
         self, scores: Views, target: Target, k: int, normalize: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids of the k best objects for projected queries."""
-        ranking = self._ranking
-        total = None if ranking.is_by_target else _queries(ranking, scores, "", normalize)
-
-        def search_view(
-            searched: Searched, gallery: Gallery, k: int
-        ) -> tuple[np.ndarray, np.ndarray]:
-            rows = total
-            if rows is None:
-                rows = _queries(ranking, scores, str(searched), normalize)
-            key = scores.names, normalize, searched
-            if self._bank is not None:
-                gallery = self._corrected_gallery(key, gallery, self._bank)
-            if self.backend == "exact":
-                return search(gallery, gallery.queries(rows), k)
-            return self._search_with_faiss(
-                searched if self._bank is None else key, gallery, rows, k
-            )
-
-        if self.backend == "exact":
-            return _best(*self._searched(target, k, normalize), k, search_view)
-        with self._using_faiss:  # then its indexes hold no more rows than the contents
-            return _best(*self._searched(target, k, normalize), k, search_view)
+        rows = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
+        places = None if scores.is_paired else {name: scores.objects(name) for name in rows}
+        found = []
+        # A faiss index holds no more rows than the views if these are read while it is locked.
+        with nullcontext() if self.backend == "exact" else self._using_faiss:
+            for searched, view in self._searched(target, k, normalize).items():
+                of_target = self._ranking.queries(
+                    rows, (str(searched),), places, len(scores), normalize
+                )
+                key: Any = searched
+                gallery: Gallery = view
+                if self._bank is not None:
+                    key = scores.names, normalize, searched
+                    gallery = self._corrected_gallery(key, view, self._bank)
+                hits = min(k, view.n_ranked)
+                if self.backend == "exact":
+                    products, items = search(gallery, gallery.queries(of_target), hits)
+                else:
+                    products, items = self._search_with_faiss(key, gallery, of_target, hits)
+                found.append((products, items, view))
+        if len(found) > 1:
+            return _best(found, k)
+        return products, view.ids.take(items)
 
     def _corrected_gallery(
         self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, bank: BankOfViews
@@ -356,11 +355,11 @@ class RetrievalIndex:
         import dask.array as da
         from dask.delayed import delayed
 
-        contents, searched = self._searched(target, k, normalize)
+        views = self._searched(target, k, normalize)
         index = type(self).__new__(type(self))  # which later changes leave as it is
         vars(index).update(
             vars(self),
-            _contents=contents,
+            _contents=self._contents,
             _changing=Lock(),
             _corrected={},
             _faiss={},
@@ -377,7 +376,7 @@ class RetrievalIndex:
             answer({name: parts[i] for name, parts in blocks.items()}, target, k, normalize)
             for i in range(len(heights))
         ]
-        dtypes = contents.dtypes(searched)
+        dtypes = _dtypes(views)
         scores_and_ids = [
             da.concatenate(
                 [
@@ -398,19 +397,21 @@ class RetrievalIndex:
         """Contents with projected rows, block by block."""
         before = contents = self._contents
         first = dict.fromkeys(opened.names, 0)  # rows of earlier blocks
-        for objects, block in _in_blocks(opened):
-            is_whole = block is opened
-            rows = views if is_whole else in_same_container(views, block, dict(block.items()))
+        row_bytes = max(8 * width for width in opened.widths.values())
+        for part in block_slices(len(opened), row_bytes, at_least=CHUNK_ROWS):
+            rows, objects = views, ids
+            if part.stop - part.start < len(opened):
+                rows, objects = _of_objects(views, opened, part), ids[part]
             scores = as_views(self._ranking.project(rows)).in_memory()
             for name in scores.names:
-                own = ids[objects][scores.objects(name)]
+                own = objects[scores.objects(name)]
                 contents = contents.plus(name, scores[name], own, first[name], replaces)
                 first[name] += len(own)
         return contents.with_joined(ids) if before.joints else contents
 
     def __repr__(self) -> str:
         views = self._contents.views.items()
-        held = ", ".join(f"{name}: {len(view)}" for name, view in views) or "empty"
+        held = ", ".join(f"{name}: {view.n_ranked}" for name, view in views) or "empty"
         return printable(f"RetrievalIndex({self.estimator!r}, {held})")
 
     def _search_with_faiss(
@@ -437,16 +438,11 @@ class RetrievalIndex:
         self._contents = Contents.of_state(self._contents.similarity, state)
 
 
-def _in_blocks(views: Views) -> Iterator[tuple[slice, Views]]:
-    """Blocks of the objects."""
-    row_bytes = max(8 * width for width in views.widths.values())
-    blocks = list(block_slices(len(views), row_bytes, at_least=CHUNK_ROWS))
-    if len(blocks) < 2:
-        yield slice(0, len(views)), views
-        return
-    for rows in blocks:
-        block = views[rows]
-        yield rows, block.select([name for name in block.names if len(block.objects(name))])
+def _of_objects(views: Any, opened: Views, objects: slice) -> Any:
+    """Some objects of views in the views' container, without views in which none is seen."""
+    block = opened[objects]
+    block = block.select([name for name in block.names if len(block.objects(name))])
+    return in_same_container(views, block, dict(block.items()))
 
 
 def _checked_ids(ids: Any, n_objects: int | None = None) -> np.ndarray:
@@ -476,29 +472,22 @@ def _check_one_type(ids: Any) -> None:
         )
 
 
-def _queries(ranking: Ranking, scores: Views, target: str, normalize: bool) -> np.ndarray:
-    """Rows to query a target with: sums over the views in which each query is seen."""
-    rows = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
-    places = {name: scores.objects(name) for name in rows}
-    return ranking.queries(rows, (target,), places, len(scores), normalize)
+def _dtypes(views: Mapping[Searched, IndexedView]) -> tuple[np.dtype, np.dtype]:
+    """Types of the scores and ids that a search of some views finds."""
+    return (
+        np.result_type(*(view.dtype for view in views.values())),
+        np.result_type(*(view.ids.dtype for view in views.values())),
+    )
 
 
 def _best(
-    contents: Contents,
-    searched: list[Searched],
-    k: int,
-    search_view: SearchView,
+    found: Sequence[tuple[np.ndarray, np.ndarray, IndexedView]], k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and ids of the k best objects; one found in several views counts once."""
-    found = []
-    for name in searched:
-        view = contents[name]
-        scores, items = search_view(name, view.gallery, min(k, len(view)))
-        found.append((scores, view.ids.take(items), view.objects.take(items)))
-    if len(found) == 1:
-        return found[0][:2]
     # An object among the k best of all is among the k best of its best view.
-    scores, ids, objects = (np.hstack(parts) for parts in zip(*found, strict=True))
+    scores = np.hstack([own for own, _, _ in found])
+    ids = np.hstack([view.ids.take(items) for _, items, view in found])
+    objects = np.hstack([view.objects.take(items) for _, items, view in found])
     order = np.argsort(-scores, axis=1, kind="stable")
     first = _first_of_each(np.take_along_axis(objects, order, axis=1), k)
     best = np.take_along_axis(order, first, axis=1)

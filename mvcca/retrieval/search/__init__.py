@@ -5,22 +5,23 @@ queries, k)`` runs on the host, or on the device that the rows came from.
 """
 
 from mvcca.retrieval.search.exact import (
+    best_by_rows,
+    check_own_rows,
     checked_k,
-    n_ranked,
     row_blocks,
     search,
     tile_rows,
-    whole_lists,
 )
-from mvcca.retrieval.search.gallery import Gallery, padded
+from mvcca.retrieval.search.gallery import Gallery, checked_rows, padded
 
 __all__ = [
     "Gallery",
+    "best_by_rows",
+    "check_own_rows",
     "checked_k",
-    "n_ranked",
+    "checked_rows",
     "padded",
     "row_blocks",
     "search",
     "tile_rows",
-    "whole_lists",
 ]

@@ -7,6 +7,7 @@ tile is in the cache. Blocks may run in parallel; they share nothing but their i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -19,31 +20,30 @@ from mvcca.retrieval.search.on_device import DeviceSearch
 TILE_ROWS, TILE_COLUMNS = 1024, 2048  # 8 MiB of float32: in a shared cache, and large for BLAS
 _ROWS_SHARE = 64  # above a 64th of the gallery, whole rows are faster than merged tiles
 
-# (gallery, queries, k, columns of the queries themselves or None) -> products, items
-BestOfBlock = Callable[[Gallery, np.ndarray, int, slice | None], tuple[np.ndarray, np.ndarray]]
+# (gallery, queries, k, whether they are its rows, which of them) -> products, items
+BestOfBlock = Callable[[Gallery, np.ndarray, int, bool, slice], tuple[np.ndarray, np.ndarray]]
 
 
 def search(
     gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and items of the k best, as `mvcca.retrieval.top_k` returns them."""
-    n_items = n_ranked(gallery, queries, exclude_self)
+    if exclude_self:
+        check_own_rows(gallery, queries)
+    n_items = gallery.n_ranked - exclude_self
     checked_k(k, n_items)
     best: BestOfBlock
     if gallery.device is not None:
         best = DeviceSearch(gallery)
         blocks = best.blocks(len(queries))
     elif _ROWS_SHARE * k > n_items or not gallery.is_product:
-        best, blocks = _best_of_rows, list(row_blocks(gallery, queries, 8))
+        best, blocks = best_by_rows, list(row_blocks(gallery, queries, 8))
     else:
         best, blocks = _best_by_tiles, tile_rows(len(queries))
-
-    def find(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        return best(gallery, queries[rows], k, rows if exclude_self else None)
-
-    found = each(find, blocks) if gallery.device is None else [find(rows) for rows in blocks]
-    if not found:
+    if not blocks:
         return np.empty((0, k), gallery.dtype), np.empty((0, k), np.int64)
+    find = partial(best, gallery, queries, k, exclude_self)
+    found = each(find, blocks) if gallery.device is None else [find(rows) for rows in blocks]
     products, items = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return gallery.scored(queries, products, items)  # of all blocks: CSLS searches its bank here
 
@@ -57,10 +57,8 @@ def checked_k(k: int, n_items: int) -> None:
         )
 
 
-def n_ranked(gallery: Gallery, queries: np.ndarray, exclude_self: bool) -> int:
-    """Number of rows that each query ranks."""
-    if not exclude_self:
-        return gallery.n_ranked
+def check_own_rows(gallery: Gallery, queries: np.ndarray) -> None:
+    """Raise ValueError unless queries can be the gallery's rows, each left out of its own list."""
     if len(queries) != len(gallery):
         raise ValueError(
             "exclude_self needs queries that are the gallery's rows, in the same order; got "
@@ -68,7 +66,6 @@ def n_ranked(gallery: Gallery, queries: np.ndarray, exclude_self: bool) -> int:
         )
     if len(gallery) == 1:
         raise ValueError("The gallery holds only the query itself, which is excluded.")
-    return len(gallery) - 1
 
 
 def row_blocks(gallery: Gallery, queries: np.ndarray, n_copies: int) -> Iterator[slice]:
@@ -82,21 +79,13 @@ def tile_rows(n_queries: int) -> list[slice]:
     return [slice(i, min(i + size, n_queries)) for i in range(0, n_queries, size)]
 
 
-def whole_lists(
-    gallery: Gallery, queries: np.ndarray, rows: slice, exclude_self: bool
-) -> np.ndarray:
-    """All items that some of the queries rank, best first."""
-    n_items = n_ranked(gallery, queries, exclude_self)
-    return _best_of_rows(gallery, queries[rows], n_items, rows if exclude_self else None)[1]
-
-
 def _best_by_tiles(
-    gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
+    gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool, rows: slice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Products and items of the k best; query i does not rank item `excluded.start + i`."""
+    """Products and items of the k best of some queries."""
     from mvcca.retrieval.search.merge_tile import merge_tile
 
-    block, dtype, n_queries = padded(queries), gallery.dtype, len(queries)
+    block, dtype, n_queries = padded(queries[rows]), gallery.dtype, rows.stop - rows.start
     precision = np.finfo(dtype)
     buffer = np.empty(len(block) * TILE_COLUMNS, dtype=dtype)
     scores = np.full((n_queries, k), -np.inf, dtype=dtype)
@@ -107,9 +96,9 @@ def _best_by_tiles(
         tile = tile[:n_queries]
         tile[:, n_columns:] = -np.inf  # padding
         tile[:, gallery.removed.within(first, first + n_columns)] = -np.inf
-        if excluded is not None:
-            own = np.arange(max(excluded.start, first), min(excluded.stop, first + n_columns))
-            tile[own - excluded.start, own - first] = -np.inf
+        if exclude_self:
+            own = np.arange(max(rows.start, first), min(rows.stop, first + n_columns))
+            tile[own - rows.start, own - first] = -np.inf
         if first == 0 and k <= n_columns:  # only larger scores can be among the k best
             kth = np.partition(tile, -k, axis=1)[:, -k]
             scores[:] = (kth - np.abs(kth) * precision.eps - precision.tiny)[:, None]
@@ -117,14 +106,14 @@ def _best_by_tiles(
     return scores, items
 
 
-def _best_of_rows(
-    gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
+def best_by_rows(
+    gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool, rows: slice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Products and items of the k best, for a k that is a large share of the gallery."""
-    products = gallery.products(queries)
-    if excluded is not None:
-        np.fill_diagonal(products[:, excluded], -np.inf)
-    if len(gallery.removed):
+    """The same for a k that is a large share of the gallery, or all of it."""
+    products = gallery.products(queries[rows])
+    if exclude_self:
+        np.fill_diagonal(products[:, rows], -np.inf)
+    if gallery.removed.n:
         products[:, gallery.removed.positions()] = -np.inf
     items = measures.descending_order(products, k)
     return np.take_along_axis(products, items, axis=1), items

@@ -38,9 +38,6 @@ class ChunkedRows:
             rows = rows.plus(part)
         return rows
 
-    def __len__(self) -> int:
-        return self.n
-
     @property
     def dtype(self) -> np.dtype:
         """Common type of all chunks."""
@@ -75,7 +72,10 @@ class ChunkedRows:
             end, last = fill + len(taken), chunks[-1]
             dtype = np.result_type(last, taken)
             if end > len(last) or dtype != last.dtype:
-                last = np.zeros((_capacity(end, len(chunks), len(last)), *taken.shape[1:]), dtype)
+                capacity = CHUNK_ROWS
+                if len(chunks) == 1:  # it grows by doubling, so that a small index stays small
+                    capacity = min(CHUNK_ROWS, max(2 * len(last), -(-end // _PAD) * _PAD))
+                last = np.zeros((capacity, *taken.shape[1:]), dtype)
                 last[:fill] = chunks[-1][:fill]
                 chunks[-1] = last
             last[fill:end] = taken
@@ -105,22 +105,12 @@ class ChunkedRows:
         return subset
 
 
-def _capacity(needed: int, n_chunks: int, before: int) -> int:
-    """Height of a chunk; the first one grows by doubling, so that a small index stays small."""
-    if n_chunks > 1:
-        return CHUNK_ROWS
-    return min(CHUNK_ROWS, max(2 * before, -(-needed // _PAD) * _PAD))
-
-
 @dataclass(frozen=True, eq=False)
 class RemovedRows:
     """Positions of rows that are no longer there, by chunk."""
 
     by_chunk: Mapping[int, np.ndarray] = field(default_factory=dict)  # sorted, within the chunk
     n: int = 0
-
-    def __len__(self) -> int:
-        return self.n
 
     def plus(self, positions: np.ndarray) -> RemovedRows:
         """More positions, each of a row that was still there."""

@@ -32,14 +32,14 @@ class DeviceSearch:
         return [slice(start, min(start + self._block_rows, n_queries)) for start in starts]
 
     def __call__(
-        self, gallery: Gallery, queries: np.ndarray, k: int, excluded: slice | None
+        self, gallery: Gallery, queries: np.ndarray, k: int, exclude_self: bool, rows: slice
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Products and items of the k best; query i does not rank item `excluded.start + i`."""
+        """Products and items of the k best of some queries."""
         xp = namespace(self._rows)
-        products = beside(padded(queries), self._rows) @ xp.matrix_transpose(self._rows)
-        products = products[: len(queries), : len(gallery)]
-        if excluded is not None:
-            own = np.arange(excluded.start, excluded.stop)[:, None] == np.arange(len(gallery))
+        products = beside(padded(queries[rows]), self._rows) @ xp.matrix_transpose(self._rows)
+        products = products[: rows.stop - rows.start, : len(gallery)]
+        if exclude_self:
+            own = np.arange(rows.start, rows.stop)[:, None] == np.arange(len(gallery))
             lowest = xp.full_like(products, -xp.inf)
             products = xp.where(beside(own, self._rows), lowest, products)
         scores, items = best_of_rows(products, k)
