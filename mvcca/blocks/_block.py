@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -40,6 +40,10 @@ class Block(ABC):
     ----------
     matrix : matrix
         The rows as the user passed them.
+    shape : tuple of int
+        Number of rows and number of features.
+    dtype : numpy.dtype
+        NumPy type of the numbers.
     is_sparse : bool
         Whether zeros are not stored, so that centring the rows would fill them in.
     is_lazy : bool
@@ -49,36 +53,21 @@ class Block(ABC):
     """
 
     matrix: Any
+    shape: tuple[int, int] = field(init=False, repr=False)
+    dtype: np.dtype = field(init=False, repr=False)
     is_sparse = False
     is_lazy: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.shape, self.dtype = self.matrix.shape, self.matrix.dtype
 
     @classmethod
     @abstractmethod
     def holds(cls, matrix: Any) -> bool:
         """Whether a matrix, and every other one of its type, is stored in this way."""
 
-    @classmethod
-    def of(cls, matrix: Any) -> Block:
-        """The block of a matrix that is stored in this way."""
-        return cls(matrix)
-
-    @classmethod
-    def beside_input(cls, result: Any, matrix: Any) -> Any:  # noqa: ARG003
-        """A result that was computed from a matrix of this kind, where that matrix is."""
-        return result
-
     # ---- description -----------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and number of features."""
-        return self.matrix.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """NumPy type of the numbers."""
-        return self.matrix.dtype
 
     @property
     def row_bytes(self) -> int:
@@ -179,8 +168,8 @@ class Block(ABC):
         return self.plain().about(origin)
 
     def shifted(self) -> tuple[Block, np.ndarray]:
-        """Rows that can be centred by algebra without loss of digits, and what was subtracted."""
-        return self, np.zeros(self.shape[1])
+        """Sparse rows that can be centred by algebra without loss of digits, and the shift."""
+        return self.plain().shifted()
 
     def scaled(self, factors: np.ndarray) -> Block:
         """Rows in host memory with columns multiplied by `factors`."""
@@ -250,7 +239,7 @@ class Block(ABC):
     def scatter_with(
         self, other: Block, weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Scatter Σ w (a - m_a)(b - m_b)ᵀ with the same rows of another block.
+        """Scatter Σ w (a - m_a)(b - m_b)ᵀ with the same rows of another block, which is centred.
 
         Returns
         -------
@@ -260,7 +249,14 @@ class Block(ABC):
             What rounding left of the other mean.
         scatter : ndarray, shape (d_a, d_b)
         """
-        return self.plain().scatter_with(other.plain(), weights)
+        X = other.dense()
+        mean, other_mean = self.column_means(weights), X.column_means(weights)
+        centred = X.centred(other_mean)[0]
+        left = centred.column_means(weights)
+        centred.matrix -= left
+        if weights is not None:
+            centred.matrix *= weights[:, None]
+        return mean, other_mean, left, self.cross(centred.matrix)  # Σ (a - m) bᵀ = Σ a bᵀ
 
     def centred_squares(self, mean: np.ndarray) -> np.ndarray:
         """Σ (x - mean)² of each column, (d,)."""

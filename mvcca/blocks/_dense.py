@@ -26,7 +26,7 @@ class DenseBlock(Block):
         return isinstance(matrix, np.ndarray | np.generic)
 
     def take(self, rows: slice | np.ndarray) -> DenseBlock:
-        return DenseBlock(self.matrix[rows])
+        return type(self)(self.matrix[rows])
 
     def plain(self) -> DenseBlock:
         return self
@@ -88,24 +88,19 @@ class DenseBlock(Block):
         return self.matrix.min(axis=0), self.matrix.max(axis=0)
 
     def sizes(self) -> np.ndarray:
-        X = self.matrix
-        sizes = _largest(X[:: 1 + len(X) // _SAMPLED_ROWS])
-        if not sizes.all():  # columns that are mostly zero
-            sizes = np.maximum(sizes, _largest(X[:: 1 + len(X) // _MORE_ROWS]))
+        X, sizes = self.matrix, np.zeros(self.shape[1], self.dtype)
+        for n_rows in (_SAMPLED_ROWS, _MORE_ROWS):
+            some = X[:: 1 + len(X) // n_rows]
+            ends = (some.max(axis=0, initial=0), -some.min(axis=0, initial=0))
+            sizes = np.maximum.reduce([sizes, *ends])
+            if sizes.all():  # else some columns are mostly zero
+                break
         return sizes
 
     def centred_cross(self, U: np.ndarray, mean: np.ndarray) -> np.ndarray:
         rounded = mean.astype(self.dtype)
         products = (U.T.astype(self.dtype) @ (self.matrix - rounded)).T
         return products + np.outer(rounded - mean, U.sum(axis=0))
-
-    def scatter_with(
-        self, other: Block, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        if other.is_sparse:
-            other_mean, mean, left, scatter = other.scatter_with(self, weights)
-            return mean + left, other_mean, np.zeros_like(other_mean), scatter.T
-        return scatter_with_dense(self, other.dense(), weights)
 
     def centred_squares(self, mean: np.ndarray) -> np.ndarray:
         centred = self.matrix - mean
@@ -118,8 +113,12 @@ class DenseBlock(Block):
         parts = ((block.matrix - mean) ** 2 for block in self.row_blocks())
         return np.concatenate([np.empty(0), *(part.sum(axis=1) for part in parts)])
 
-    def project(self, mean: np.ndarray, weights: np.ndarray) -> Any:
-        return projected(self, mean, weights)
+    def project(self: Block, mean: np.ndarray, weights: np.ndarray) -> Any:
+        rounded = mean.astype(self.dtype)
+        residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
+        scores = (self.matrix - self.placed(rounded)) @ self.placed(weights)
+        scores -= self.placed(residue)
+        return scores
 
     def add_by_code(self, sums: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         from mvcca.machine.compiled_loops import add_rows_by_code
@@ -171,36 +170,6 @@ class DenseBlock(Block):
 class FiniteBlock(DenseBlock):
     """Rows in a NumPy array of floats that are known to be finite."""
 
-    def take(self, rows: slice | np.ndarray) -> FiniteBlock:
-        return FiniteBlock(self.matrix[rows])
-
     def checked(self, estimator: Any, name: str, **options: Any) -> DenseBlock:
         is_enough = len(self.matrix) >= options.get("ensure_min_samples", 1)
         return self if is_enough and self.shape[1] else super().checked(estimator, name, **options)
-
-
-def projected(block: Block, mean: np.ndarray, weights: np.ndarray) -> Any:
-    """(X - mean) W of dense rows, on the host or on a device."""
-    rounded = mean.astype(block.dtype)
-    residue = (mean - rounded) @ weights  # the part of the mean that float32 cannot hold
-    scores = (block.matrix - block.placed(rounded)) @ block.placed(weights)
-    scores -= block.placed(residue)
-    return scores
-
-
-def scatter_with_dense(
-    block: Block, other: DenseBlock, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """`Block.scatter_with` dense rows, which are centred: Σ (a - m) bᵀ = Σ a bᵀ for centred b."""
-    mean, other_mean = block.column_means(weights), other.column_means(weights)
-    centred = other.matrix - other_mean
-    left = DenseBlock(centred).column_means(weights)
-    centred -= left
-    if weights is not None:
-        centred *= weights[:, None]
-    return mean, other_mean, left, block.cross(centred)
-
-
-def _largest(X: np.ndarray) -> np.ndarray:
-    """Largest absolute value of each column, without a copy of the rows."""
-    return np.maximum(X.max(axis=0, initial=0), -X.min(axis=0, initial=0))

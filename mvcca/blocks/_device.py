@@ -16,7 +16,7 @@ import array_api_compat as compat
 import numpy as np
 
 from mvcca.blocks._block import Block
-from mvcca.blocks._dense import DenseBlock, projected
+from mvcca.blocks._dense import DenseBlock
 from mvcca.blocks.checks import check_shape, of_view
 from mvcca.machine.devices import writable
 
@@ -38,15 +38,10 @@ class DeviceBlock(Block):
             or compat.is_pydata_sparse_array(matrix)
         )
 
-    @classmethod
-    def beside_input(cls, result: Any, matrix: Any) -> Any:
-        return beside(result, matrix) if isinstance(result, np.ndarray) else result
-
-    @property
-    def dtype(self) -> np.dtype:
-        """NumPy type of rows of floats."""
+    def __post_init__(self) -> None:
         is_single = self.matrix.dtype == namespace(self.matrix).float32
-        return np.dtype(np.float32 if is_single else np.float64)
+        self.dtype = np.dtype(np.float32 if is_single else np.float64)  # of rows of floats
+        self.shape = self.matrix.shape
 
     @property
     def storage(self) -> str:
@@ -126,8 +121,7 @@ class DeviceBlock(Block):
         low, high = (DeviceBlock(end).on_host().matrix for end in ends)
         return low, high
 
-    def project(self, mean: np.ndarray, weights: np.ndarray) -> Any:
-        return projected(self, mean, weights)
+    project = DenseBlock.project  # by operators that all libraries have
 
     def add_by_code(self, sums: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         lines, added = sums_by_code(self.matrix, codes, weights)
@@ -170,9 +164,7 @@ class DeviceBlock(Block):
         return found
 
 
-def namespace(array: Any) -> Any:
-    """Array API namespace of an array."""
-    return compat.array_namespace(array)
+namespace = compat.array_namespace
 
 
 def beside(values: np.ndarray, like: Any) -> Any:

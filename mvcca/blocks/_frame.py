@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,16 @@ class FrameBlock(Block):
     def holds(cls, matrix: Any) -> bool:  # noqa: ARG003
         return True
 
-    @property
-    def shape(self) -> tuple[int, int]:
+    def __post_init__(self) -> None:
+        pass  # shape and type may need the converted matrix
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Number of rows and number of features."""
         return tuple(self.matrix.shape) if hasattr(self.matrix, "shape") else self.plain().shape
 
-    @property
-    def dtype(self) -> np.dtype:
+    @cached_property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
         """NumPy type of the numbers."""
         return self.plain().dtype
 

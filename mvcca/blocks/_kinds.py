@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from mvcca.blocks._block import Block
 from mvcca.blocks._dense import DenseBlock
 from mvcca.blocks._device import DeviceBlock
 from mvcca.blocks._frame import FrameBlock
-from mvcca.blocks._lazy import SourceBlock
+from mvcca.blocks._lazy import SourceBlock, open_rows
 from mvcca.blocks._sparse import SparseBlock
 
 __all__ = [
@@ -52,7 +52,8 @@ def as_block(matrix: Any) -> Block:
     """The block of a matrix, however its rows are stored."""
     if isinstance(matrix, Block):
         return matrix
-    return (_known.get(type(matrix)) or kind_of(matrix)).of(matrix)
+    kind = _known.get(type(matrix)) or kind_of(matrix)
+    return open_rows(matrix) if kind is SourceBlock else kind(matrix)
 
 
 def kind_of(matrix: Any) -> type[Block]:
@@ -141,4 +142,4 @@ def read_values(values: Any) -> Any:
 
 def is_mapping(value: Any) -> bool:
     """Whether a value maps names to values; matrices that are dictionaries of entries do not."""
-    return isinstance(value, Mapping) and not SparseBlock.holds(value)
+    return isinstance(value, Mapping) and not issparse(value)

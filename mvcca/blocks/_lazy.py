@@ -12,10 +12,10 @@ from mvcca.blocks._block import Block
 from mvcca.blocks._checked_rows import CheckedRows
 from mvcca.blocks._dense import DenseBlock
 from mvcca.blocks._sparse import SparseBlock, host_block
-from mvcca.blocks.sources import RowSource, as_source, is_source
+from mvcca.blocks.sources import as_source, is_source
 from mvcca.machine.config import block_slices
 
-__all__ = ["SourceBlock"]
+__all__ = ["SourceBlock", "open_rows"]
 
 
 class SourceBlock(Block):
@@ -27,14 +27,9 @@ class SourceBlock(Block):
     def holds(cls, matrix: Any) -> bool:
         return is_source(matrix)
 
-    @classmethod
-    def of(cls, matrix: Any) -> Block:
-        source = as_source(matrix)  # a memory map may show numbers that no file holds
-        return DenseBlock(np.asarray(matrix)) if source is None else cls(source)
-
-    def __init__(self, matrix: RowSource) -> None:
-        super().__init__(matrix)
-        self.is_sparse = matrix.is_sparse  # another kind of storage is always sparse, or never
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.is_sparse = self.matrix.is_sparse  # another kind of storage is always sparse, or never
 
     @property
     def row_bytes(self) -> int:
@@ -100,6 +95,12 @@ class SourceBlock(Block):
     def checked(self, estimator: Any, name: str, **options: Any) -> Block:
         """Rows whose numbers are checked as they are read."""
         return SourceBlock(CheckedRows(self.matrix, name, type(estimator).__name__, **options))
+
+
+def open_rows(matrix: Any) -> Block:
+    """The block of a source; of an array, if a memory map shows numbers that no file holds."""
+    source = as_source(matrix)
+    return DenseBlock(np.asarray(matrix)) if source is None else SourceBlock(source)
 
 
 def _mapped(

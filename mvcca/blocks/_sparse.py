@@ -17,7 +17,7 @@ from scipy.sparse import hstack as sparse_hstack
 from scipy.sparse import vstack as sparse_vstack
 
 from mvcca.blocks._block import Block
-from mvcca.blocks._dense import DenseBlock, scatter_with_dense
+from mvcca.blocks._dense import DenseBlock
 from mvcca.blocks.checks import check_numbers, of_view
 from mvcca.blocks.row_hashes import hashes_of_sparse
 
@@ -135,7 +135,8 @@ class SparseBlock(Block):
         return np.asarray(self.matrix @ V)
 
     def cross(self, U: np.ndarray) -> np.ndarray:
-        return host_block(self.matrix.T @ U).dense().matrix  # U may be sparse
+        product = self.matrix.T @ U
+        return product.toarray() if issparse(product) else product  # as U is
 
     def column_sums(self, weights: np.ndarray | None = None) -> np.ndarray:
         if weights is None:  # SciPy sums in the precision of the rows otherwise
@@ -181,13 +182,12 @@ class SparseBlock(Block):
     def scatter_with(
         self, other: Block, weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        other = other.plain()
         if not other.is_sparse:
-            return scatter_with_dense(self, other.dense(), weights)
+            return super().scatter_with(other, weights)
         mean, other_mean = self.column_means(weights), other.column_means(weights)
         total = self.shape[0] if weights is None else weights.sum()
         A = self.matrix if weights is None else self.matrix.multiply(weights[:, None]).tocsr()
-        scatter = np.asarray((A.T @ other.matrix).toarray())
+        scatter = np.asarray((A.T @ other.plain().matrix).toarray())
         scatter -= np.outer(total * mean, other_mean)
         return mean, other_mean, np.zeros_like(other_mean), scatter
 

@@ -309,9 +309,11 @@ def _are_dense_pairs(views: Views) -> bool:
 
 def _shifted(views: Views) -> tuple[Views, np.ndarray]:
     """Views with sparse blocks that can be centred by algebra, and what was subtracted, (D,)."""
-    shifted = {name: block.shifted() for name, block in views.blocks.items()}
-    moved = views.replace({name: rows for name, (rows, _) in shifted.items()})
-    return moved, np.concatenate([shift for _, shift in shifted.values()])
+    shifted = {name: block.shifted() for name, block in views.blocks.items() if block.is_sparse}
+    nothing = {name: (block, np.zeros(block.shape[1])) for name, block in views.blocks.items()}
+    both = nothing | shifted
+    moved = views.replace({name: rows for name, (rows, _) in both.items()})
+    return moved, np.concatenate([shift for _, shift in both.values()])
 
 
 def _shared_rows(

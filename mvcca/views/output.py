@@ -8,7 +8,7 @@ import numpy as np
 import sklearn
 from sklearn.base import TransformerMixin
 
-from mvcca.blocks import as_block, kind_of
+from mvcca.blocks import as_block, beside, kind_of
 
 
 class OutputContainerMixin(TransformerMixin):
@@ -38,7 +38,8 @@ class OutputContainerMixin(TransformerMixin):
         """A matrix in the chosen container, with the row index of `source`, its input."""
         kind = self._output_container()
         if kind == "default":
-            return kind_of(source).beside_input(block, source)
+            moves = kind_of(source).on_device and isinstance(block, np.ndarray)
+            return beside(block, source) if moves else block
         stored = as_block(block).in_memory().on_host()
         block = stored.matrix
         if type(block).__module__.split(".")[0] == kind:  # a DataFrame of that kind already
