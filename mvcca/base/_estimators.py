@@ -318,7 +318,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self._widths = {name: block.shape[1] for name, block in blocks.items()}
         if all(_is_plain(frame) for frame in frames.values()):  # no row or column labels
             self._column_names = {"X": None, "y": None} if reset else self._column_names
-            views = Views._of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
+            rows = {name: as_block(block) for name, block in blocks.items()}
+            views = Views.of(rows, np.ones((rows["X"].shape[0], len(rows)), dtype=bool))
         else:
             if reset:
                 self._column_names = {"X": column_labels(X), "y": column_labels(y)}

@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 from mvcca import compose, kernel, linear
+from mvcca.blocks import as_block
 from mvcca.kernel.held_out import HeldOut, Sample
 from mvcca.kernel.kernels import Kernel
 from mvcca.kernel.smoothing import Smoother
@@ -57,7 +58,7 @@ def _make_views(parts: dict[str, Any]) -> Views:
     for (name, block), column in zip(blocks.items(), seen.T, strict=True):
         if column.dtype != bool or block.shape[0] != column.sum():
             raise ValueError(f"view {name!r} does not have one row per object that is seen in it")
-    return Views._of(blocks, seen)
+    return Views.of({name: as_block(block) for name, block in blocks.items()}, seen)
 
 
 def _parts_of_distinct(labels: Labels) -> dict[str, Any]:

@@ -60,6 +60,16 @@ class Views:
         and added views is checked against them.
     shape : tuple of int
         (number of objects, total number of features).
+    blocks : dict of str to Block
+        The rows of each view as `mvcca.blocks.Block`, which methods compute with.
+    is_paired : bool
+        Whether every object is seen in every view.
+    is_lazy : bool
+        Whether some view is not in memory but read on demand.
+    is_sparse : bool
+        Whether some view has sparse rows.
+    on_device : bool
+        Whether some view is on a device.
 
     Raises
     ------
@@ -80,23 +90,56 @@ class Views:
     __iter__ = None  # ambiguous: use views.names or views[rows]
 
     def __init__(self, blocks: Mapping[str, Any] | Sequence[Any], index: Any = None) -> None:
-        self._blocks = _named_blocks(blocks)
-        heights = {name: block.shape[0] for name, block in self._blocks.items()}
+        named, ids = _named_blocks(blocks), None
+        heights = {name: block.shape[0] for name, block in named.items()}
         if index is None:
             if len(set(heights.values())) > 1:
-                raise ValueError(_different_heights(self._blocks))
-            self._seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
-            self._ids = common_row_labels(
-                {f"view {name!r}": matrix for name, matrix in self.items()}
-            )
+                raise ValueError(_different_heights(named))
+            seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
+            ids = common_row_labels({f"view {name!r}": X.matrix for name, X in named.items()})
         else:
             index = _checked_index(index, heights)
-            self._seen, self._ids = index >= 0, None  # rows are paired by index, not by label
+            seen = index >= 0  # rows are paired by index, not by label
             # Now row k of a block is the k-th object seen in that view.
-            self._blocks = {
+            named = {
                 name: block.take(rows[rows >= 0])
-                for (name, block), rows in zip(self._blocks.items(), index.T, strict=True)
+                for (name, block), rows in zip(named.items(), index.T, strict=True)
             }
+        self._hold(named, seen, ids)
+
+    def _hold(self, blocks: dict[str, Block], seen: np.ndarray, ids: np.ndarray | None) -> None:
+        """Set the attributes, once for all: views never change."""
+        self.blocks, self.seen, self.ids = blocks, seen, ids
+        self.names = tuple(blocks)
+        self.widths = {name: block.shape[1] for name, block in blocks.items()}
+        self.shape = seen.shape[0], sum(self.widths.values())
+        self.is_paired = bool(seen.all())
+        self.is_lazy = any(block.is_lazy for block in blocks.values())
+        self.is_sparse = any(block.is_sparse for block in blocks.values())
+        self.on_device = any(block.on_device for block in blocks.values())
+
+    @classmethod
+    def of(
+        cls, blocks: Mapping[str, Block], seen: np.ndarray, ids: np.ndarray | None = None
+    ) -> Views:
+        """Views of checked blocks, whose row k is the k-th object that is seen in the view.
+
+        Parameters
+        ----------
+        blocks : dict of str to Block
+            The rows of each view.
+        seen : ndarray of bool, shape (n_objects, n_views)
+            Whether each object is seen in each view.
+        ids : ndarray, shape (n_objects,), optional
+            Row labels of the objects.
+
+        Returns
+        -------
+        Views
+        """
+        views = cls.__new__(cls)
+        views._hold(dict(blocks), seen, ids)
+        return views
 
     @classmethod
     def unpaired(cls, blocks: Mapping[str, Any] | Sequence[Any]) -> Views:
@@ -104,7 +147,7 @@ class Views:
         named = _named_blocks(blocks)
         heights = np.array([block.shape[0] for block in named.values()])
         seen = np.repeat(np.eye(len(named), dtype=bool), heights, axis=0)
-        return cls._of(named, seen, _stacked_ids([row_labels(b.matrix) for b in named.values()]))
+        return cls.of(named, seen, _stacked_ids([row_labels(b.matrix) for b in named.values()]))
 
     @classmethod
     def aligned(cls, blocks: Mapping[str, Any] | Sequence[Any], on: str | None = None) -> Views:
@@ -174,18 +217,9 @@ class Views:
         for part in parts:
             if part.names != names:
                 raise ValueError(f"Expected views {list(names)}, got {list(part.names)}.")
-        blocks = {name: stack([part.blocks[name] for part in parts]) for name in names}
+        blocks = {name: as_block(stack([part.blocks[name] for part in parts])) for name in names}
         seen = np.concatenate([part.seen for part in parts])
-        return cls._of(blocks, seen, _stacked_ids([part.ids for part in parts]))
-
-    @classmethod
-    def _of(
-        cls, blocks: Mapping[str, Any], seen: np.ndarray, ids: np.ndarray | None = None
-    ) -> Views:
-        views = cls.__new__(cls)
-        views._blocks = {name: as_block(block) for name, block in blocks.items()}
-        views._seen, views._ids = seen, ids
-        return views
+        return cls.of(blocks, seen, _stacked_ids([part.ids for part in parts]))
 
     def with_ids(self, ids: Sequence[Any] | np.ndarray | None) -> Views:
         """The same objects with other row labels, or without row labels."""
@@ -193,45 +227,20 @@ class Views:
             ids = _label_array(ids)
             if len(ids) != len(self):
                 raise ValueError(f"Expected ids of {len(self)} objects, got {len(ids)}.")
-        return Views._of(self._blocks, self._seen, ids)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the views."""
-        return tuple(self._blocks)
-
-    @property
-    def widths(self) -> dict[str, int]:
-        """Number of features of each view."""
-        return {name: block.shape[1] for name, block in self._blocks.items()}
-
-    @property
-    def seen(self) -> np.ndarray:
-        """Whether each object is seen in each view, (n_objects, n_views)."""
-        return self._seen
-
-    @property
-    def ids(self) -> np.ndarray | None:
-        """Row labels of the objects, (n_objects,), or None."""
-        return self._ids
+        return Views.of(self.blocks, self.seen, ids)
 
     @property
     def pattern(self) -> np.ndarray:
         """The views that each object is seen in, such as ``"image+text"``."""
-        kinds, which = np.unique(self._seen, axis=0, return_inverse=True)
+        kinds, which = np.unique(self.seen, axis=0, return_inverse=True)
         labels = ["+".join(np.array(self.names)[kind]) for kind in kinds]
         return np.array(labels, dtype=str)[which.reshape(-1)]
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of objects and total number of features."""
-        return len(self), sum(self.widths.values())
-
     def __len__(self) -> int:
-        return self._seen.shape[0]
+        return self.shape[0]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._blocks
+        return name in self.blocks
 
     def __getitem__(self, key: Any) -> Any:
         """The matrix of a view, by name, or the `Views` of some objects, by position."""
@@ -246,16 +255,17 @@ class Views:
             key = key[0]
         # Slices of NumPy blocks are not copied, and slices of files are read at once.
         rows = key if isinstance(key, slice) else np.arange(len(self))[key].reshape(-1)
-        seen = self._seen[rows]
+        seen = self.seen[rows]
         if self.is_paired:
-            blocks = {name: block.take(rows) for name, block in self._blocks.items()}
+            blocks = {name: block.take(rows) for name, block in self.blocks.items()}
         else:
             blocks = {
                 name: block.take(_as_slice(self._positions[rows, v][seen[:, v]]))
-                for v, (name, block) in enumerate(self._blocks.items())
+                for v, (name, block) in enumerate(self.blocks.items())
             }
-        ids = self._informative_ids
-        return Views._of(blocks, seen, None if ids is None else ids[rows])
+        # The default labels 0, ..., n - 1 depend on the selection.
+        ids = None if self.ids is None or are_positions(self.ids) else self.ids[rows]
+        return Views.of(blocks, seen, ids)
 
     def block(self, name: str) -> Block:
         """The rows of a view as `mvcca.blocks.Block`, which methods compute with.
@@ -273,9 +283,9 @@ class Views:
         KeyError
             If there is no such view.
         """
-        if name not in self._blocks:
+        if name not in self.blocks:
             raise KeyError(f"no view named {name!r}; the views are {list(self.names)}")
-        return self._blocks[name]
+        return self.blocks[name]
 
     def checked_once(self) -> Views:
         """Check dense floats now, so that fits to these views and to selections of them need not.
@@ -285,54 +295,27 @@ class Views:
         Views
             With the same rows. Blocks that hold NaN or infinity are checked by every fit.
         """
-        blocks = {name: block.checked_once() for name, block in self._blocks.items()}
-        return Views._of(blocks, self._seen, self._ids)
-
-    @cached_property
-    def _informative_ids(self) -> np.ndarray | None:
-        """Row labels, unless they are the default 0, ..., n - 1, which depend on the selection."""
-        return None if self._ids is None or are_positions(self._ids) else self._ids
-
-    @cached_property
-    def is_paired(self) -> bool:
-        """Whether every object is seen in every view."""
-        return bool(self._seen.all())
-
-    @cached_property
-    def _positions(self) -> np.ndarray:
-        """Row of every object in each view in which it is seen, (n_objects, n_views)."""
-        return np.cumsum(self._seen, axis=0) - 1
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether some view is not in memory but read on demand."""
-        return any(block.is_lazy for block in self._blocks.values())
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether some view has sparse rows."""
-        return any(block.is_sparse for block in self._blocks.values())
-
-    @property
-    def on_device(self) -> bool:
-        """Whether some view is on a device."""
-        return any(block.on_device for block in self._blocks.values())
+        return self.replace({name: block.checked_once() for name, block in self.blocks.items()})
 
     def in_memory(self) -> Views:
         """The same objects with all views read into memory."""
         if not self.is_lazy:
             return self
-        blocks = {name: block.in_memory() for name, block in self._blocks.items()}
-        return Views._of(blocks, self._seen, self._ids)
+        return self.replace({name: block.in_memory() for name, block in self.blocks.items()})
+
+    @cached_property
+    def _positions(self) -> np.ndarray:
+        """Row of every object in each view in which it is seen, (n_objects, n_views)."""
+        return np.cumsum(self.seen, axis=0) - 1
 
     def objects(self, name: str) -> np.ndarray:
         """Positions of the objects of the rows of ``views[name]``."""
-        self[name]
-        return np.flatnonzero(self._seen[:, self.names.index(name)])
+        self.block(name)
+        return np.flatnonzero(self.seen[:, self.names.index(name)])
 
     def ids_of(self, name: str) -> np.ndarray | None:
         """Row labels of ``views[name]``, or None."""
-        return None if self._ids is None else self._ids[self.objects(name)]
+        return None if self.ids is None else self.ids[self.objects(name)]
 
     def keys(self) -> tuple[str, ...]:
         """Names of the views, as `names`."""
@@ -340,29 +323,24 @@ class Views:
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """Pairs of the name and the matrix of each view."""
-        return ((name, block.matrix) for name, block in self._blocks.items())
-
-    @property
-    def blocks(self) -> Mapping[str, Block]:
-        """The rows of each view with the operations of `mvcca.blocks.Block`."""
-        return self._blocks
+        return ((name, block.matrix) for name, block in self.blocks.items())
 
     def select(self, names: Sequence[str]) -> Views:
         """The same objects in some of the views."""
-        blocks = {name: self.block(name) for name in names}
-        seen = self._seen[:, [self.names.index(name) for name in names]]
-        return Views._of(blocks, seen, self._ids)
+        return self.replace({name: self.block(name) for name in names})
 
     def replace(self, blocks: Mapping[str, Any]) -> Views:
-        """The same objects with other matrices of the same heights."""
-        blocks = _named_blocks(dict(blocks))
-        for name, block in blocks.items():
-            height = self[name].shape[0]
+        """The same objects in the named views, with other matrices of the same heights."""
+        named = _named_blocks(dict(blocks))
+        for name, block in named.items():
+            height = self.block(name).shape[0]
             if block.shape[0] != height:
                 raise ValueError(f"View {name!r} has {height} rows, got {block.shape[0]}.")
-            labels = row_labels(block.matrix)
-            check_same_rows(f"view {name!r}", labels, "the objects", self.ids_of(name))
-        return Views._of(blocks, self.select(list(blocks)).seen, self._ids)
+            if (labels := row_labels(block.matrix)) is not None:
+                check_same_rows(f"view {name!r}", labels, "the objects", self.ids_of(name))
+        columns = [self.names.index(name) for name in named]
+        seen = self.seen if tuple(named) == self.names else self.seen[:, columns]
+        return Views.of(named, seen, self.ids)
 
     def add(self, name: str, block: Any) -> Views:
         """Add a view in which all objects are seen."""
@@ -374,9 +352,9 @@ class Views:
                 f"View {name!r} has {added[name].shape[0]} rows for {len(self)} objects; all "
                 "objects must be seen in an added view."
             )
-        check_same_rows(f"view {name!r}", row_labels(block), "the objects", self._ids)
-        seen = np.column_stack([self._seen, np.ones(len(self), dtype=bool)])
-        return Views._of(self._blocks | added, seen, self._ids)
+        check_same_rows(f"view {name!r}", row_labels(block), "the objects", self.ids)
+        seen = np.column_stack([self.seen, np.ones(len(self), dtype=bool)])
+        return Views.of(self.blocks | added, seen, self.ids)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(
@@ -389,7 +367,7 @@ class Views:
         return in_one_line(f"Views({len(self)} objects, {widths})")
 
     def _repr_html_(self) -> str:
-        return html_table(self._blocks, self._seen, self.pattern)
+        return html_table(self.blocks, self.seen, self.pattern)
 
     def _ipython_key_completions_(self) -> tuple[str, ...]:
         return self.names
@@ -461,11 +439,8 @@ def _as_block(name: str, rows: Any) -> Block:
         reject_masks(rows)
     except ValueError as error:
         raise ValueError(f"View {name!r}: {error}") from error
-    if _are_texts(rows):
-        texts = rows if hasattr(rows, "shape") else _text_array(rows)
-        rows = texts.to_frame() if hasattr(texts, "to_frame") else texts[:, None]
-    elif not hasattr(rows, "shape"):
-        rows = np.asarray(rows)
+    if len(getattr(rows, "shape", ())) != 2:
+        rows = _as_matrix(rows)
     block = as_block(rows)
     if len(block.shape) != 2:
         raise ValueError(
@@ -476,20 +451,19 @@ def _as_block(name: str, rows: Any) -> Block:
     return block.canonical()
 
 
-def _are_texts(rows: Any) -> bool:
-    """Whether rows are a sequence of strings."""
-    if not isinstance(rows, list | tuple) and len(getattr(rows, "shape", ())) != 1:
-        return False
-    if not isinstance(rows, Collection):  # arrays of some libraries have no length
-        return False
-    return len(rows) > 0 and all(isinstance(item, str) for item in rows)
-
-
-def _text_array(texts: Sequence[str]) -> np.ndarray:
-    """Texts as objects; in an array of strings all would be as long as the longest."""
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
-    return array
+def _as_matrix(rows: Any) -> Any:
+    """A sequence of texts as a single column; what has no shape as an array."""
+    is_sequence = isinstance(rows, list | tuple) or len(getattr(rows, "shape", ())) == 1
+    # Arrays of some libraries have no length.
+    are_items = is_sequence and isinstance(rows, Collection) and len(rows) > 0
+    if are_items and all(isinstance(item, str) for item in rows):
+        if hasattr(rows, "to_frame"):
+            return rows.to_frame()
+        if not hasattr(rows, "shape"):
+            texts, rows = rows, np.empty(len(rows), dtype=object)
+            rows[:] = texts  # in an array of strings all would be as long as the longest
+        return rows[:, None]
+    return rows if hasattr(rows, "shape") else np.asarray(rows)
 
 
 def _different_heights(blocks: Mapping[str, Any]) -> str:

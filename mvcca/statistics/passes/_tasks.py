@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from mvcca.blocks import join, stack
+from mvcca.blocks import as_block, join, stack
 from mvcca.machine.config import config_context, get_config
 from mvcca.machine.threads import one_blas_thread
 from mvcca.views import Views
@@ -130,8 +130,9 @@ def _run(
     *arguments: Any,
 ) -> Any:
     with _as_worker(block_rows):
-        blocks = {name: here[name] if name in here else _joined(*chunks[name]) for name in names}
-        return function(Views._of(blocks, seen), parts, *arguments)
+        rows = {name: here[name] if name in here else _joined(*chunks[name]) for name in names}
+        views = Views.of({name: as_block(X) for name, X in rows.items()}, seen)
+        return function(views, parts, *arguments)
 
 
 def _added_up(blocks: list[Any], block_rows: int | None, of: Callable[..., Any]) -> Any:
