@@ -567,7 +567,7 @@ KILLED = {
 @pytest.mark.usefixtures("client")
 def test_a_worker_killed_at_a_random_moment_changes_no_bit(work, tmp_path, monkeypatch):
     views, labels, (estimator, first) = planted(), label_sets(), KILLED[work]
-    monkeypatch.setattr("mvcca.linear.label_weighted.LabelGram", partial(LabelGram, tile_rows=4))
+    monkeypatch.setattr("mvcca.linear._mvmlcca.LabelGram", partial(LabelGram, tile_rows=4))
 
     def fitted(marks, at):
         marks.mkdir()

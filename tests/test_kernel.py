@@ -14,8 +14,7 @@ from mvcca import CCA, KCCA, MVCCA, Views, config_context, evaluate_retrieval
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
 from mvcca.kernel import _kcca
 from mvcca.kernel.held_out import _keys, fold_of
-from mvcca.kernel.kernels import Kernel, median_gamma
-from mvcca.kernel.landmarks import features_at, greedy_landmarks
+from mvcca.kernel.kernels import Kernel, features_at, greedy_landmarks, median_gamma
 from mvcca.linear.features import FourierFeatures
 from mvcca.machine import memory as _memory
 from mvcca.measures import column_correlations

@@ -525,7 +525,7 @@ def test_nearest_neighbours_of_every_row_are_all_pairs():
 
 
 def test_fast_mlcca_takes_the_nearest_rows_itself_first_and_each_row_its_own_draw():
-    from mvcca.linear.label_neighbors import nearest_label_pairs
+    from mvcca.linear.pairs import nearest_label_pairs
 
     rng = np.random.default_rng(0)
     vectors = (rng.random((12, 6)) < 0.5).astype(float)

@@ -15,17 +15,24 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import Requirements, StatisticEstimator
-from mvcca.blocks import as_block, namespace, placed, stack
+from mvcca.blocks import as_block, namespace, placed, stack, to_host
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.held_out import HeldOut, Sample, features_of
-from mvcca.kernel.kernels import NAMES, Kernel, median_gamma
-from mvcca.kernel.landmarks import features_at, greedy_landmarks, origin_for
+from mvcca.kernel.kernels import (
+    NAMES,
+    Kernel,
+    features_at,
+    greedy_landmarks,
+    median_gamma,
+    origin_for,
+)
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.problem import Exactness, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 from mvcca.views.by_view import by_view
 
@@ -221,31 +228,48 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
-        if reset:
-            self.feature_maps_ = self._draw_maps(rows.views)
         self._n_before = 0.0 if reset else self._statistic.n_objects
+        if not reset:
+            return rows
+        if self.approximation is None:
+            _check_memory(rows.views)
+        seed = check_random_state(self.random_state).randint(_SEED_BOUND)
+        kernels = by_view(self, "kernel", rows.views.names)
+        gammas = by_view(self, "gamma", rows.views.names)
+        self.feature_maps_ = {}
+        for name, block in rows.views.items():
+            try:
+                rng = np.random.RandomState(seed)
+                self.feature_maps_[name] = self._draw_map(kernels[name], gammas[name], block, rng)
+            except ValueError as error:
+                raise of_view(name, error) from error
         return rows
 
     def statistic_of(self, rows: Rows) -> HeldOut:
         """Moments of the features of all rows, of which a block at a time is in memory."""
         maps, views, weights = self.feature_maps_, rows.views, rows.sample_weight
-        features = partial(features_of, maps)
         widths = {name: features.n_features for name, features in maps.items()}
-        on_device = all(isinstance(features, FourierFeatures) for features in maps.values())
-
-        def moments_of(views: Views, weights: np.ndarray | None) -> Moments:
-            own = {name: widths[name] for name in views.names}
-            return Moments.of_features(features, views, own, weights, on_device, rows.products)
-
+        moments_of = partial(
+            Moments.of_features,
+            partial(features_of, maps),
+            on_device=all(isinstance(features, FourierFeatures) for features in maps.values()),
+            dtype=rows.products,
+        )
         total: Moments | PairMoments
         if views.is_paired:
-            total = moments_of(views, weights)
+            total = moments_of(views, widths, weights)
         else:
-            total = PairMoments.of(views, weights, moments_of, widths)
+
+            def of_pair(views: Views, weights: np.ndarray | None) -> Moments:
+                return moments_of(views, {name: widths[name] for name in views.names}, weights)
+
+            total = PairMoments.of(views, weights, of_pair, widths)
         n_objects = float(max(len(views), 0 if weights is None else weights.sum()))
-        sample = Sample.of(
-            maps, views, weights, self._n_before + n_objects, self.approximation is None
-        )
+        is_exact = self.approximation is None
+        sample_of = partial(Sample.of, maps, self._n_before + n_objects, is_exact)
+        none = views[:0].in_memory()
+        none = none.replace({name: to_host(block) for name, block in none.items()})
+        sample = accumulate(sample_of, sample_of(none, None), views, weights)
         return HeldOut(total, n_objects, sample)
 
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
@@ -256,13 +280,10 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         return replace(problem, rank_expected=lacking, exactness=Exactness(of_features=True))
 
     def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
-        def solve(moments: Moments | PairMoments, n_components: int) -> Maps:
-            return self.problem(rows, moments).solve(n_components)
-
-        maps = solve(statistic.total, self.n_components)
+        maps = self.problem(rows, statistic.total).solve(self.n_components)
         assert maps.values is not None
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows
-            expected = statistic.expected(solve, len(maps.values))
+            expected = statistic.expected(partial(self.problem, rows), len(maps.values))
         if expected is not None and maps.expected is not None:
             # No objects of a rare view may be held out.
             deviations = maps.expected.deviations | expected.deviations
@@ -271,29 +292,14 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def _learn(self, maps: Maps) -> None:
         """MVCCA of the features, and its weights as weights of the kernel values."""
-        features, variances = self.feature_maps_, maps.variances
-        assert variances is not None
-        sizes = {name: features[name].spread(own) for name, own in variances.items()}
-        bases = {name: kind.coordinates() for name, kind in features.items()}
-        lifted = maps.lifted({name: basis for name, basis in bases.items() if basis is not None})
-        super()._learn(replace(lifted, variances=sizes))
+        assert maps.variances is not None
+        weights, means, sizes = {}, {}, {}
+        for name, features in self.feature_maps_.items():
+            own = maps.weights[name], maps.means[name], maps.variances[name]
+            weights[name], means[name], sizes[name] = features.in_basis(*own)
+        super()._learn(replace(maps, weights=weights, means=means, variances=sizes, patterns=None))
 
     # ---- feature maps ---------------------------------------------------------------------------
-
-    def _draw_maps(self, views: Views) -> dict[str, FeatureMap]:
-        if self.approximation is None:
-            _check_memory(views)
-        seed = check_random_state(self.random_state).randint(_SEED_BOUND)
-        kernels = by_view(self, "kernel", views.names)
-        gammas = by_view(self, "gamma", views.names)
-        maps = {}
-        for name, block in views.items():
-            try:
-                rng = np.random.RandomState(seed)
-                maps[name] = self._draw_map(kernels[name], gammas[name], block, rng)
-            except ValueError as error:
-                raise of_view(name, error) from error
-        return maps
 
     def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
         if name == "poly" and gamma == "median":
@@ -313,18 +319,18 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             origin = origin_for(Kernel(name), X)
             return FourierFeatures.of_rbf(gamma, X.shape[1], self.n_landmarks, rng, origin)
         kernel = Kernel(name, gamma, self.degree, self.coef0)
-        if kernel.is_precomputed and X.shape[0] != X.shape[1]:
+        if name == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"A precomputed kernel has a column for every training row, got {X.shape[0]} rows "
                 f"and {X.shape[1]} columns (rows of weight 0 do not count). Batches of a "
                 "precomputed kernel cannot be fitted."
             )
+        if self.approximation is None:
+            return features_at(kernel, X, np.arange(X.shape[0]))
         return features_at(kernel, X, self._choose_landmarks(kernel, X, rng))
 
     def _choose_landmarks(self, kernel: Kernel, X: Any, rng: np.random.RandomState) -> np.ndarray:
         n_rows = X.shape[0]
-        if self.approximation is None:
-            return np.arange(n_rows)
         if self.n_landmarks > n_rows:
             warn(
                 f"n_landmarks={self.n_landmarks} is more than the {n_rows} rows there are to draw "

@@ -1,4 +1,4 @@
-"""Kernels by name, as scikit-learn computes them, and the median heuristic for their width."""
+"""Kernels by name, as scikit-learn computes them; their width, landmarks and Nyström features."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import numpy as np
 from scipy.spatial.distance import squareform
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca.blocks import as_block, take_rows, to_dense
+from mvcca.blocks import as_block, in_memory, take_rows, to_dense
+from mvcca.linear.features import ROUNDING, LandmarkFeatures
+from mvcca.machine.config import block_size
 
 NAMES = ("rbf", "linear", "poly", "cosine", "precomputed")
+
+_OF_DIFFERENCES = ("rbf", "linear")  # moving all rows leaves the centred kernel as it is
 
 _MEDIAN_ROWS = 1000  # half a million distances give the median to about one percent
 
@@ -34,28 +38,18 @@ class Kernel:
         """k(x, y) of all pairs of rows, (n_x, n_y)."""
         if callable(self.name):
             return pairwise_kernels(X, Y, metric=self.name)
-        if self.is_precomputed:
+        if self.name == "precomputed":
             K = X[:, Y]
             return to_dense(K).astype(np.float64)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         K = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
         return to_dense(K)
 
-    @property
-    def is_precomputed(self) -> bool:
-        """Whether rows are kernel values already."""
-        return self.name == "precomputed"
-
-    @property
-    def sees_only_differences(self) -> bool:
-        """Whether moving all rows leaves the kernel, or at least the centred one, as it is."""
-        return self.name in ("rbf", "linear")
-
     def diagonal(self, X: Any) -> np.ndarray:
         """k(x, x) of every row."""
         if self.name == "rbf":
             return np.ones(X.shape[0])
-        if self.is_precomputed:
+        if self.name == "precomputed":
             return np.asarray(X.diagonal(), dtype=np.float64)
         rows = (X[i : i + 64] for i in range(0, X.shape[0], 64))  # 64 times the work, in few calls
         return np.concatenate([np.diag(self(block, block)) for block in rows])
@@ -77,3 +71,55 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     if len(first) < len(squares):
         squares = squares[np.ix_(first, first)]
     return float(1 / np.median(squareform(squares, checks=False)))
+
+
+def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
+    """Features with some rows of X as landmarks, whose k must be positive semi-definite."""
+    origin = origin_for(kernel, X)
+    chosen = as_block(in_memory(X[rows])).about(origin).matrix
+    landmarks = rows if kernel.name == "precomputed" else chosen
+    K = kernel(chosen, landmarks)
+    if not np.isfinite(K).all():
+        raise ValueError("The kernel is not finite on the training rows. Rescale them.")
+    if np.abs(K - K.T).max() > 1e-6 * np.abs(K).max():
+        raise ValueError("Expected a symmetric kernel, k(x, y) = k(y, x), got another.")
+    return LandmarkFeatures.at(landmarks, kernel, K, X.shape[1], origin)
+
+
+def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
+    """Rows that an incomplete Cholesky decomposition of k(X, X) takes as pivots, in its order."""
+    # Each is the row that those before it explain least (Bach and Jordan, "Kernel Independent
+    # Component Analysis", JMLR 2002, section 4). Takes n_rows x n_landmarks numbers of memory and
+    # as many values of the kernel.
+    X = in_memory(X)
+    if kernel.name != "precomputed":
+        X = as_block(X).about(origin_for(kernel, X)).matrix
+    residual = kernel.diagonal(X)
+    least = ROUNDING * len(residual) * residual.max()
+    factor = np.empty((X.shape[0], n_landmarks), order="F")
+    pivots: list[int] = []
+    for j in range(n_landmarks):
+        pivot = int(residual.argmax())
+        if residual[pivot] <= least:
+            break
+        column = kernel(X, [pivot] if kernel.name == "precomputed" else X[pivot : pivot + 1])
+        column = column[:, 0] - factor[:, :j] @ factor[pivot, :j]
+        factor[:, j] = column / np.sqrt(residual[pivot])
+        residual = residual - factor[:, j] ** 2
+        residual[pivot] = 0  # never twice, whatever rounding leaves
+        pivots.append(pivot)
+    return np.array(pivots, dtype=np.intp)
+
+
+def origin_for(kernel: Kernel, X: Any) -> np.ndarray | None:
+    """A shift of the rows that improves precision: about the mean of dense rows.
+
+    Sparse rows are shifted in nearly full columns only, to keep their zeros.
+    """
+    if kernel.name not in _OF_DIFFERENCES:
+        return None
+    rows = as_block(X)
+    if rows.is_lazy or rows.on_device:  # some of them will do
+        rows = rows.take(slice(block_size(8 * X.shape[1])))
+    origin = rows.origin()
+    return origin if origin.any() else None

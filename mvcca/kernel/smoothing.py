@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, cg, svds
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from mvcca.blocks import as_block, to_dense
-from mvcca.linear.in_memory import mean_and_variance
+from mvcca.problem import mean_and_variance
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of, means_back, scaled
 
@@ -112,17 +112,11 @@ def _newton_step(D_x: csr_array, D_y: csr_array, a: np.ndarray, b: np.ndarray) -
     Sinkhorn steps shrink errors only by σ_1², which is close to 1 if views correlate.
     """
 
-    def forward(v: np.ndarray) -> np.ndarray:
-        return a * (D_x @ (D_y.T @ (b * v)))
-
-    def backward(u: np.ndarray) -> np.ndarray:
-        return b * (D_y @ (D_x.T @ (a * u)))
-
-    rows = forward(np.ones(len(b)))
-    system = LinearOperator(
-        (len(b),) * 2, matvec=lambda v: v - backward(forward(v) / rows), dtype=float
-    )
-    v, _ = cg(system, backward(1 - 1 / rows), rtol=1e-3, maxiter=500)
+    A, B = diags_array(a) @ D_x, diags_array(b) @ D_y  # M = A Bᵀ
+    M = aslinearoperator(A) @ aslinearoperator(B.T)
+    rows = M @ np.ones(len(b))
+    system = LinearOperator((len(b),) * 2, matvec=lambda v: v - M.T @ ((M @ v) / rows), dtype=float)
+    v, _ = cg(system, M.T @ (1 - 1 / rows), rtol=1e-3, maxiter=500)
     return np.clip(v, -1, 1)
 
 

@@ -6,13 +6,12 @@
 """
 
 from mvcca.linear._affine_map import AffineMap
-from mvcca.linear._cca import CCA
+from mvcca.linear._cca import CCA, MVCCA, with_labels_as_view
 from mvcca.linear._cmolrs import CMOLRS
 from mvcca.linear._covariance_cca import CovarianceCCA
 from mvcca.linear._jrl import JRL
 from mvcca.linear._lgcfl import LGCFL
 from mvcca.linear._mlcca import MLCCA
-from mvcca.linear._mvcca import MVCCA, with_labels_as_view
 from mvcca.linear._mvmlcca import MVMLCCA
 from mvcca.linear._pls import CFA, PLS
 from mvcca.linear._procrustes import Procrustes

@@ -1,4 +1,4 @@
-"""Canonical correlation analysis of two views."""
+"""Canonical correlation analysis of two views, and of more."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mvcca.base import Requirements, StatisticEstimator
+from mvcca.blocks.containers import check_same_rows
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Maps
+from mvcca.views import Labels, Views, as_views
 
 
 class CCA(RankedByCorrelation, PredictingEstimator):
@@ -102,3 +105,154 @@ class CCA(RankedByCorrelation, PredictingEstimator):
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T
+
+
+class MVCCA(RankedByCorrelation, StatisticEstimator):
+    r"""Multi-view canonical correlation analysis.
+
+    Finds maps under which the views x_p of the same object covary most,
+
+    .. math::
+
+        \max \; & ∑_{p≠q} w_p^⊤ Σ_{pq} w_q \\
+        \text{subject to} \; & ∑_p w_p^⊤ (Σ_{pp} + r_p I) w_p = n_{views},
+
+    whose stationary points solve
+
+    .. math::
+
+        ∑_{q≠p} Σ_{pq} w_q = ρ (Σ_{pp} + r_p I) w_p \quad \text{for every view } p,
+        \qquad λ = 1 + ρ.
+
+    The ridge is in the constraint only. With ``reg=0`` the same maps bring the views together,
+    min Σ_{p≠q} E (w_pᵀ x_p - w_qᵀ x_q)² [1]_, and solve Σ_q Σ_pq w_q = λ Σ_pp w_p: MVCCA is then
+    generalized CCA of the MAXVAR kind [2]_. With a ridge, λ is not an eigenvalue of that second
+    form. (Eq. (2) of [1]_ prints the full matrix on both sides, which would make every λ 1; its
+    right side is block-diagonal.) On two views this *is* CCA with unit-variance scores.
+
+    Of partly paired views, the objects seen in both of two views count: Σ_pq is their covariance,
+    and Σ_pp the mean of the covariances of view p over the objects that it shares with each other
+    view. Two views thus have the CCA of their pairs. With the covariance of all rows of a view
+    instead, correlations would exceed 1. Objects that are seen in one view only do not count.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the shared space.
+    reg : float, mapping of str to float, or "auto", default=1e-4
+        Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
+        view changes nothing. "auto" replaces Σ_pp + r_p I by c ((1 - s_p) Σ_pp + s_p μ_p I), with
+        the shrinkage s_p of Ledoit and Wolf, the mean variance μ_p, and the smallest c, the same
+        for all views, that leaves no score a training variance above 1.
+    power : float, default=0.0
+        Scores are multiplied by λ^power = (1 + ρ)^power, so that components on which the views
+        agree have more weight in cosine similarity; 4 is usual with labels as a view [3]_.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray, shape (n_features, n_components_)
+        One map per view, by name.
+        A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Training means.
+    eigenvalues_ : ndarray, shape (n_components_,)
+        λ = 1 + ρ in decreasing order, at most the number of views, however these are paired.
+    canonical_correlations_ : ndarray, shape (n_components_,)
+        ρ; only for two views, where they are correlations.
+    expected_correlations_ : ndarray, shape (n_components_,)
+        Correlations of the scores to expect on new rows, averaged over pairs of views by the
+        number of objects that they share. Rankings weight components by them.
+    expected_correlations_by_pair_ : ndarray, shape (n_views, n_views, n_components_)
+        The same of each pair of views; on the diagonal the mean over the pairs of a view.
+    expected_deviations_ : dict of str to ndarray, shape (n_components_,)
+        Standard deviations of each view's scores.
+    n_components_ : int
+        Components found: fewer than asked for where the data cannot give them.
+    ranks_ : dict of str to int
+        Rank of each view.
+    view_names_ : tuple of str
+        The views, in order.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    CCA : Two views, no eigenvalue weighting.
+    with_labels_as_view : Three-view CCA: labels as one more view.
+
+    References
+    ----------
+    .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
+       Cross-modal Matching and Retrieval", CVPRW 2022, eqs. (1) and (2).
+    .. [2] Kettenring, "Canonical Analysis of Several Sets of Variables", Biometrika 1971.
+    .. [3] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
+       Tags, and their Semantics", IJCV 2014.
+
+    Examples
+    --------
+    >>> from mvcca import MVCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> views = load_digits_views("quadrants").views
+    >>> MVCCA(n_components=3, reg=1e-2).fit(views).eigenvalues_.round(2)
+    array([2.92, 2.56, 2.4 ])
+    """
+
+    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        reg: float | str | Mapping[str, float] = 1e-4,
+        power: float = 0.0,
+    ) -> None:
+        self.n_components = n_components
+        self.reg = reg
+        self.power = power
+
+
+def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:
+    """Add labels as a view: MVCCA on the result is three-view CCA [1]_.
+
+    Parameters
+    ----------
+    X : Views, mapping or list of matrices
+        Views of the objects.
+    y : class vector, indicator matrix, label sets, real label vectors or Labels
+        One label (or label set) per object.
+    name : str, default="labels"
+        Name of the new view: label vectors, indicators as a sparse 0/1 matrix.
+
+    Returns
+    -------
+    Views
+
+    Raises
+    ------
+    ValueError
+        If there are not as many labels as objects, or a view has that name already.
+
+    References
+    ----------
+    .. [1] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
+       Tags, and their Semantics", IJCV 2014.
+
+    Examples
+    --------
+    >>> from mvcca import MVCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> from mvcca.linear import with_labels_as_view
+    >>> data = load_digits_views()
+    >>> model = MVCCA(9, power=4).fit(with_labels_as_view(data.views, data.labels))
+    >>> model.transform({"left": data.views["left"][:2]})["left"].shape
+    (2, 9)
+    """
+    views = as_views(X)
+    labels = Labels.of(y)
+    if len(labels) != len(views):
+        raise ValueError(f"Expected labels of {len(views)} objects, got {len(labels)}.")
+    check_same_rows("y", labels.ids, "the views", views.ids)
+    vectors = labels.used().matrix
+    if labels.are_sets:
+        vectors = csr_array(vectors, dtype=np.float64)
+    return views.add(name, vectors)

@@ -17,9 +17,8 @@ from sklearn.utils._param_validation import Interval
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import to_dense
-from mvcca.linear.in_memory import mean_and_variance
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem import Maps
+from mvcca.problem import Maps, mean_and_variance
 from mvcca.statistics import column_slices
 from mvcca.views import Labels
 from mvcca.views.powers_of_two import exponents_of, scaled

@@ -18,10 +18,11 @@ from sklearn.utils._param_validation import Interval
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block, stack, to_dense
-from mvcca.linear.group_sparse import GroupSparse, Quadratic, centred_targets
-from mvcca.linear.in_memory import mean_and_variance, weighted_cross
+from mvcca.linear.group_sparse import GroupSparse, centred_targets
+from mvcca.linear.pairs import weighted_cross
 from mvcca.machine.warnings import warn
-from mvcca.problem import Basis, Maps, reg_of_names, row_space
+from mvcca.problem import Basis, Maps, mean_and_variance, reg_of_names, row_space
+from mvcca.statistics import column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
@@ -30,7 +31,7 @@ from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 class _Standard:
     """Standardised rows of a view, labelled ones first, perhaps in a basis of their span."""
 
-    all: Any  # (n_all, r)
+    rows: Any  # (n_all, r)
     n_labelled: int
     mean: np.ndarray  # (r,), of the labelled rows
     basis: Basis | None
@@ -44,17 +45,12 @@ class _Standard:
         basis = None
         if rows.shape[0] < rows.shape[1]:
             basis, rows = row_space(to_dense(rows))
-        mean = as_block(rows[:n]).column_means()
-        return cls(rows, n, mean, basis)
+        return cls(rows, n, as_block(rows[:n]).column_means(), basis)
 
-    @property
-    def labelled(self) -> Any:
-        return self.all[: self.n_labelled]
-
-    def gram(self, F: Any) -> np.ndarray:
-        """Z̄ᵀ F Z̄ over as many of the rows as F has, centred by the labelled ones."""
-        rows = self.all[: F.shape[0]]  # the labelled ones, or all
-        return weighted_cross(rows, F, rows, self.mean, self.mean)
+    def cross(self, F: Any, other: _Standard) -> np.ndarray:
+        """Z̄ᵀ F Z̄' over as many of the rows as F has, centred by the labelled ones."""
+        X, Y = self.rows[: F.shape[0]], other.rows[: F.shape[1]]
+        return weighted_cross(X, F, Y, self.mean, other.mean)
 
 
 class JRL(LinearEstimator):
@@ -205,25 +201,29 @@ class JRL(LinearEstimator):
         views = scaled(given, exponents)
         check_labels(of_rows)
         reg = reg_of_names(self.reg, views.names, positive=True)
-        self.means_, scales = _means_and_scales(views)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
-        rows = {
-            name: _Standard.of(block, more.get(name), scales[name]) for name, block in views.items()
-        }
+        means, scales, rows = {}, {}, {}
+        for name, block in views.items():
+            means[name], variance = mean_and_variance(name, block)
+            varies = variance > 0
+            scales[name] = np.divide(1, np.sqrt(variance), out=np.zeros(len(varies)), where=varies)
+            rows[name] = _Standard.of(block, more.get(name), scales[name])
         labels = {name: of_rows[name].matrix for name in views.names}
-        widths = [block.shape[1] for _, block in views.items()]
+        widths = list(views.widths.values())
+        bases = [view.basis for view in rows.values()]
         problem = GroupSparse(
-            *self._loss(views, rows, labels).stacked(),
+            *self._loss(views, rows, labels),
             penalties=np.repeat([reg[name] / 2 for name in rows], widths),
             groups=np.arange(sum(widths)),
-            basis=_common_basis([view.basis for view in rows.values()], widths),
+            basis=_side_by_side(bases, widths) if any(bases) else None,
         )
         solved, objectives = problem.solve(self.max_iter, self.tol, type(self).__name__)
         self.objectives_ = 2 * objectives  # the shared solver halves the squares
         self.n_iter_ = len(objectives)
         of_views = np.split(solved, np.cumsum(widths)[:-1])
         weights = {n: scales[n][:, None] * P for n, P in zip(views.names, of_views, strict=True)}
-        self._keep(Maps(weights, self.means_).rescaled(exponents))
+        maps = Maps(weights, means)
+        self._keep(maps.rescaled(exponents) if exponents else maps)
         self.labels_ = of_rows.distinct.names
         self.n_label_vectors_ = len(of_rows.distinct)
         self._keep_neighbors(given, labels)
@@ -298,67 +298,39 @@ class JRL(LinearEstimator):
 
     def _loss(
         self, views: Views, rows: Mapping[str, _Standard], labels: Mapping[str, Any]
-    ) -> Quadratic:
-        """Half the objective without the norms: regression, smoothness and agreement of views."""
-        loss = Quadratic()
-        for name, view in rows.items():
-            loss += _regression(name, view, labels[name])
-            if self.smoothness:
-                loss += self.smoothness * _roughness(name, view, self.n_neighbors)
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """M, B and c of half the objective without the norms, over all views side by side."""
+        columns = column_slices({name: view.rows.shape[1] for name, view in rows.items()})
+        B, constant = {}, 0.0
+        M = np.zeros((sum(view.rows.shape[1] for view in rows.values()),) * 2)
+        for name, view in rows.items():  # ‖Z P - Ȳ‖² / 2n of the labelled rows
+            own, n, n_all = columns[name], view.n_labelled, view.rows.shape[0]
+            B[name], own_constant = centred_targets(view.rows[:n], labels[name], np.full(n, 1 / n))
+            constant += own_constant
+            M[own, own] = view.cross(eye_array(n, format="csr") / n, view)
+            if self.smoothness:  # tr(Pᵀ Zᵀ L Z P) / 2n of all rows
+                k = self.n_neighbors
+                if k > n_all - 1:
+                    warn(
+                        f"n_neighbors={k} is more than the other rows of view {name!r}, "
+                        f"{n_all - 1}: all of them are neighbours."
+                    )
+                L = laplacian(view.rows, min(k, n_all - 1))
+                M[own, own] += self.smoothness / n_all * view.cross(L, view)
         for p, q in combinations(rows, 2) if self.pairing else ():
-            pairs = _pairs(views, p, q)
-            if pairs.nnz:
-                loss += self.pairing * _disagreement(p, q, rows, pairs)
-        return loss
+            # ‖Z_p P_p - Z_q P_q‖² / 2n_pq over the objects seen in both views
+            F, (x, y) = _same_objects(views, p, q), (columns[p], columns[q])
+            if F.nnz:
+                share = self.pairing / F.nnz
+                M[x, x] += share * rows[p].cross(F @ F.T, rows[p])
+                M[y, y] += share * rows[q].cross(F.T @ F, rows[q])
+                M[x, y] = -share * rows[p].cross(F, rows[q])
+                M[y, x] = M[x, y].T
+        return M, np.concatenate([B[n] / rows[n].n_labelled for n in rows]), constant
 
 
-def _regression(name: str, view: _Standard, labels: Any) -> Quadratic:
-    """‖Z P - Ȳ‖² / 2n of the labelled rows."""
-    n = view.n_labelled
-    targets, constant = centred_targets(view.labelled, labels, np.full(n, 1 / n))
-    M = view.gram(eye_array(n, format="csr") / n)
-    return Quadratic({(name, name): M}, {name: targets / n}, constant)
-
-
-def _roughness(name: str, view: _Standard, n_neighbors: int) -> Quadratic:
-    """tr(Pᵀ Zᵀ L Z P) / 2n of all rows, over the graph of their nearest neighbours."""
-    n = view.all.shape[0]
-    if n_neighbors > n - 1:
-        warn(
-            f"n_neighbors={n_neighbors} is more than the other rows of view {name!r}, {n - 1}: all "
-            "of them are neighbours."
-        )
-        n_neighbors = n - 1
-    return Quadratic({(name, name): view.gram(laplacian(view.all, n_neighbors)) / n})
-
-
-def _disagreement(p: str, q: str, rows: Mapping[str, _Standard], pairs: csr_array) -> Quadratic:
-    """‖Z_p P_p - Z_q P_q‖² / 2n_pq over the objects seen in both views."""
-    left, right = rows[p], rows[q]
-    cross = weighted_cross(left.labelled, pairs, right.labelled, left.mean, right.mean)
-    M = {
-        (p, p): left.gram(pairs @ pairs.T),
-        (q, q): right.gram(pairs.T @ pairs),
-        (p, q): -cross,
-        (q, p): -cross.T,
-    }
-    return 1 / pairs.nnz * Quadratic(M)
-
-
-def _means_and_scales(views: Views) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Mean and reciprocal standard deviation of every column, 0 if it is constant."""
-    means, scales = {}, {}
-    for name, block in views.items():
-        means[name], variance = mean_and_variance(name, block)
-        constant = variance == 0
-        scales[name] = np.where(constant, 0, 1 / np.sqrt(np.where(constant, 1, variance)))
-    return means, scales
-
-
-def _common_basis(bases: Sequence[Basis | None], widths: Sequence[int]) -> np.ndarray | None:
-    """Coordinates of all views side by side; None if all are the features themselves."""
-    if not any(bases):
-        return None
+def _side_by_side(bases: Sequence[Basis | None], widths: Sequence[int]) -> np.ndarray:
+    """Coordinates of the rows of all views in their bases, or the features themselves."""
     return block_diag(
         *(
             np.eye(d) if basis is None else basis.inverse
@@ -388,7 +360,7 @@ def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
     return np.exp(least - distances) / (1 + np.exp(-distances))
 
 
-def _pairs(views: Views, p: str, q: str) -> csr_array:
+def _same_objects(views: Views, p: str, q: str) -> csr_array:
     """Which row of view p shows the object of which row of view q, (n_p, n_q) of 0 and 1."""
     _, rows, columns = np.intersect1d(
         views.objects(p), views.objects(q), assume_unique=True, return_indices=True

@@ -14,14 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.blocks import precision
-from mvcca.linear.in_memory import weighted_cross
-from mvcca.linear.label_neighbors import nearest_label_pairs
 from mvcca.linear.label_statistic import LabelledRows
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
+from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
 from mvcca.problem import Exactness, Problem, Rows
 from mvcca.problem.linalg import rounding_of
-from mvcca.similarity import Similarity, similarity_function
+from mvcca.similarity import LabelGram, Similarity, similarity_function
 from mvcca.statistics import ROUNDING, LabelFeatureSums, LabelSums, Moments, column_slices
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -177,7 +176,9 @@ class MLCCA(LabelWeightedEstimator):
         if isinstance(sums, LabelFeatureSums):
             between, row_weights = self._all_pairs_by_features(sums, rows)
         elif self.n_neighbors is None:
-            between, row_weights = self._all_pairs(sums, means, rows)
+            gram = LabelGram(sums.labels, self.label_similarity, self.sigma)
+            between = sums.covariance(gram, means, rows.products)
+            row_weights = _row_weights(sums.row_weights(gram, rows.products), rows)
         else:
             between, row_weights = self._nearest_pairs(means, rows)
         _check_weights(row_weights, exact=self._drawn is None)
@@ -204,7 +205,8 @@ class MLCCA(LabelWeightedEstimator):
 
     def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:
         super()._learn_problem(rows, statistic)
-        self._learn_labels(statistic.labels.distinct)
+        if self._drawn is None:
+            self.n_label_vectors_ = len(statistic.labels.distinct)
 
     def _fit_batches(self, rows: Rows, statistic: LabelledRows) -> None:
         """Fit to all rows of all batches, as `fit` does."""
@@ -230,18 +232,13 @@ class MLCCA(LabelWeightedEstimator):
             )
         return super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
 
-    def _all_pairs(
-        self, sums: LabelSums, means: Mapping[str, np.ndarray], rows: Rows
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """C over all pairs of rows, exactly, and the weight of each row in its view's C_pp."""
-        gram = self._gram(sums.labels)
-        likeness = sums.row_weights(gram, rows.products)
-        return sums.covariance(gram, means, rows.products), _row_weights(likeness, rows)
-
     def _all_pairs_by_features(
         self, sums: LabelFeatureSums, rows: Rows
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The same by label features, whose error may make weights negative."""
+        """C over all pairs of rows by label features, and the weight of each row in its C_pp.
+
+        Errors of the features may make weights negative.
+        """
         assert self._drawn is not None
         row_weights = _row_weights(self._drawn.row_weights(sums, rows.labels.distinct), rows)
         if self.label_similarity in _NEVER_NEGATIVE:

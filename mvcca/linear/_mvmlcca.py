@@ -14,7 +14,7 @@ from mvcca.linear.label_statistic import LabelStatistic
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.problem import Exactness, Problem, Rows
-from mvcca.similarity import Similarity
+from mvcca.similarity import LabelGram, Similarity
 from mvcca.statistics import LabelFeatureSums, LabelSums
 
 
@@ -171,25 +171,29 @@ class MVMLCCA(LabelWeightedEstimator):
     def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums
         if isinstance(sums, LabelSums):
-            Psi = sums.covariance(self._gram(sums.labels), dtype=rows.products)
+            gram = LabelGram(sums.labels, self.label_similarity, self.sigma)
+            Psi = sums.covariance(gram, dtype=rows.products)
         else:
             Psi = sums.covariance()
-        if self.within == "sample":
-            Sigma = {name: own.covariance() for name, own in statistic.moments.items()}
+        of_labels = self.within == "label"
+        Sigma = {name: own.covariance() for name, own in statistic.moments.items()}
         return Problem(
             rows,
             sums.mean(),
             between=Psi,
-            within=Psi if self.within == "label" else Sigma,
-            is_joint=self.within == "label" and not callable(self.label_similarity),
+            within=Psi if of_labels else Sigma,
+            is_joint=of_labels and not callable(self.label_similarity),
             ranks_between=self._ranks_between(sums),
-            rank_expected=self._lacking_rank(sums, rows),
-            exactness=Exactness(about_zero=True, of_features=self.within == "label"),
+            rank_expected=self._lacking_rank(sums, rows) if of_labels else (),
+            exactness=Exactness(about_zero=True, of_features=of_labels),
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
         super()._learn_problem(rows, statistic)
-        self._learn_labels(getattr(statistic.sums, "labels", None))
+        if isinstance(statistic.sums, LabelSums):
+            self.n_label_vectors_ = len(statistic.sums.labels)
+        if self.within == "sample":
+            return
         if lacking := self._lacking_rank(statistic.sums, rows):
             warn(
                 f"View {', '.join(lacking.values())}: the label-weighted covariance in the "
@@ -207,8 +211,6 @@ class MVMLCCA(LabelWeightedEstimator):
     def _lacking_rank(self, sums: LabelSums | LabelFeatureSums, rows: Rows) -> dict[str, str]:
         """Views whose constraint lacks rank by construction, and why, in words."""
         lacking: dict[str, str] = {}
-        if self.within == "sample":
-            return lacking
         for p, name in enumerate(sums.widths):
             n_features = rows.widths()[name]
             if isinstance(sums, LabelSums):

@@ -222,7 +222,7 @@ class PLS(RescaledEstimator):
         super()._learn(maps)
 
     def _in_given_units(self, maps: Maps) -> Maps:
-        if self.scale or not self._exponents:
+        if self.scale:
             return super()._in_given_units(maps)
         assert maps.eigenvalues is not None
         weights, (x, y) = dict(maps.weights), maps.names[:2]  # weights have a length of 1

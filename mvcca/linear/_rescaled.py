@@ -31,23 +31,22 @@ class RescaledEstimator(StatisticEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> tuple[Views, np.ndarray | None]:
         views, weights = super()._open_fit(X, y, sample_weight, reset=reset)
-        return self._scaled(views, reset), weights
+        if reset:
+            self._exponents = self._exponents_of(views)
+        return (scaled(views, self._exponents) if self._exponents else views), weights
 
     def _open_supervised_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> tuple[Views, LabelsByView, np.ndarray | None]:
         opened = super()._open_supervised_fit(X, y, sample_weight, reset=reset)
         views, labels, weights = opened
-        return self._scaled(views, reset), labels, weights
-
-    def _scaled(self, views: Views, reset: bool) -> Views:
         if reset:
             self._exponents = self._exponents_of(views)
-        return scaled(views, self._exponents) if self._exponents else views
+        return (scaled(views, self._exponents) if self._exponents else views), labels, weights
 
     def _keep(self, maps: Maps) -> None:
-        super()._keep(self._in_given_units(maps))
+        super()._keep(self._in_given_units(maps) if self._exponents else maps)
 
     def _in_given_units(self, maps: Maps) -> Maps:
-        """Maps of the features as the user gave them."""
+        """Maps of the features as the user gave them, from those of scaled views."""
         return maps.rescaled(self._exponents)

@@ -15,7 +15,6 @@ import numpy as np
 from scipy import linalg
 
 from mvcca.blocks import as_block, namespace, placed
-from mvcca.problem import Basis, Explicit
 
 ROUNDING = 10 * np.finfo(np.float64).eps
 
@@ -37,11 +36,13 @@ class FeatureMap(Protocol):
     def basis(self, X: Any) -> np.ndarray:
         """Basis functions of every row, (n_rows, n_functions)."""
 
-    def coordinates(self) -> Basis | None:
-        """φ in terms of the basis functions; None if they are the same."""
+    def in_basis(
+        self, weights: np.ndarray, mean: np.ndarray, variances: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights of φ, its mean and its variances as those of the basis functions.
 
-    def spread(self, variances: np.ndarray) -> np.ndarray:
-        """Squared sizes of the basis functions, by which signs are fixed, from variances of φ."""
+        Signs are fixed by the last, which need not be variances.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +108,11 @@ class FourierFeatures:
         """Basis functions of every row, (n_rows, n_functions)."""
         return self(X)
 
-    def coordinates(self) -> None:
-        """Basis of the features in terms of the basis functions; None if they are the same."""
-        return
-
-    def spread(self, variances: np.ndarray) -> np.ndarray:
-        """Squared sizes of the features."""
-        return variances
+    def in_basis(
+        self, weights: np.ndarray, mean: np.ndarray, variances: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same: the basis functions are the features."""
+        return weights, mean, variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +141,23 @@ class LandmarkFeatures:
         what: str = "kernel",
     ) -> Self:
         """Make features from landmarks and their kernel matrix K; `what` names K in errors."""
-        factor, order = _pivoted_cholesky(K, what)
+        # L and the order of rows, as many as are above rounding, with K[order][:, order] = L Lᵀ.
+        size = np.abs(K).max()
+        least = ROUNDING * len(K) * max(K.diagonal().max(), 0)
+        factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=least, lower=1)
+        order = pivots - 1
+        factor = np.tril(factor)[:, :rank]
+        rest = order[rank:]
+        left = K[np.ix_(rest, rest)] - factor[rank:] @ factor[rank:].T
+        if np.abs(left).max(initial=0) > 1e-6 * size:
+            values = linalg.eigvalsh(K)
+            raise ValueError(
+                f"Expected a positive semi-definite {what}, got eigenvalues from {values[0]:.3g} "
+                f"to {values[-1]:.3g} on the landmarks."
+            )
+        if rank == 0:  # a kernel of zeros: one constant feature, which `Problem` refuses
+            rank, factor = 1, np.ones((1, 1))
+        factor, order = np.ascontiguousarray(factor[:rank]), order[:rank]
         return cls(kernel, landmarks[order], factor, origin, width)
 
     @property
@@ -167,38 +182,12 @@ class LandmarkFeatures:
 
     def basis(self, X: Any) -> np.ndarray:
         """k(x, z) for all landmarks z."""
-        return self.kernel(about(X, self.origin), self.landmarks)
+        return self.kernel(as_block(X).about(self.origin).matrix, self.landmarks)
 
-    def coordinates(self) -> Basis:
-        """φ = k(x, Z) L⁻ᵀ."""
+    def in_basis(
+        self, weights: np.ndarray, mean: np.ndarray, variances: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights and mean of k(x, z), of which φ = L⁻¹ k, and sizes in any order of landmarks."""
         inverse, _ = linalg.lapack.dtrtri(self.factor, lower=1)
-        return Explicit(np.zeros(self.n_features), inverse.T, self.factor.T)
-
-    def spread(self, variances: np.ndarray) -> np.ndarray:
-        """Squared sizes of the features."""
-        return np.full(self.n_features, variances.sum() ** 2)  # the same in any order of rows
-
-
-def about(X: Any, origin: np.ndarray | None) -> Any:
-    """X - origin in float64; sparse rows stay sparse unless all their columns are moved."""
-    return as_block(X).about(origin).matrix
-
-
-def _pivoted_cholesky(K: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """L and the order of rows, as many as are above rounding, with K[order][:, order] = L Lᵀ."""
-    size = np.abs(K).max()
-    least = ROUNDING * len(K) * max(K.diagonal().max(), 0)
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=least, lower=1)
-    order = pivots - 1
-    factor = np.tril(factor)[:, :rank]
-    rest = order[rank:]
-    left = K[np.ix_(rest, rest)] - factor[rank:] @ factor[rank:].T
-    if np.abs(left).max(initial=0) > 1e-6 * size:
-        values = linalg.eigvalsh(K)
-        raise ValueError(
-            f"Expected a positive semi-definite {what}, got eigenvalues from {values[0]:.3g} to "
-            f"{values[-1]:.3g} on the landmarks."
-        )
-    if rank == 0:  # a kernel of zeros: one constant feature, which `Problem` refuses
-        return np.ones((1, 1)), order[:1]
-    return np.ascontiguousarray(factor[:rank]), order[:rank]
+        sizes = np.full(self.n_features, variances.sum() ** 2)
+        return inverse.T @ weights, self.factor @ mean, sizes

@@ -1,12 +1,11 @@
 """The convex problem of LGCFL and JRL: least squares that drop whole groups of features.
 
-Losses are sums of quadratic terms, computed from second moments; no rows or labels are needed here.
+Losses are quadratic, computed from second moments; no rows or labels are needed to minimise them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,31 +30,6 @@ def centred_targets(Z: Any, Y: Any, shares: np.ndarray) -> tuple[np.ndarray, flo
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
-    """A term ½ Σ_pq tr(U_pᵀ M_pq U_q) - Σ_p tr(B_pᵀ U_p) + c of a loss; terms add."""
-
-    M: Mapping[tuple[str, str], np.ndarray] = field(default_factory=dict)  # (r_p, r_q)
-    B: Mapping[str, np.ndarray] = field(default_factory=dict)  # (r_p, m)
-    constant: float = 0.0  # c
-
-    def __add__(self, other: Quadratic) -> Quadratic:
-        M = {**self.M, **{k: self.M[k] + v if k in self.M else v for k, v in other.M.items()}}
-        B = {**self.B, **{k: self.B[k] + v if k in self.B else v for k, v in other.B.items()}}
-        return Quadratic(M, B, self.constant + other.constant)
-
-    def __rmul__(self, factor: float) -> Quadratic:
-        M = {key: factor * block for key, block in self.M.items()}
-        B = {name: factor * block for name, block in self.B.items()}
-        return Quadratic(M, B, factor * self.constant)
-
-    def stacked(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """M, B and c over all U_p, one below the other."""
-        sizes = {name: len(block) for name, block in self.B.items()}
-        rows = [[self.M.get((p, q), np.zeros((sizes[p], sizes[q]))) for q in sizes] for p in sizes]
-        return np.block(rows), np.concatenate(list(self.B.values())), self.constant
-
-
-@dataclass(frozen=True, eq=False)
 class GroupSparse:
     """Minimise ½ tr(UᵀMU) - tr(BᵀU) + c + Σ_g λ_g ‖U_g‖_F over U of shape (d, m)."""
 
@@ -77,7 +51,8 @@ class GroupSparse:
 
     def solve(self, max_iter: int, tol: float, title: str) -> tuple[np.ndarray, np.ndarray]:
         """The minimiser, shape (d, m), and the objective after every step."""
-        slopes = self._norms(self.B if self.basis is None else self.basis.T @ self.B, 0.0)
+        E = self.basis
+        slopes = self._norms(self.B if E is None else E.T @ self.B, 0.0)
         keeps = float((slopes / self.penalties).max())
         if keeps <= 1:  # the subgradient at U = 0 holds zero
             warn(
@@ -86,15 +61,21 @@ class GroupSparse:
             )
             return np.zeros((len(self.penalties), self.B.shape[1])), np.array([self.constant])
         norms = np.full(len(self.penalties), linalg.norm(self.B) / np.trace(self.M))
+        shares = self.penalties / np.bincount(self.groups)[self.groups]  # of a group's penalty
         epsilon = None
         objectives: list[float] = []
         for _ in range(max_iter):
+            T = norms / self.penalties
+            inner = self.M * T if E is None else self.M @ (E * T @ E.T)
+            inner[np.diag_indices_from(inner)] += 1
             with threads_to_factorise(len(self.M)):
-                U = self._step(norms / self.penalties)
+                V = linalg.solve(inner, self.B, overwrite_a=True)
+            U = T[:, None] * (V if E is None else E.T @ V)
             if epsilon is None:
                 epsilon = _SMOOTHING * self._norms(U, 0.0).max()
-            norms = self._norms(U, epsilon)
-            objectives.append(self._objective(U, norms))
+            norms, Z = self._norms(U, epsilon), U if E is None else E @ U
+            quadratic = np.sum(Z * (self.M @ Z)) / 2 - np.sum(Z * self.B)
+            objectives.append(float(quadratic + self.constant + np.sum(shares * norms)))
             if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * objectives[-1]:
                 return U, np.array(objectives)
         warn(
@@ -103,18 +84,6 @@ class GroupSparse:
             ConvergenceWarning,
         )
         return U, np.array(objectives)
-
-    def _step(self, T: np.ndarray) -> np.ndarray:
-        inner = self.M * T if self.basis is None else self.M @ (self.basis * T @ self.basis.T)
-        inner[np.diag_indices_from(inner)] += 1
-        V = linalg.solve(inner, self.B, overwrite_a=True)
-        return T[:, None] * (V if self.basis is None else self.basis.T @ V)
-
-    def _objective(self, U: np.ndarray, norms: np.ndarray) -> float:
-        V = U if self.basis is None else self.basis @ U
-        sizes = np.bincount(self.groups)[self.groups]
-        quadratic = np.sum(V * (self.M @ V)) / 2 - np.sum(V * self.B)
-        return float(quadratic + self.constant + np.sum(self.penalties * norms / sizes))
 
     def _norms(self, U: np.ndarray, epsilon: float) -> np.ndarray:
         """√(‖U_g‖² + ε²) of each feature's group, (d,)."""

@@ -56,7 +56,6 @@ class DrawnLabelFeatures:
 
     def row_weights(self, sums: LabelFeatureSums, labels: Labels) -> np.ndarray:
         """Mean similarity of each label vector to the rows of each view."""
-        """Mean similarity of each label vector to the rows of each view."""
         return sums.row_weights(in_columns(labels, self.columns), self.features)
 
 
@@ -89,7 +88,12 @@ class LabelWeightedEstimator(RescaledEstimator):
             self._check_labels(label_counts(rows))
             rows = rows.in_row_space()
         if reset:
-            self._drawn = self._draw_label_features(rows)
+            self._drawn = None
+            if self.label_features is not None:
+                self._drawn = self._draw_label_features(rows)
+                self.label_feature_map_ = self._drawn.features
+                self.n_label_features_ = self._drawn.features.n_features
+                self.covariance_error_ = self._drawn.error
         return rows
 
     def _check_labels(self, sums: LabelSums) -> None:
@@ -102,13 +106,8 @@ class LabelWeightedEstimator(RescaledEstimator):
             return self._drawn.sums(rows)
         return LabelSums.of(rows.views, rows.labels, rows.sample_weight)
 
-    def _gram(self, labels: Labels) -> LabelGram:
-        return LabelGram(labels, self.label_similarity, self.sigma)
-
-    def _draw_label_features(self, rows: Rows) -> DrawnLabelFeatures | None:
-        """The map that `label_features` asks for, if any, drawn from the first batch."""
-        if self.label_features is None:
-            return None
+    def _draw_label_features(self, rows: Rows) -> DrawnLabelFeatures:
+        """The map that `label_features` asks for, drawn from the first batch."""
         rng = check_random_state(self.random_state)
         _, vectors, vocabulary = common_columns(rows.labels.distinct, rows.labels.distinct)
         kernel = LabelKernel(self.label_similarity, self.sigma)
@@ -122,9 +121,8 @@ class LabelWeightedEstimator(RescaledEstimator):
         sample = _sample(rows, rng.randint(_SEED_BOUND))
         exact = LabelSums.of(sample.views, sample.labels, sample.sample_weight)
         near = DrawnLabelFeatures(features, columns, np.nan).sums(sample)
-        error = _relative_error(
-            near.covariance(), exact.covariance(self._gram(exact.labels)), exact.widths
-        )
+        gram = LabelGram(exact.labels, self.label_similarity, self.sigma)
+        error = _relative_error(near.covariance(), exact.covariance(gram), exact.widths)
         return DrawnLabelFeatures(features, columns, error)
 
     def _ranks_between(self, sums: LabelSums | LabelFeatureSums) -> dict[str, int]:
@@ -139,16 +137,6 @@ class LabelWeightedEstimator(RescaledEstimator):
         return {
             name: min(int(n) - 1, n_labels) for name, n in zip(sums.widths, present, strict=True)
         }
-
-    def _learn_labels(self, labels: Labels | None) -> None:
-        """Set the attributes that describe the labels; `labels` if they were compared exactly."""
-        if self._drawn is None:
-            assert labels is not None
-            self.n_label_vectors_ = len(labels)
-        else:
-            self.label_feature_map_ = self._drawn.features
-            self.n_label_features_ = self._drawn.features.n_features
-            self.covariance_error_ = self._drawn.error
 
 
 def label_counts(rows: Rows) -> LabelSums:

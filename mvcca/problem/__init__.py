@@ -22,6 +22,7 @@ from mvcca.problem._rows import (
     Rows,
     Shrinkage,
     check_variance,
+    mean_and_variance,
     reg_of_names,
 )
 
@@ -41,6 +42,7 @@ __all__ = [
     "component_weights",
     "expected_correlation",
     "expected_moments",
+    "mean_and_variance",
     "principal_components",
     "profile_vectors",
     "reg_of_names",

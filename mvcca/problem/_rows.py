@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mvcca.blocks import to_host
+from mvcca.blocks import as_block, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import (
     Basis,
@@ -354,6 +354,15 @@ def check_variance(name: str, B: np.ndarray) -> None:
             f"view {name!r} has no variance: all its rows are the same in double precision. "
             "Drop the view, or rescale it if its values are extremely small."
         )
+
+
+def mean_and_variance(name: str, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of every column, in float64; a variance that is only rounding is 0."""
+    mean, variance = as_block(X).mean_and_variance()
+    rounding = X.shape[0] * _EPS * np.abs(mean)
+    variance = np.where(variance <= rounding**2, 0, variance)
+    check_variance(name, variance)
+    return mean, variance
 
 
 def _condition_in_words(condition: float) -> str:

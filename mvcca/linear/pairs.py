@@ -1,16 +1,14 @@
-"""Nearest rows in label space, for Fast MLCCA.
-
-Ties are common among label sets; unlike a general nearest-neighbour search, this one breaks them
-reproducibly.
-"""
+"""Pairs of rows that count: those nearest in label space, and sums over weighted pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from mvcca.blocks import as_block, to_dense
 from mvcca.similarity import squared_distances
 from mvcca.views.labels import rows_by_code
 
@@ -61,4 +59,18 @@ def nearest_label_pairs(
     indptr = np.arange(0, columns.size + 1, n_neighbors)
     return csr_array(
         (values.ravel(), columns.ravel(), indptr), shape=(len(from_codes), len(to_codes))
+    )
+
+
+def weighted_cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarray) -> np.ndarray:
+    """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
+    (A, mean_x), (B, mean_y) = as_block(X).centred(mean_x), as_block(Y).centred(mean_y)
+    X, Y = A.matrix, B.matrix
+    product = to_dense((F.T @ X).T @ Y if X.shape[1] <= Y.shape[1] else X.T @ (F @ Y))
+    from_x, from_y = X.T @ F.sum(axis=1), Y.T @ F.sum(axis=0)
+    return (
+        product
+        - np.outer(from_x, mean_y)
+        - np.outer(mean_x, from_y)
+        + F.sum() * np.outer(mean_x, mean_y)
     )
