@@ -10,18 +10,16 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from mvcca.deep.endings import AsTrained, Ending, LinearCCA
+from mvcca.deep.trainer import Callback, Trainer
 from mvcca.measures import total_correlation
 from mvcca.problem import Maps, profile_vectors
 from mvcca.retrieval import evaluate_retrieval
-
-if TYPE_CHECKING:
-    from mvcca.deep.trainer import Trainer
-    from mvcca.views import Labels, Views
+from mvcca.views import Labels, Views
 
 __all__ = [
     "Callback",
@@ -33,44 +31,6 @@ __all__ = [
 ]
 
 _ROWS = 10_000  # training rows used at most by a figure computed every epoch
-
-
-class Callback:
-    """Base class whose methods do nothing; override those you need.
-
-    Attributes
-    ----------
-    needs_validation : bool
-        Whether training without validation rows raises an error.
-    """
-
-    needs_validation: ClassVar[bool] = False
-
-    def on_train_begin(self, trainer: Trainer) -> None:
-        """Before the first epoch of a training, or of a resumed one."""
-
-    def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Before the first batch of an epoch; ``trainer.epoch`` is its number, from 1."""
-
-    def on_batch_end(self, trainer: Trainer) -> None:
-        """After the optimization step of a batch."""
-
-    def measure(self, trainer: Trainer) -> dict[str, float]:
-        """Values to add to the history of this epoch, by column; the same columns every epoch."""
-        return {}
-
-    def on_epoch_end(self, trainer: Trainer) -> None:
-        """After validation; ``trainer.history[-1]`` holds the values of the epoch."""
-
-    def on_train_end(self, trainer: Trainer) -> None:
-        """After the last epoch."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """State to store in checkpoints: numbers, strings and tensors."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state returned by `state_dict`."""
 
 
 class EarlyStopping(Callback):
@@ -193,7 +153,7 @@ class ValidationScore(Callback):
             return {self.column: np.nan}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit gives the same warnings, once
-            maps = self.ending.maps_of_sample(trainer, train)
+            maps = self.ending.maps_of_sample(trainer.objective, train)
         return {self.column: self._value(maps, valid, trainer.validation.labels)}
 
     def _value(self, maps: Maps | None, valid: Views, codes: Mapping[str, np.ndarray]) -> float:

@@ -7,16 +7,17 @@ takes float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Self
 
 import numpy as np
 import torch
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from mvcca.deep._networks.capacity import n_parameters, widened
 from mvcca.deep._networks.dynamically_scaled import DynamicEncoder
 from mvcca.deep._networks.image_encoders import cnn, vgg
-from mvcca.deep._networks.standardize import Standardize
 from mvcca.deep._networks.text_encoders import WCNN, WordCNN, WordCNNRNN
 from mvcca.deep._networks.weights import linear
 
@@ -34,6 +35,8 @@ __all__ = [
     "vgg",
     "widened",
 ]
+
+_LARGEST = 10.0  # deviation of a training row, in units of the scale
 
 
 def mlp(
@@ -104,6 +107,57 @@ def mlp(
     return nn.Sequential(*layers)
 
 
+class Standardize(nn.Module):
+    """Subtract the mean of each feature and divide by its scale.
+
+    The scale is the standard deviation, or a tenth of the largest deviation from the mean if that
+    is more: features that are rarely different from their usual value, such as counts of rare
+    words or pixels at the border, do not become outliers. A feature that never varies has scale 1.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features. Until `learn` is called, rows are left as they are.
+    """
+
+    mean: Tensor  # (n_features,); `rest` is what rounding to float32 leaves of it
+    rest: Tensor
+    scale: Tensor
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.n_features = n_features
+        self.register_buffer("mean", torch.zeros(n_features))
+        self.register_buffer("rest", torch.zeros(n_features))
+        self.register_buffer("scale", torch.ones(n_features))
+
+    def learn(self, blocks: Iterable[np.ndarray]) -> Self:
+        """Set means and scales to those of rows, given in blocks."""
+        scaler, least, largest = StandardScaler(), np.inf, -np.inf
+        for block in blocks:
+            scaler.partial_fit(block)
+            least = np.minimum(least, block.min(axis=0))
+            largest = np.maximum(largest, block.max(axis=0))
+        varies = largest > least  # else deviations from the mean are its rounding
+        mean, scale = np.where(varies, scaler.mean_, least), np.where(varies, scaler.scale_, 1)
+        scale = np.maximum(scale, np.maximum(largest - mean, mean - least) / _LARGEST)
+        limits = np.finfo(np.float32)
+        scale = np.where(scale < limits.tiny, 1, scale).clip(max=limits.max)
+        rounded = mean.astype(np.float32)
+        for buffer, values in (
+            (self.mean, rounded), (self.rest, mean - rounded), (self.scale, scale)
+        ):  # fmt: skip
+            buffer.copy_(torch.from_numpy(values))
+        return self
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Standardize rows of shape (n_rows, n_features); float64 rows lose no digits under a mean.
+
+        The result is float32.
+        """
+        return ((X - self.mean - self.rest) / self.scale).float()
+
+
 class Encoders(nn.Module):
     """One network per view, by name.
 
@@ -112,39 +166,41 @@ class Encoders(nn.Module):
     Parameters
     ----------
     encoders : mapping of str to Module
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the views.
+    inputs : dict of str to Standardize
+        The layers in front of networks, by view.
+    whole : dict of str to Module
+        The networks with what comes before them: they take rows as they are.
+    trained : dict of str to Module
+        What gives the scores that the objective sees, of rows that are already standardized.
     """
 
     def __init__(self, encoders: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.names = tuple(encoders)
         self.modules_of_views = nn.ModuleList(encoders.values())
+        self.inputs: dict[str, Standardize] = {}
+        self.whole, self.trained = dict(encoders), dict(encoders)
+        # Lists register modules of views with any name.
         self.inputs_of_views = nn.ModuleList(nn.Identity() for _ in encoders)
 
     def __getitem__(self, name: str) -> nn.Module:
         return self.modules_of_views[self.names.index(name)]
 
     def standardize(self, name: str, layer: Standardize) -> None:
-        """Put a layer in front of the network of a view."""
-        self.inputs_of_views[self.names.index(name)] = layer
-
-    @property
-    def inputs(self) -> dict[str, Standardize]:
-        """The layers in front of networks, by view."""
-        layers = zip(self.names, self.inputs_of_views, strict=True)
-        return {name: layer for name, layer in layers if isinstance(layer, Standardize)}
-
-    def whole(self, name: str) -> nn.Module:
-        """The network of a view, with what comes before it: it takes rows as they are."""
-        layer = self.inputs.get(name)
-        return self[name] if layer is None else preceded(self[name], layer)
-
-    def trained(self, name: str) -> nn.Module:
-        """What gives the scores of a view that the objective sees: its network."""
-        return self[name]
+        """Put a layer in front of the network of a view, whose own layers stay shared."""
+        network = self[name]
+        layers = network if type(network) is nn.Sequential else [network]
+        self.whole[name] = nn.Sequential(layer, *layers)
+        self.inputs[name] = self.inputs_of_views[self.names.index(name)] = layer
 
     def forward(self, views: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Scores for the objective, of rows that are already standardized."""
-        return {name: scores_of(self.trained(name), name, X) for name, X in views.items()}
+        return {name: scores_of(self.trained[name], name, X) for name, X in views.items()}
 
 
 def scores_of(encoder: nn.Module, name: str, X: Tensor) -> Tensor:
@@ -195,12 +251,6 @@ def takes_integers(encoder: nn.Module) -> bool:
     return isinstance(encoder, nn.Embedding | nn.EmbeddingBag) or bool(
         getattr(encoder, "takes_integers", False)
     )
-
-
-def preceded(network: nn.Module, layer: Standardize) -> nn.Sequential:
-    """A network with another first layer; it shares the layers of the given one."""
-    layers = network if type(network) is nn.Sequential else [network]
-    return nn.Sequential(layer, *layers)
 
 
 def row_dtype(encoder: nn.Module) -> type[np.generic]:

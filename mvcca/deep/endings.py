@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -20,9 +20,6 @@ from mvcca.problem import Maps, Problem, Rows, expected_moments, reg_of_names
 from mvcca.statistics import Moments
 from mvcca.statistics.passes import not_kept
 from mvcca.views import Views
-
-if TYPE_CHECKING:
-    from mvcca.deep.trainer import Trainer
 
 __all__ = ["AsTrained", "Ending", "LinearCCA", "StoredCCA"]
 
@@ -44,13 +41,13 @@ class Ending(Protocol):
     def retrieval_ranking(self) -> tuple[str, str]:
         """Method and similarity."""
 
-    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps | None:
+    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps | None:
         """Maps of the representations to scores, from the moments of those of all training rows.
 
         None if the representations are the scores. Called if the ending `learns`.
         """
 
-    def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps | None:
+    def maps_of_sample(self, objective: Any, representations: Views) -> Maps | None:
         """The same from representations of some training rows, for callbacks."""
 
 
@@ -72,7 +69,7 @@ class LinearCCA:
     learns: ClassVar[bool] = True
     retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
-    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps:
+    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
         """Maps of `mvcca.MVCCA`."""
         precision = np.dtype(np.float32)  # of networks
         rows = Rows(views, reg=reg_of_names(self.reg, views.names), dtype=precision)
@@ -81,7 +78,7 @@ class LinearCCA:
         problem = Problem(rows, moments.mean(), Sigma, Sigma, moments=moments)
         return problem.solve(k).checked(k)
 
-    def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps:
+    def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
         """Maps of `mvcca.MVCCA` fitted to the representations."""
         return MVCCA(self._k(representations.widths), reg=self.reg).fit(representations).maps_
 
@@ -108,10 +105,10 @@ class AsTrained:
         """Method and similarity that rank rows, as estimators declare them."""
         return "transform", self.similarity
 
-    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> None:
+    def maps(self, objective: Any, views: Views, moments: Moments) -> None:
         """None: the outputs of the networks are compared as they are."""
 
-    def maps_of_sample(self, trainer: Trainer, representations: Views) -> None:
+    def maps_of_sample(self, objective: Any, representations: Views) -> None:
         """None, too."""
 
 
@@ -125,9 +122,9 @@ class StoredCCA:
     learns: ClassVar[bool] = True
     retrieval_ranking: ClassVar[tuple[str, str]] = MVCCA.retrieval_ranking
 
-    def maps(self, trainer: Trainer, views: Views, moments: Moments) -> Maps:
+    def maps(self, objective: Any, views: Views, moments: Moments) -> Maps:
         """The projection, with the correlations of these moments."""
-        layer = stored_layer(trainer.objective)
+        layer = stored_layer(objective)
         assert layer is not None
         means = _by_name(views.names, layer.mean_f, layer.mean_g)
         weights = _by_name(views.names, layer.weights_f, layer.weights_g)
@@ -135,11 +132,11 @@ class StoredCCA:
         assert expected is not None  # CCA layers take pairs
         return Maps(weights, means, expected=expected)
 
-    def maps_of_sample(self, trainer: Trainer, representations: Views) -> Maps:
+    def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
         """The projection, with the correlations of these representations."""
         with not_kept():  # the checkpoint is that of the training
             moments = Moments.of(representations)
-        return self.maps(trainer, representations, moments)
+        return self.maps(objective, representations, moments)
 
 
 def stored_layer(objective: Any) -> CCALayer | None:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from mvcca.deep._networks.cca_layer import CCALayer
 from mvcca.deep._networks.dynamically_scaled import DynamicallyScaledLinear
-from mvcca.deep._networks.standardize import Standardize
 from mvcca.deep._networks.weights import linear
+from mvcca.deep.encoders import Standardize
 from mvcca.deep.functional import covariance, reverse_gradient
 
 __all__ = [

@@ -16,8 +16,6 @@ from mvcca.views.labels import rows_by_code
 
 __all__ = ["LabelPairs", "Objects", "Sampler", "ShuffledBatches"]
 
-_LAST = ("drop", "fill", "keep")
-
 
 @dataclass(frozen=True, eq=False)
 class Objects:
@@ -55,7 +53,17 @@ class Objects:
 Sampler = Callable[[Objects, np.random.Generator], Iterator[Mapping[str, np.ndarray]]]
 
 
-class ShuffledBatches:
+class _BatchSampler:
+    """A sampler with batches of equal size, and what becomes of leftover rows."""
+
+    def __init__(self, batch_size: int, last: str = "drop") -> None:
+        known = ("drop", "fill", "keep")
+        if last not in known:
+            raise ValueError(f"last must be one of {known}, got {last!r}.")
+        self.batch_size, self.last = batch_size, last
+
+
+class ShuffledBatches(_BatchSampler):
     """Paired batches of equal size in a new random order every epoch.
 
     Parameters
@@ -76,18 +84,15 @@ class ShuffledBatches:
     [4, 4]
     """
 
-    def __init__(self, batch_size: int, last: str = "drop") -> None:
-        self.batch_size, self.last = batch_size, _checked(last)
-
     def __call__(
         self, objects: Objects, rng: np.random.Generator
     ) -> Iterator[dict[str, np.ndarray]]:
         """Positions of the rows of each view, a mapping per batch."""
         batches = _shuffled(len(objects), self.batch_size, self.last, rng)
-        return (dict.fromkeys(objects.names, rows) for rows in batches)
+        return (dict.fromkeys(objects.sizes, rows) for rows in batches)
 
 
-class LabelPairs:
+class LabelPairs(_BatchSampler):
     """Batches of unpaired views that pair rows with equal labels, anew in every epoch.
 
     In an epoch, all rows of a class occur once in the view that has most of them. In the other
@@ -113,9 +118,6 @@ class LabelPairs:
     >>> np.bincount(batch["image"]), np.bincount(batch["sound"])
     (array([1, 1, 1, 1, 1, 1]), array([2, 2, 2]))
     """
-
-    def __init__(self, batch_size: int, last: str = "drop") -> None:
-        self.batch_size, self.last = batch_size, _checked(last)
 
     def __call__(
         self, objects: Objects, rng: np.random.Generator
@@ -166,9 +168,3 @@ def _shuffled(
         others = rng.choice(order[: n_rows - left_over], size - left_over, replace=False)
         order = np.concatenate([order, others])
     return [order[start : start + size] for start in range(0, len(order), size)]
-
-
-def _checked(last: str) -> str:
-    if last not in _LAST:
-        raise ValueError(f"last must be one of {_LAST}, got {last!r}.")
-    return last

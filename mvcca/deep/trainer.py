@@ -10,19 +10,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import IsolatedGenerator, evaluating, without_denormals
 from mvcca.deep._training.rows import Batches, Sample, as_array
-from mvcca.deep.callbacks import Callback
 from mvcca.deep.encoders import Encoders, row_dtype, scores_of
-from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Sampler
 from mvcca.deep.steps import Loss, Optimizer, Step, total
 from mvcca.machine.config import block_slices
@@ -38,6 +37,44 @@ _ROW_BYTES = 2**14  # approximate memory of the activations of a row, at least
 _ACTIVATIONS = 16  # per feature, such as the channels of an image
 
 Objective = Callable[[dict[str, Tensor], Batch], Loss]
+
+
+class Callback:
+    """Base class whose methods do nothing; override those you need.
+
+    Attributes
+    ----------
+    needs_validation : bool
+        Whether training without validation rows raises an error.
+    """
+
+    needs_validation: ClassVar[bool] = False
+
+    def on_train_begin(self, trainer: Trainer) -> None:
+        """Before the first epoch of a training, or of a resumed one."""
+
+    def on_epoch_begin(self, trainer: Trainer) -> None:
+        """Before the first batch of an epoch; ``trainer.epoch`` is its number, from 1."""
+
+    def on_batch_end(self, trainer: Trainer) -> None:
+        """After the optimization step of a batch."""
+
+    def measure(self, trainer: Trainer) -> dict[str, float]:
+        """Values to add to the history of this epoch, by column; the same columns every epoch."""
+        return {}
+
+    def on_epoch_end(self, trainer: Trainer) -> None:
+        """After validation; ``trainer.history[-1]`` holds the values of the epoch."""
+
+    def on_train_end(self, trainer: Trainer) -> None:
+        """After the last epoch."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """State to store in checkpoints: numbers, strings and tensors."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state returned by `state_dict`."""
 
 
 class Trainer:
@@ -78,7 +115,9 @@ class Trainer:
     Attributes
     ----------
     epoch : int
-        Number of completed epochs.
+        Number of completed epochs; in an epoch, its number.
+    planned_epochs : int
+        Number of epochs that schedules refer to in the present epoch.
     history : list of dict
         One per epoch: epoch, loss (mean over batches), valid_loss with validation rows, the same
         for each named term of the loss (loss_reconstruction, valid_loss_reconstruction), what
@@ -145,7 +184,7 @@ class Trainer:
 
     def scores(self, views: Views) -> Views:
         """Outputs of the networks in evaluation mode, as NumPy arrays."""
-        return views.replace({n: encoded(self.encoders.whole(n), n, X) for n, X in views.items()})
+        return views.replace({n: encoded(self.encoders.whole[n], n, X) for n, X in views.items()})
 
     # ---- the loop --------------------------------------------------------------------------------
 
@@ -188,7 +227,8 @@ class Trainer:
             self.validation = Batches(validation, self.device, self.encoders)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
-        self._call("on_train_begin")
+        for callback in self._that_define("on_train_begin"):
+            callback.on_train_begin(self)
         last_good, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
         retreats = 0
@@ -216,20 +256,25 @@ class Trainer:
             checkpoint.write(self.state_dict())
         if self.validation is not None:
             self.load_best()
-        self._call("on_train_end")
-        self._train_mode(False)
+        for callback in self._that_define("on_train_end"):
+            callback.on_train_end(self)
+        for module in self.modules:
+            module.eval()
         del self.rows, self.validation
 
     def _train_epoch(self) -> bool:
         """Make one pass over the rows, and return whether the loss was finite."""
         start = time.perf_counter()
         self.epoch += 1
-        self._train_mode(True)
-        self._call("on_epoch_begin")
+        self.planned_epochs = max(self.n_epochs or self.last_epoch, self.epoch)
+        for module in self.modules:
+            module.train()
+        for callback in self._that_define("on_epoch_begin"):
+            callback.on_epoch_begin(self)
         sums: dict[str, Tensor] = {}
         n_taken, n_steps = torch.zeros(()), 0
         for batch in self.rows.batches(
-            self.sampler(self.rows.objects, self.rng), self.epoch, self.planned_epochs()
+            self.sampler(self.rows.objects, self.rng), self.epoch, self.planned_epochs
         ):
             loss, is_finite = self.step.take(partial(self._loss, batch), self.device)
             for name, value in _figures(loss).items():
@@ -239,7 +284,8 @@ class Trainer:
                 sums[name] = sums[name] + value if name in sums else value
             n_taken = is_finite + n_taken.to(is_finite.device)
             n_steps += 1
-            self._call("on_batch_end")
+            for callback in self._that_define("on_batch_end"):
+                callback.on_batch_end(self)
         n_finite = int(n_taken)
         figures = {"epoch": self.epoch, "loss": 0.0}
         figures |= {name: float(value) / max(n_finite, 1) for name, value in sums.items()}
@@ -250,14 +296,18 @@ class Trainer:
         if not succeeded:
             self.epoch -= 1
             return False
-        for callback in self.callbacks:
+        for callback in self._that_define("measure"):
             figures |= callback.measure(self)
-        figures["learning_rate"] = self.learning_rates()[0]
+        figures["learning_rate"] = self.step.optimizers[0].param_groups[0]["lr"]
         figures["skipped"] = n_steps - n_finite
         figures["seconds"] = time.perf_counter() - start
         self.history.append(figures)
-        self._note_best(figures)
-        self._call("on_epoch_end")
+        if self.validation is None:
+            self.best_epoch = self.epoch
+        else:
+            self._note_best(figures)
+        for callback in self._that_define("on_epoch_end"):
+            callback.on_epoch_end(self)
         return True
 
     def _loss(self, batch: Batch) -> Loss:
@@ -269,22 +319,16 @@ class Trainer:
     def _evaluate(self, rows: Batches) -> dict[str, float]:
         """The loss of all rows as one batch, in evaluation mode."""
         with torch.no_grad(), evaluating(*self.modules):
-            batch = rows.batch(rows.all(), self.epoch, self.planned_epochs())
+            batch = rows.batch(rows.all(), self.epoch, self.planned_epochs)
             scores = {
-                name: _in_blocks(self.encoders.trained(name), name, X).float()
+                name: _in_blocks(self.encoders.trained[name], name, X).float()
                 for name, X in batch.views.items()
             }
             figures = _figures(self.objective(scores, batch))
         return {f"valid_{name}": float(value) for name, value in figures.items()}
 
-    def planned_epochs(self) -> int:
-        """Number of epochs that schedules refer to."""
-        return max(self.n_epochs or self.last_epoch, self.epoch)
-
     def _note_best(self, figures: dict[str, float]) -> None:
-        if self.validation is None:
-            self.best_epoch = self.epoch
-            return
+        """Keep the weights if the epoch is the best so far."""
         if self.monitor not in figures:
             raise ValueError(
                 f"monitor={self.monitor!r} is not in the history, whose columns are "
@@ -330,7 +374,9 @@ class Trainer:
             "history": [dict(figures) for figures in self.history],
             "sampler": self.rng.bit_generator.state,
             "draws": self.torch_generator.states,
-            "callbacks": [[type(c).__name__, c.state_dict()] for c in self.callbacks],
+            "callbacks": [
+                [type(c).__name__, c.state_dict()] for c in self._that_define("state_dict")
+            ],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -342,7 +388,8 @@ class Trainer:
         self.rng.bit_generator.state = state["sampler"]
         self.torch_generator.states = state["draws"]
         saved = list(state["callbacks"])
-        for callback in self.callbacks:  # matched by class, in order; unmatched ones start anew
+        # Matched by class, in order; unmatched ones start anew.
+        for callback in self._that_define("load_state_dict"):
             names = [name for name, _ in saved]
             if type(callback).__name__ in names:
                 callback_state = saved.pop(names.index(type(callback).__name__))[1]
@@ -370,13 +417,10 @@ class Trainer:
         for optimizer, optimizer_state in zip(self.step.optimizers, states, strict=True):
             optimizer.load_state_dict(copied(optimizer_state))
 
-    def _train_mode(self, training: bool) -> None:
-        for module in self.modules:
-            module.train(training)
-
-    def _call(self, method: str) -> None:
-        for callback in self.callbacks:
-            getattr(callback, method)(self)
+    def _that_define(self, method: str) -> list[Callback]:
+        """Callbacks whose class replaces a method that does nothing."""
+        nothing = getattr(Callback, method)
+        return [c for c in self.callbacks if getattr(type(c), method) is not nothing]
 
 
 def copied(tree: Any) -> Any:

@@ -238,7 +238,7 @@ _ADVICE = {  # by the name of a base class: torch need not be installed
     "searches and linear models of scikit-learn. Save it on its own with its library's tools",
     "torch.nn.modules.module.Module": "and files hold no code: only the encoders and the objective "
     "of deep estimators can be given to load again",
-    "mvcca.deep.callbacks.Callback": "and files hold no code. Save without it: "
+    "mvcca.deep.trainer.Callback": "and files hold no code. Save without it: "
     "model.set_params(callbacks=())",
 }
 

@@ -66,6 +66,7 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
     reg: float | Mapping[str, float] = 1e-4
     monitor: Any = "valid_correlation"
 
+    _within_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "reg": [Interval(Real, 0, None, closed="left"), Mapping],
     }
@@ -84,7 +85,3 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
         expected = expected_moments(self.weights_, moments.by_pair())
         if expected is not None:
             self.__dict__.update(replace(maps_of(self), expected=expected).attributes())
-
-    def _n_scores(self) -> int:
-        """Width of the networks' outputs; the linear CCA warns of components beyond the rows."""
-        return self._within_memory(min(self.n_components, self._n_rows - 1))

@@ -1,8 +1,7 @@
 """Base of the deep estimators: train one network per view, then map their outputs to scores.
 
 Subclasses define the networks (`_new_encoders`), the loss (`_objective`) and the ending
-(`_ending`); and where they differ from paired, shuffled batches and one optimizer, the batches
-(`_new_sampler`) and the training step (`_new_step`).
+(`_ending`).
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import device_named
-from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows
-from mvcca.deep._training.training_state import TrainingState
+from mvcca.deep._training.training_state import TrainingState, identity
 from mvcca.deep.callbacks import (
     Callback,
     EarlyStopping,
@@ -42,8 +40,8 @@ from mvcca.deep.callbacks import (
 from mvcca.deep.encoders import Encoders, takes_integers
 from mvcca.deep.endings import AsTrained, Ending
 from mvcca.deep.layers import Standardize
-from mvcca.deep.samplers import LabelPairs, Sampler, ShuffledBatches
-from mvcca.deep.steps import Optimizer, Step
+from mvcca.deep.samplers import LabelPairs, ShuffledBatches
+from mvcca.deep.steps import Step
 from mvcca.deep.trainer import Objective, Trainer, encoded
 from mvcca.machine.config import block_slices, get_config
 from mvcca.machine.memory import available_bytes
@@ -168,6 +166,9 @@ class DeepEstimator(MultiViewEstimator):
     _n_words = cast("dict[str, int]", None)  # sizes of the vocabularies of its views of words
     _probe_rows = cast("dict[str, Any]", None)  # by which loading compares networks of the user
     requires = Requirements(host=True)
+    encoders = cast("Any", None)  # networks of the user, where a method takes some
+    _within_rows = False  # whether outputs must be fewer than rows; the ending warns of the others
+    _is_scheduled = False  # whether an epoch depends on how many there are to be
     _similarity = "cosine"  # of scores as trained
     _collapse_advice = "training has collapsed: lower learning_rate"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -227,8 +228,11 @@ class DeepEstimator(MultiViewEstimator):
             the loss is never finite.
         """
         self._validate_params()
-        sample = self._open_sample(X, y, reset=True)
-        validation = self._open_validation(X_val, y_val, sample)
+        sample, validation = self._open_sample(X, y, reset=True), None
+        if X_val is not None:
+            validation = self._open_validation(X_val, y_val, sample.views.names)
+        elif y_val is not None:
+            raise ValueError("y_val are the labels of X_val, which is missing.")
         seeds = self._draw_seeds()
         checkpoint, file = None, file_of_next_pass()
         if file is not None:
@@ -336,12 +340,7 @@ class DeepEstimator(MultiViewEstimator):
 
     def _standardizes(self, name: str) -> bool:
         """Whether the rows of a view are standardized."""
-        return not self._own_networks if self.standardize == "auto" else bool(self.standardize)
-
-    @property
-    def _own_networks(self) -> bool:
-        """Whether the networks are the user's."""
-        return getattr(self, "encoders", None) is not None
+        return self.encoders is None if self.standardize == "auto" else bool(self.standardize)
 
     def _ending(self) -> Ending:
         """How the networks' outputs become scores; by default they are the scores."""
@@ -351,21 +350,11 @@ class DeepEstimator(MultiViewEstimator):
         """Ridge of the linear CCA that ends the fit, or measures total correlation."""
         return 1e-4
 
-    def _new_sampler(self, is_paired: bool) -> Sampler:
-        """The batches of an epoch."""
-        batches = ShuffledBatches if is_paired else LabelPairs
-        return batches(self._setting("batch_size"))
-
-    def _new_step(self, optimizer: Optimizer, rates: Mapping[str, float] | None) -> Step:
-        """The training step."""
-        return Step(optimizer, rates)
-
     def _n_scores(self) -> int:
-        """Width of the networks' outputs."""
-        return self._within_memory(self.n_components)
-
-    def _within_memory(self, width: int) -> int:
-        """The width, if there is memory for covariances of outputs that wide."""
+        """Width of the networks' outputs, if there is memory for their covariances."""
+        width = self.n_components
+        if self._within_rows:
+            width = min(width, self._n_rows - 1)
         needed = 8 * (len(self._widths) * width) ** 2
         if needed > _LITTLE and needed > (available := available_bytes()):
             raise MemoryError(
@@ -498,12 +487,8 @@ class DeepEstimator(MultiViewEstimator):
         lines = merged.codes[len(self._labels) :]
         return merged.distinct, {name: lines[code] for name, code in labels.codes.items()}
 
-    def _open_validation(self, X_val: Any, y_val: Any, sample: Sample) -> Sample | None:
-        names = sample.views.names
-        if X_val is None:
-            if y_val is not None:
-                raise ValueError("y_val are the labels of X_val, which is missing.")
-            return None
+    def _open_validation(self, X_val: Any, y_val: Any, names: tuple[str, ...]) -> Sample:
+        """The validation rows, with the codes of their labels if the training rows have some."""
         if not holds_views(X_val):
             raise ValueError("X_val must hold all views: a mapping, a list, or Views.")
         per_view = y_val is not None and is_per_view(X_val, y_val)
@@ -533,18 +518,19 @@ class DeepEstimator(MultiViewEstimator):
         generator = Generator().manual_seed(seeds[0])
         encoders = self.new_networks(generator)
         for view, layer in encoders.inputs.items() if learn_scales else ():
-            _learn(layer, view, views[view])
+            layer.learn(_arrays(view, views[view], np.float64))
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
         rates = by_view(self, "learning_rate", views.names)
         optimizer = partial(optimizer, lr=min(rates.values()), weight_decay=self.weight_decay)
         by_name = rates if isinstance(self.learning_rate, Mapping) else None
+        batches = ShuffledBatches if views.is_paired else LabelPairs
         return Trainer(
             encoders,
             objective,
-            self._new_step(optimizer, by_name),
-            sampler=self._new_sampler(views.is_paired),
+            Step(optimizer, by_name),
+            sampler=batches(self._setting("batch_size")),
             callbacks=callbacks,
             device=device_named(self.device),
             seed=seeds[1],
@@ -575,8 +561,10 @@ class DeepEstimator(MultiViewEstimator):
         }
 
     def _decisive_params(self) -> dict[str, Any]:
+        """Parameters that decide the course of a training, with "auto" epochs as a number."""
         free = {"max_epochs", "callbacks", "device", "random_state"}
-        return {n: v for n, v in self.get_params(deep=False).items() if n not in free}
+        params = {n: v for n, v in self.get_params(deep=False).items() if n not in free}
+        return params | ({"max_epochs": self._setting("max_epochs")} if self._is_scheduled else {})
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         """Find the map from the networks' outputs to scores, and set the fitted attributes."""
@@ -587,10 +575,10 @@ class DeepEstimator(MultiViewEstimator):
         if moments is None:
             self._check_outputs(encoders, views, widths)
         trainer.move_to(torch.device("cpu"))
-        self.encoders_ = {name: encoders.whole(name).eval() for name in views.names}
-        own = views.names if self._own_networks else ()
+        self.encoders_ = {name: encoders.whole[name].eval() for name in views.names}
+        own = () if self.encoders is None else views.names
         self._probe_rows = {name: few_rows(views[name]) for name in own}
-        if moments is None or (maps := ending.maps(trainer, views, moments)) is None:
+        if moments is None or (maps := ending.maps(trainer.objective, views, moments)) is None:
             self.n_components_ = next(iter(widths.values()))
         else:
             self.__dict__.update(maps.attributes())
@@ -613,14 +601,24 @@ class DeepEstimator(MultiViewEstimator):
         return moments
 
     def _check_outputs(self, encoders: Encoders, views: Views, widths: Widths) -> None:
-        """Refuse outputs that cannot be scores."""
+        """Refuse outputs that cannot be scores; rows are read in blocks."""
         if len(set(widths.values())) > 1:
             raise ValueError(
                 "The networks of all views must have outputs of the same width, which are compared "
                 f"as they are; got {dict(widths)}."
             )
         for name, block in views.items():
-            self._check_spread(name, *_mean_and_variance(encoders.whole(name), name, block))
+            n_rows, n_features = block.shape
+            first: Any = None
+            sums: Any = 0.0
+            for rows in block_slices(n_rows, 8 * n_features):
+                taken = take_rows(block, rows)
+                Z = encoded(encoders.whole[name], name, taken).astype(np.float64)
+                first = Z[0].copy() if first is None else first
+                Z -= first  # squares of large means would lose the digits of the variance
+                sums = sums + np.stack([Z.sum(axis=0), np.square(Z).sum(axis=0)])
+            shift, square = sums / n_rows
+            self._check_spread(name, first + shift, square - shift**2)
 
     def _check_spread(self, name: str, mean: np.ndarray, variance: np.ndarray) -> None:
         rounding = (1e-6 * mean) ** 2  # of float32 scores, block by block
@@ -683,11 +681,6 @@ def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.n
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
-def _learn(layer: Standardize, name: str, block: Any) -> None:
-    """Set means and scales of a layer to those of the rows of a view, read in blocks."""
-    layer.learn(_arrays(name, block, np.float64))
-
-
 def _vocabulary_size(name: str, block: Any) -> int:
     """Size of the vocabulary of a view of words, with padding and unknown words."""
     return 1 + max([1, *(int(rows.max()) for rows in _arrays(name, block, np.int64))])
@@ -703,22 +696,8 @@ def _digest(sample: Sample) -> str:
     return fingerprint_of(sample.views, "deep", *sample.labels.values())
 
 
-def _mean_and_variance(encoder: nn.Module, name: str, block: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of each output of a network, whose rows are read in blocks."""
-    n_rows, n_features = block.shape
-    first: Any = None
-    sums: Any = 0.0
-    for rows in block_slices(n_rows, 8 * n_features):
-        Z = encoded(encoder, name, take_rows(block, rows)).astype(np.float64)
-        first = Z[0].copy() if first is None else first
-        Z -= first  # squares of large means would lose the digits of the variance
-        sums = sums + np.stack([Z.sum(axis=0), np.square(Z).sum(axis=0)])
-    shift, square = sums / n_rows
-    return first + shift, square - shift**2
-
-
 def _representations(encoders: Encoders, views: Views) -> Views:
-    blocks = {n: encoded(encoders.whole(n), n, X).astype(np.float64) for n, X in views.items()}
+    blocks = {n: encoded(encoders.whole[n], n, X).astype(np.float64) for n, X in views.items()}
     return views.replace(blocks)
 
 
@@ -726,7 +705,7 @@ def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:
     """Widths of the networks' outputs, found by encoding two rows in evaluation mode."""
     widths = {}
     for name, block in views.items():
-        out = encoded(encoders.whole(name), name, take_rows(block, slice(0, 2)))
+        out = encoded(encoders.whole[name], name, take_rows(block, slice(0, 2)))
         if out.ndim != 2:
             raise ValueError(
                 f"The encoder of view {name!r} must give scores of shape (n_rows, n_scores), got "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,9 +14,8 @@ from torch import Generator, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
-from mvcca.deep._training.identity import identity
+from mvcca.deep._training.training_state import identity
 from mvcca.deep.encoders import Encoders, mlp
-from mvcca.deep.layers import linear
 from mvcca.views.by_view import by_view, value_by_view
 
 
@@ -53,16 +51,11 @@ class NetworkEstimator(DeepEstimator):
         self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
     ) -> nn.Module:
         """A default network."""
-        last = partial(self._last_layer, generator=generator)
-        return mlp(n_in, hidden, n_out, last=last, generator=generator, **self._mlp_options())
+        return mlp(n_in, hidden, n_out, generator=generator, **self._mlp_options())
 
     def _mlp_options(self) -> dict[str, Any]:
         """Options of `mvcca.deep.encoders.mlp` for the default networks."""
         return {}
-
-    def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
-        """The last linear layer of a default network."""
-        return linear(n_in, n_out, generator)
 
     def _hidden_sizes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         """Widths of the hidden layers by view."""
@@ -70,10 +63,16 @@ class NetworkEstimator(DeepEstimator):
             sizes = by_view(self, "hidden_layer_sizes", names)
         else:
             sizes = dict.fromkeys(names, self._setting("hidden_layer_sizes"))
-        return {name: _sizes(name, sizes[name]) for name in names}
+        for name, given in sizes.items():
+            if not all(isinstance(size, int | np.integer) and size > 0 for size in given):
+                raise ValueError(
+                    f"hidden_layer_sizes must be numbers of units, got {tuple(given)} for view "
+                    f"{name!r}."
+                )
+        return {name: tuple(int(size) for size in sizes[name]) for name in names}
 
     def _new_encoders(self, generator: Generator) -> Encoders:
-        if self._own_networks:
+        if self.encoders is not None:
             return self._copied_encoders(generator)
         hidden, n_scores = self._hidden_sizes(self.view_names_), self._n_scores()
         networks = {
@@ -88,7 +87,7 @@ class NetworkEstimator(DeepEstimator):
 
     def _views_of_words(self) -> list[str]:
         """Views whose networks need to know the size of their vocabulary."""
-        given = self._given_encoders() if self._own_networks else {}
+        given = {} if self.encoders is None else self._given_encoders()
         return [
             name for name, encoder in given.items() if any(map(_counts_words, encoder.modules()))
         ]
@@ -128,12 +127,3 @@ class NetworkEstimator(DeepEstimator):
 def _counts_words(layer: nn.Module) -> Any:
     """Whether a layer has no size of its vocabulary yet."""
     return getattr(layer, "n_words", 0) is None
-
-
-def _sizes(name: str, sizes: Any) -> tuple[int, ...]:
-    sizes = tuple(sizes)
-    if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
-        raise ValueError(
-            f"hidden_layer_sizes must be numbers of units, got {sizes} for view {name!r}."
-        )
-    return tuple(int(size) for size in sizes)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from mvcca.deep import functional
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep._networks.cca_layer import CCALayer
-
-if TYPE_CHECKING:
-    from mvcca.deep.objectives import Batch
 
 
 class RankingLoss(nn.Module):

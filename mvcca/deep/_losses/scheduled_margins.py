@@ -10,19 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from mvcca.deep.callbacks import Callback
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep.functional import cosines, margin_ranking, squared_distances
-from mvcca.deep.objectives import Batch
-
-if TYPE_CHECKING:
-    from mvcca.deep.trainer import Trainer
+from mvcca.deep.trainer import Callback, Trainer
 
 _ROWS = 2000  # of which the largest distance is measured
 
@@ -144,5 +140,5 @@ class Centroids(Callback):
         assert isinstance(loss, ScheduledMarginLoss)
         return {
             "margin": float(loss.margin_sum / loss.n_margins.clamp(min=1)),
-            "adaptation": loss.adaptation(trainer.epoch, trainer.planned_epochs()),
+            "adaptation": loss.adaptation(trainer.epoch, trainer.planned_epochs),
         }

@@ -84,6 +84,7 @@ class ACMR(LabelledEstimator):
 
     _similarity = "euclidean"
     _gain = 4.0
+    _is_scheduled = True  # the weight of the reversed gradient
     requires = replace(LabelledEstimator.requires, pairs=False)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "triplet_weight": [Interval(Real, 0, None, closed="left")],
@@ -95,10 +96,6 @@ class ACMR(LabelledEstimator):
     def _mlp_options(self) -> dict[str, Any]:
         activations = {"activation": nn.Tanh, "output_activation": nn.Tanh}
         return {"batch_norm": False, "normalize_output": False, **activations}
-
-    def _decisive_params(self) -> dict[str, Any]:
-        # The reversed gradient of an epoch depends on how many there are to be.
-        return super()._decisive_params() | {"max_epochs": self._setting("max_epochs")}
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         targets, k = self._targets(), self._common_width(widths)

@@ -108,7 +108,7 @@ class CCAL(RankingEstimator, CCAScores):
 
     def _n_scores(self) -> int:
         check_enough_rows(min(self._setting("batch_size"), self._n_rows), self.n_components)
-        return self._within_memory(self.n_components)
+        return super()._n_scores()
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         k_f, k_g = widths.values()

@@ -96,14 +96,13 @@ class PosteriorEncoders(Encoders):
 
     def __init__(self, encoders: Mapping[str, nn.Module], are_classes: bool) -> None:
         super().__init__(encoders)
-        self.are_classes = are_classes
-
-    def trained(self, name: str) -> nn.Module:
-        """The network without its last activation, or else followed by the inverse of it."""
-        network, activation = self[name], nn.Softmax if self.are_classes else nn.Sigmoid
-        if isinstance(network, nn.Sequential) and isinstance(network[-1], activation):
-            return network[:-1]
-        return nn.Sequential(network, _Logits(self.are_classes))
+        activation = nn.Softmax if are_classes else nn.Sigmoid
+        for name, network in encoders.items():
+            # Without the last activation, or else followed by the inverse of it.
+            if isinstance(network, nn.Sequential) and isinstance(network[-1], activation):
+                self.trained[name] = network[:-1]
+            else:
+                self.trained[name] = nn.Sequential(network, _Logits(are_classes))
 
 
 class _Logits(nn.Module):

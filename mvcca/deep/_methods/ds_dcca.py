@@ -15,7 +15,7 @@ from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.dynamically_scaled import DynamicallyScaled, scaled_layers
 from mvcca.deep._bases.estimator import Widths
 from mvcca.deep._methods.dcca import DCCA
-from mvcca.deep.encoders import Encoders
+from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.layers import DynamicallyScaledLinear
 from mvcca.deep.trainer import Objective, encoded
 
@@ -103,11 +103,15 @@ class DSDCCA(DCCA, DynamicallyScaled):
         views = self._open(X, y, reset=False, unpaired=True, allow_empty=True).views
         return {name: _scales(self.encoders_[name], name, block) for name, block in views.items()}
 
-    def _last_layer(self, n_in: int, n_out: int, generator: Generator) -> nn.Module:
-        sizes = tuple(self.scaling_layer_sizes)
-        return DynamicallyScaledLinear(
-            n_in, n_out, sizes, self.scaling, self._setting("scaling_start"), generator
-        )
+    def _new_network(
+        self, n_in: int, hidden: tuple[int, ...], n_out: int, generator: Generator
+    ) -> nn.Module:
+        sizes, start = tuple(self.scaling_layer_sizes), self._setting("scaling_start")
+
+        def last(n_in: int, n_out: int) -> nn.Module:
+            return DynamicallyScaledLinear(n_in, n_out, sizes, self.scaling, start, generator)
+
+        return mlp(n_in, hidden, n_out, last=last, generator=generator)
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         if not any(scaled_layers(encoders)):

@@ -121,7 +121,7 @@ class MSDS(NetworkEstimator):
     def _new_encoders(self, generator: Generator) -> Encoders:
         networks = super()._new_encoders(generator)
         of_words = {}
-        for name in () if self._own_networks else self._views_of_words():
+        for name in self._views_of_words() if self.encoders is None else ():
             words = WCNN(self._n_words[name], generator=generator)
             n_outputs = words.n_filters * len(words.widths)
             last = linear(n_outputs, self._n_scores(), generator)

@@ -132,6 +132,7 @@ class SAM(NetworkEstimator):
 
     requires = replace(NetworkEstimator.requires, labels=True, pairs=False)
     _gain = 4.0
+    _is_scheduled = True  # the margins
     _network_parameters = ("hidden_layer_sizes", "dropout")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "margin": [Interval(Real, 0, None, closed="neither")],
@@ -176,10 +177,6 @@ class SAM(NetworkEstimator):
 
     def _callbacks(self, validated: bool) -> list[Callback]:
         return [Centroids(), *super()._callbacks(validated)]
-
-    def _decisive_params(self) -> dict[str, Any]:
-        # The margins of an epoch depend on how many there are to be.
-        return super()._decisive_params() | {"max_epochs": self._setting("max_epochs")}
 
     def _finish(self, trainer: Trainer, views: Views) -> Self:
         super()._finish(trainer, views)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from mvcca.blocks import in_memory, take_rows, to_dense
+from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders, row_dtype
-from mvcca.deep.objectives import Batch
 from mvcca.deep.samplers import Objects, pairs_by_label
 from mvcca.machine.config import block_slices
 from mvcca.views import Views
@@ -58,7 +58,7 @@ class Batches:
         sizes = {name: block.shape[0] for name, block in self.views.items()}
         self.positions = {n: np.arange(size) for n, size in sizes.items()} | dict(sample.positions)
         self.objects = Objects(sizes, self.labels, self.views.is_paired)
-        self._dtypes = {n: row_dtype(encoders.whole(n)) for n in encoders.names}
+        self._dtypes = {n: row_dtype(encoders.whole[n]) for n in encoders.names}
         # On the CPU, where all devices have float64.
         self._inputs = {n: deepcopy(layer).cpu() for n, layer in encoders.inputs.items()}
         self._held: dict[str, Tensor] | None = None
@@ -74,7 +74,7 @@ class Batches:
     def take(self, chosen: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
         """Rows of views at the given positions."""
         if self._held is not None:
-            moved = {id(rows): self._moved(rows) for rows in chosen.values()}
+            moved = {id(rows): self._moved(torch.from_numpy(rows)) for rows in chosen.values()}
             return {n: self._held[n].index_select(0, moved[id(p)]) for n, p in chosen.items()}
         return {n: self._tensor(n, take_rows(self.views[n], rows)) for n, rows in chosen.items()}
 
@@ -86,9 +86,24 @@ class Batches:
             return pairs_by_label(self.labels, np.random.default_rng(0))
         return {name: np.arange(size) for name, size in self.objects.sizes.items()}
 
-    def batch(self, chosen: Mapping[str, np.ndarray], epoch: int, n_epochs: int) -> Batch:
-        """A batch of the rows at the given positions."""
-        return self._described(chosen, self.take(chosen), epoch, n_epochs)
+    def batch(
+        self,
+        chosen: Mapping[str, np.ndarray],
+        epoch: int,
+        n_epochs: int,
+        taken: dict[str, Tensor] | None = None,
+    ) -> Batch:
+        """A batch of the rows at the given positions, which may have been taken before."""
+        taken = self.take(chosen) if taken is None else taken
+        labels = {
+            name: self._moved(torch.from_numpy(codes[chosen[name]]))
+            for name, codes in self.labels.items()
+        }
+        first, *others = chosen.values()
+        if self.objects.paired and all(rows is first for rows in others):
+            return Batch(taken, self.positions[next(iter(chosen))][first], epoch, n_epochs, labels)
+        positions = {name: self.positions[name][rows] for name, rows in chosen.items()}
+        return Batch(taken, positions, epoch, n_epochs, labels)
 
     def batches(
         self, positions: Iterable[Mapping[str, np.ndarray]], epoch: int, n_epochs: int
@@ -102,20 +117,10 @@ class Batches:
             for chosen in positions:
                 ahead.append((chosen, reader.submit(self.take, chosen)))
                 if len(ahead) == 2:
-                    taken, future = ahead.pop(0)
-                    yield self._described(taken, future.result(), epoch, n_epochs)
-            for taken, future in ahead:
-                yield self._described(taken, future.result(), epoch, n_epochs)
-
-    def _described(
-        self, chosen: Mapping[str, np.ndarray], tensors: dict[str, Tensor], epoch: int, n: int
-    ) -> Batch:
-        labels = {name: self._moved(self.labels[name][chosen[name]]) for name in self.labels}
-        first = next(iter(chosen.values()))
-        if self.objects.paired and all(rows is first for rows in chosen.values()):
-            return Batch(tensors, self.positions[next(iter(chosen))][first], epoch, n, labels)
-        positions = {name: self.positions[name][rows] for name, rows in chosen.items()}
-        return Batch(tensors, positions, epoch, n, labels)
+                    first, future = ahead.pop(0)
+                    yield self.batch(first, epoch, n_epochs, future.result())
+            for last, future in ahead:
+                yield self.batch(last, epoch, n_epochs, future.result())
 
     def _whole(self, name: str, block: Any) -> Tensor:
         """All rows of a view, moved in blocks: float64 ones take twice the memory."""
@@ -126,12 +131,10 @@ class Batches:
     def _tensor(self, name: str, block: Any) -> Tensor:
         tensor = torch.from_numpy(as_array(name, block, self._dtypes[name]))
         layer = self._inputs.get(name)
-        return self._on_device(tensor if layer is None else layer(tensor))
+        return self._moved(tensor if layer is None else layer(tensor))
 
-    def _moved(self, array: np.ndarray) -> Tensor:
-        return self._on_device(torch.from_numpy(array))
-
-    def _on_device(self, tensor: Tensor) -> Tensor:
+    def _moved(self, tensor: Tensor) -> Tensor:
+        """A tensor on the device."""
         if self.device.type == "cuda":  # an asynchronous copy
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
