@@ -77,7 +77,7 @@ def average_precision(scores: np.ndarray, relevant: np.ndarray) -> float:
 def own_evaluation(model: Any, views: Views, labels: np.ndarray, rng: Any) -> float:
     """mAP@50 over all directions."""
     ranking = Ranking.of(model)
-    rows = ranking.project(views)
+    rows = ranking.project(views).rows
     values = []
     for query in views.names:
         for target in views.names:

@@ -40,9 +40,9 @@ from mvcca.machine.threads import each
 from mvcca.measures import unit_rows
 from mvcca.retrieval import CSLS, top_k
 from mvcca.retrieval.hubs import Bank, corrected
+from mvcca.retrieval.ranking import LikelihoodRatio
 from mvcca.retrieval.search import Gallery, exact
 from mvcca.retrieval.similarity import similarity_of
-from mvcca.retrieval.weighting import LikelihoodRatio
 
 LIMIT = 1.5
 LIMIT_LIKELIHOOD = 1.1
@@ -67,7 +67,10 @@ def likelihood_vectors(queries, gallery):
     names, k = ("x", "y"), queries.shape[1]
     rho = np.broadcast_to(np.linspace(0.95, 0.1, k), (2, 2, k))
     ratio = LikelihoodRatio(
-        views=names, correlations=rho, deviations=dict.fromkeys(names, np.ones(k))
+        similarity=similarity_of("inner"),
+        views=names,
+        correlations=rho,
+        deviations=dict.fromkeys(names, np.ones(k)),
     )
     asked = ratio.queries({"x": ratio.of_view("x", queries)}, ("y",))
     return asked, ratio.of_view("y", gallery)

@@ -329,7 +329,7 @@ def assert_same_ratios(model: Any, expected: Any, rows: dict[str, Any], tol: flo
 
     def ratios(model: Any, p: str, q: str) -> np.ndarray:
         ranking = Ranking.of(model, weighting="likelihood")
-        projected = ranking.project({p: rows[p], q: rows[q]})
+        projected = ranking.project({p: rows[p], q: rows[q]}, unpaired=True).rows
         queries = ranking.queries({p: projected[p]}, (q,))
         items = ranking.items({q: projected[q]})
         return queries @ items.T

@@ -165,7 +165,7 @@ def test_scores_are_measured_in_their_deviations():
     model.expected_deviations_ = {"x": sizes, "y": 1 / sizes}
     scaled = {"x": rows["x"] * sizes, "y": rows["y"] / sizes}
     ranking = Ranking.of(model, weighting="likelihood")
-    projected = ranking.project(scaled)
+    projected = ranking.project(scaled, unpaired=True).rows
     queries = ranking.queries({"x": projected["x"]}, ("y",))
     items = ranking.items({"y": projected["y"]})
     ratios = [[log_ratio(a, b, rho) for b in rows["y"]] for a in rows["x"]]
@@ -180,7 +180,7 @@ def test_each_pair_of_views_has_its_own_correlations_and_joint_queries_add_ratio
     of_pairs = model.expected_correlations_by_pair_ = (of_pairs + of_pairs.transpose(1, 0, 2)) / 2
     rows = {name: rng.normal(size=(6, k)) for name in names}
     ranking = Ranking.of(model, weighting="likelihood")
-    projected = ranking.project(rows)
+    projected = ranking.project(rows, unpaired=True).rows
 
     def ratios(queries, targets):
         return np.array(
@@ -305,7 +305,7 @@ def test_every_route_gives_the_formula(backend):
         library = pytest.importorskip(backend if backend == "torch" else "dask.array")
         as_array = library.as_tensor if backend == "torch" else library.from_array
         ranking = Ranking.of(model, weighting="likelihood")
-        projected = ranking.project({"x": as_array(a), "y": as_array(b)})
+        projected = ranking.project({"x": as_array(a), "y": as_array(b)}, unpaired=True).rows
         queries = ranking.queries({"x": np.asarray(projected["x"])}, ("y",))
         scores, ids = top_k(queries, projected["y"], 300, ranking.similarity)
     else:

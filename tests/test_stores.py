@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mvcca import CCA, JRL, MVCCA, RetrievalIndex, Views, save
 from mvcca.cli import main as command
 from mvcca.retrieval import retrieval_vectors
-from mvcca.retrieval.weighting import WEIGHTINGS
+from mvcca.retrieval.ranking import WEIGHTINGS
 
 K, N_QUERIES = 8, 12
 IDS = np.array([f"item {i * 7 % 1000:03d}" for i in range(1000)])

@@ -28,7 +28,7 @@ def weighting(text: str) -> str | None:
     """A weighting of components, or None for plain scores."""
     if text in ("auto", "none"):
         return None if text == "none" else text
-    from mvcca.retrieval.weighting import checked_weighting  # after --help
+    from mvcca.retrieval.ranking import checked_weighting  # after --help
 
     try:
         checked_weighting(text)

@@ -33,9 +33,8 @@ from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
-from mvcca.retrieval.ranked_task import RankedRows
 from mvcca.retrieval.ranking import Ranking
-from mvcca.views import Labels, Views, as_views
+from mvcca.views import Labels, Views
 
 CURVE_LENGTH = 50  # of the recall curve
 SEARCH_FOLDS = 3  # within the training part
@@ -224,13 +223,13 @@ def _measured(
     fit_seconds = getattr(estimator, "refit_time_", perf_counter() - start)
     start = perf_counter()
     ranking = Ranking.of(estimator if step is None else make_pipeline(step, estimator))
-    scores, empty = ranking.scores_noting_empty(held_out)
-    rows = ranking.weighed(scores)
+    projected = ranking.project(held_out)
     has_ranks = data.has_pairs or settings.label_vectors is None
     measures = list(dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])]))
     options = _options(settings, data.relevance_of(fold.test), measures)
-    table = evaluate_retrieval(RankedRows(rows, ranking, empty=empty), **options)
+    table = evaluate_retrieval(projected, estimator=ranking, **options)
     query_seconds = perf_counter() - start
+    scores = projected.scores
     if not ranking.compares_scores:
         scores = estimator.transform(data.views[fold.test])
     fitted = getattr(estimator, "best_estimator_", estimator)
@@ -247,7 +246,7 @@ def _measured(
         clone(fitted),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
-        _shown(ranking, as_views(rows)) if fold.number == 0 else None,
+        _shown(ranking, projected.rows) if fold.number == 0 else None,
     )
 
 

@@ -125,10 +125,24 @@ class PerView(OutputContainerMixin, BaseEstimator):
         ValueError
             If a view is unknown, or its transformer rejects it.
         """
-        return self._transform_noting_empty(X)[0]
+        return self.transform_noting_empty(X)[0]
 
-    def _transform_noting_empty(self, X: Any) -> tuple[Any, list[np.ndarray | None]]:
-        """The transformed views, and which rows of each are empty, or None."""
+    def transform_noting_empty(self, X: Any) -> tuple[Any, dict[str, np.ndarray]]:
+        """Transform every view, and note the rows in which nothing is known.
+
+        Parameters
+        ----------
+        X
+            As for `transform`.
+
+        Returns
+        -------
+        same type of container as X
+            The transformed views.
+        dict of str to ndarray of bool, shape (n_rows,)
+            Which rows are empty, by view that has any: texts of unknown words, or sparse rows of
+            zeros. `mvcca.retrieval` has no answer to such a query.
+        """
         check_is_fitted(self)
         names = tuple(self.transformers_)
         if not holds_views(X):
@@ -139,7 +153,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
                 )
             block = self._checked(X, reset=False)
             block, found = transform_noting_empty(self.transformers_["X"], block)
-            return block, [found]
+            return block, {} if found is None else {"X": found}
         views = as_views(X, names, unpaired=True)
         for name in views.names:
             if name not in names:
@@ -147,15 +161,17 @@ class PerView(OutputContainerMixin, BaseEstimator):
                     f"Unknown view {name!r}; PerView was fitted on the views {list(names)}."
                 )
         transformed: dict[str, Any] = {}
-        empty = dict.fromkeys(views.names)
+        empty: dict[str, np.ndarray] = {}
         for name, block in views.items():
             transformer = self.transformers_[name]
             if _stays_in_file(transformer, block):
                 transformed[name] = block
                 continue
             transform = partial(transform_noting_empty, transformer)
-            transformed[name], empty[name] = _in_view(name, transformer, transform, block)
-        return in_same_container(X, views, transformed), list(empty.values())
+            transformed[name], found = _in_view(name, transformer, transform, block)
+            if found is not None:
+                empty[name] = found
+        return in_same_container(X, views, transformed), empty
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Names of the output columns for a single matrix.

@@ -6,17 +6,16 @@ A scorer projects held-out rows with the estimator and evaluates retrieval betwe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
 from mvcca.retrieval.hubs import HubCorrection, check_bank
-from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.ranking import Ranking, Weighting, checked_weighting
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, similarity_of
-from mvcca.retrieval.weighting import Weighting, checked_weighting
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.labels_by_view import is_per_view
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
@@ -161,10 +160,13 @@ class RetrievalScorer:
         else:  # `transform` takes matrices that have no names
             projected = Ranking.of(estimator, **ranking)
             views, y = _projected(projected, X, y)
-            ranking = {"estimator": projected}
+            ranking = {"estimator": replace(projected, steps=())}  # which projects no more
             if bank is not None:
                 paired = isinstance(bank, tuple)
-                bank = _projected(projected, *bank)[0] if paired else projected.project(bank)
+                if paired:
+                    bank, _ = _projected(projected, *bank)
+                else:
+                    bank = projected.project(bank).rows
         table = evaluate_retrieval(
             views,
             y,
@@ -203,9 +205,9 @@ def _projected(ranking: Ranking, X: Any, y: Any) -> tuple[Views, Any]:
             "as Views, as in Views({'X': X, 'y': y})."
         )
     if takes_second and y is not None:
-        first, second = ranking.project(X, y)
+        first, second = ranking.project_matrices(X, y)
         return Views({"X": first, "y": second}), None
-    return Views({"X": ranking.project(X)}), y
+    return Views({"X": ranking.project_matrices(X)[0]}), y
 
 
 def _takes_second_view(estimator: Any) -> bool:

@@ -13,8 +13,8 @@ from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import styled
 from mvcca.plotting.style import RIGHT, WRONG, literal, tidy_axes
 from mvcca.retrieval import evaluate_retrieval
+from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.weighting import Weighting
 from mvcca.views import Views, as_views
 from mvcca.views.typing import LabelsLike, ViewsLike
 

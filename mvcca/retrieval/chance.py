@@ -33,7 +33,7 @@ def expected_at_random(
     # excluded from its own list. Formulas are in `mvcca.measures.chance`; hubness@K is the skewness
     # of the distribution of counts.
     nothing = {name: np.zeros((block.shape[0], 1)) for name, block in views.items()}
-    collection = Collection.of(views.replace(nothing), labels, label_vectors)
+    collection = Collection.of(views.replace(nothing), None, labels, label_vectors)
     tasks = tasks_of(collection, directions)
     return tabulated(tasks, parsed(measures), relevance, _expected_row, "random order")
 

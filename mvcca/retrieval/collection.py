@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mvcca.blocks import is_mapping
 from mvcca.blocks.containers import check_same_rows
-from mvcca.retrieval.empty_rows import Empty
+from mvcca.retrieval.ranking import Projected, Ranking, summed
 from mvcca.retrieval.search import checked_rows
-from mvcca.retrieval.weighting import summed
 from mvcca.retrieval.words import with_words, words_by_view
-from mvcca.views import Labels, Views, as_views, holds_views
+from mvcca.views import Labels, Views, as_views
 from mvcca.views.labels_by_view import row_ids
 from mvcca.views.typing import ViewsLike
-
-if TYPE_CHECKING:
-    from mvcca.retrieval.ranking import Ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +28,7 @@ class Collection:
 
     rows: dict[str, np.ndarray]  # (n_rows, n_components)
     objects: dict[str, np.ndarray]  # (n_rows,), int
-    labels: dict[str, Labels]  # empty without labels
+    labels: dict[str, Labels] = field(default_factory=dict)  # empty without labels
     labels_by_view: bool = False
     gains: Any = None  # matrix or function of objects, as in `GivenGains`
     empty: Mapping[str, np.ndarray] = field(default_factory=dict)  # rows, by view that has some
@@ -41,37 +37,37 @@ class Collection:
     def of(
         cls,
         scores: Any,
+        ranking: Ranking | None = None,
         labels: Any = None,
         label_vectors: Any = None,
         gains: Any = None,
-        empty: Empty = (),
     ) -> Collection:
         """Read scores and labels as `mvcca.retrieval.evaluate_retrieval` takes them.
 
-        `empty` are the rows of each view that are empty, as in `Ranking.project_noting_empty`.
+        Scores are rows that the estimator of a ranking projects, or are `Projected` already.
         """
         per_view = is_mapping(labels)
         objects = None if per_view else _grouped_rows(scores)
+        unpaired, empty = per_view or objects is not None, {}
+        if ranking is not None and ranking.steps and not isinstance(scores, Projected):
+            scores = ranking.project(scores, unpaired)
+        if isinstance(scores, Projected):
+            scores, empty = scores.rows, scores.empty
+        views = as_views(scores, unpaired=unpaired).in_memory()
         if objects is None:
-            views = as_views(scores, unpaired=per_view).in_memory()
             objects = {name: views.objects(name) for name in views.names}
-            blocks = dict(views.items())
             _check_rows_of_labels(labels, views)
-        else:
-            blocks = scores
-        rows = {name: checked_rows(block, f"view {name!r}") for name, block in blocks.items()}
+        rows = {name: checked_rows(block, f"view {name!r}") for name, block in views.items()}
         widths = {name: block.shape[1] for name, block in rows.items()}
         if len(set(widths.values())) > 1:
             raise ValueError(f"Views must be projected into one space, got widths {widths}.")
-        found = dict(zip(rows, empty, strict=False))
-        empty_rows = {name: own for name, own in found.items() if own is not None}
         if labels is None:
             if label_vectors is not None:
                 raise ValueError("label_vectors need labels; there are none.")
-            return cls(rows, objects, {}, gains=gains, empty=empty_rows)
+            return cls(rows, objects, gains=gains, empty=empty)
         encode = _labels_of_views if per_view else _labels_of_objects
         of_rows = encode(labels, rows if per_view else objects, label_vectors)
-        return cls(rows, objects, of_rows, per_view, gains, empty_rows)
+        return cls(rows, objects, of_rows, per_view, gains, empty)
 
     @property
     def has_labels_by_position(self) -> bool:
@@ -166,15 +162,6 @@ def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = Fals
     if isinstance(names, str) or not names or len(set(names)) < len(names):
         raise ValueError(f"Expected names of one or more different views, got {names!r}.")
     return summed(Collection.of(scores).joint(names).rows, normalize=normalize)
-
-
-def check_container(X: Any) -> None:
-    """Raise TypeError for a single matrix, whose view has no name."""
-    if not holds_views(X):
-        raise TypeError(
-            "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
-            f"as in {{'text': X}}. Got {type(X).__name__}."
-        )
 
 
 def _check_rows_of_labels(labels: Any, views: Views) -> None:

@@ -14,12 +14,12 @@ from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.measure import JudgedBy, Measure
-from mvcca.retrieval.ranked_task import RankedRows, RankedTask
+from mvcca.retrieval.ranked_task import Asked, RankedTask
+from mvcca.retrieval.ranking import Projected, Weighting
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import Direction, RetrievalTable
 from mvcca.retrieval.task import Task
-from mvcca.retrieval.weighting import Weighting
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
@@ -29,7 +29,7 @@ DEFAULT_MEASURES = ("map@50", "r@1", "r@10", "mrr")
 
 
 def evaluate_retrieval(
-    scores: ViewsLike | RankedRows,
+    scores: ViewsLike | Projected,
     labels: LabelsLike | None = None,
     *,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
@@ -173,8 +173,8 @@ def evaluate_retrieval(
     wanted = parsed(measures)
     if keep_run is not None:
         positive(keep_run, "keep_run")
-    asked = RankedRows.of(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(asked.rows, labels, label_vectors, gains, asked.empty)
+    asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, asked.ranking, labels, label_vectors, gains)
     tasks, used = tasks_of(collection, directions), set[JudgedBy]()
 
     def row(task: Task, by: Mapping[Measure, JudgedBy]) -> Direction:
@@ -228,8 +228,8 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
-    asked = RankedRows.of(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(asked.rows, labels, empty=asked.empty)
+    asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, asked.ranking, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for task in tasks_of(collection, directions):

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
-from mvcca.retrieval.ranked_task import RankedRows, RankedTask
+from mvcca.retrieval.ranked_task import Asked, RankedTask
+from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.task import Task
-from mvcca.retrieval.weighting import Weighting
 from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
@@ -198,8 +198,8 @@ def calibrate_matches(
     >>> calibration.probability(similarities, n_items=200)[:, 0].round(2)
     array([0.71, 0.99, 0.  , 0.  , 0.  ])
     """
-    asked = RankedRows.of(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(asked.rows, empty=asked.empty)
+    asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, asked.ranking)
     task = Task.of(collection, (query,), (target,))
     lists = RankedTask(task, asked, exclude_self=False).lists("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0

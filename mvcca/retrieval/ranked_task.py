@@ -9,27 +9,23 @@ from typing import Any
 import numpy as np
 
 from mvcca.measures import NoRelevant
-from mvcca.retrieval.empty_rows import Empty
-from mvcca.retrieval.hubs import BankOfViews, HubCorrection, check_bank, corrected
+from mvcca.retrieval.hubs import BankOfViews, HubCorrection, corrected
 from mvcca.retrieval.measure import JudgedBy, Measure
 from mvcca.retrieval.ranked_lists import RankedLists
-from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.ranking import Ranking, Weighting
 from mvcca.retrieval.runs import Run
 from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.retrieval.table import Direction
 from mvcca.retrieval.task import Judged, Task
-from mvcca.retrieval.weighting import Weighted, Weighting
 
 
 @dataclass(frozen=True, eq=False)
-class RankedRows:
-    """Projected rows, those of them that are empty, and the ranking that a user asks for."""
+class Asked:
+    """The ranking that a user asks for, and the bank of its correction for hubs."""
 
-    rows: Any
     ranking: Ranking
     bank: BankOfViews | None = None
-    empty: Empty = ()
 
     @classmethod
     def of(
@@ -40,29 +36,24 @@ class RankedRows:
         weighting: Weighting | None = "auto",
         hubness: str | HubCorrection | None = None,
         bank: Any = None,
-    ) -> RankedRows:
-        """Project rows with the estimator, if there is one; it may be a `Ranking`."""
-        if isinstance(scores, cls):
-            return scores
-        check_bank(hubness, bank)
-        if bank is not None and bank is scores:
+    ) -> Asked:
+        """The ranking of an estimator, or of scores; the estimator may be a `Ranking`."""
+        if bank is not None and bank is scores and hubness is not None:
             raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
-        ranking = Ranking(Weighted(similarity_of(similarity or "cosine")))
-        empty: Empty = ()
         if isinstance(estimator, Ranking):
-            ranking = estimator  # of a scorer, which has projected the rows
+            ranking = estimator
         elif estimator is not None:
             ranking = Ranking.of(estimator, similarity, weighting)
-            scores, empty = ranking.project_noting_empty(scores)
-            bank = None if bank is None else ranking.project(bank)
-        elif weighting not in ("auto", None):
-            raise ValueError(
-                f"weighting={weighting!r} needs the correlations of an estimator: pass estimator= "
-                "and the views to project."
-            )
-        return cls(
-            scores, ranking, None if hubness is None else BankOfViews.of(hubness, bank), empty
-        )
+        else:
+            ranking = Ranking(similarity=similarity_of(similarity or "cosine"))
+            if weighting not in ("auto", None):
+                raise ValueError(
+                    f"weighting={weighting!r} needs the correlations of an estimator: pass "
+                    "estimator= and the views to project."
+                )
+        if hubness is None and bank is None:
+            return cls(ranking)
+        return cls(ranking, BankOfViews.of(hubness, bank, ranking))
 
     def __str__(self) -> str:
         if self.bank is None:
@@ -73,7 +64,7 @@ class RankedRows:
 class RankedTask:
     """Ranked lists of a task."""
 
-    def __init__(self, task: Task, asked: RankedRows, exclude_self: bool) -> None:
+    def __init__(self, task: Task, asked: Asked, exclude_self: bool) -> None:
         ranking, self._task = asked.ranking, task
         self._exclude_self = exclude_self
         self._rows = task.queries.as_queries(ranking, task.target)

@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from mvcca.machine.warnings import warn
-from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on
-from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.ranking import Ranking, Weighting, checked_container
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.weighting import Weighting
-from mvcca.views import as_views, in_same_container
+from mvcca.views import in_same_container
 from mvcca.views.typing import ViewsLike
 
 Role = Literal["query", "gallery"]
@@ -82,14 +80,14 @@ def retrieval_vectors(
     """
     if role not in ("query", "gallery"):
         raise ValueError(f"Expected role to be 'query' or 'gallery', got {role!r}.")
-    check_container(views)
+    checked_container(views, unpaired=True)
     ranking = Ranking.of(estimator, similarity, weighting)
-    rows_of_views, empty = ranking.project_noting_empty(views)
-    projected = as_views(rows_of_views, unpaired=True).in_memory()
-    rows = {name: checked_rows(block, f"view {name!r}") for name, block in projected.items()}
+    projected = ranking.project(views, unpaired=True)
+    as_compared = projected.rows.in_memory()
+    rows = {name: checked_rows(block, f"view {name!r}") for name, block in as_compared.items()}
     if role == "gallery":
         vectors = {name: ranking.similarity.items(own) for name, own in rows.items()}
-        return in_same_container(views, projected, vectors)
+        return in_same_container(views, as_compared, vectors)
     if ranking.is_by_target:
         if target is None:
             raise ValueError(
@@ -98,9 +96,8 @@ def retrieval_vectors(
             )
         rows = {name: ranking.queries({name: own}, (target,)) for name, own in rows.items()}
     vectors = {name: ranking.similarity.queries(own) for name, own in rows.items()}
-    for (name, block), are_empty in zip(vectors.items(), empty, strict=True):
-        if are_empty is not None:
-            note = note_on(int(are_empty.sum()), len(block))
-            warn(f"View {name!r}: {note}: their vectors are 0")
-            block[are_empty] = 0
-    return in_same_container(views, projected, vectors)
+    for name, are_empty in projected.empty.items():
+        note = note_on(int(are_empty.sum()), len(are_empty))
+        warn(f"View {name!r}: {note}: their vectors are 0")
+        vectors[name][are_empty] = 0
+    return in_same_container(views, as_compared, vectors)

@@ -636,8 +636,21 @@ class DeepEstimator(MultiViewEstimator):
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         return partial(_project, self.encoders_[name], name, maps and maps.select([name]))
 
-    def _rows_without_words(self, name: str, block: Any) -> np.ndarray | None:
-        """Which rows of a view of words hold none that its network knows; None for other views."""
+    def rows_without_words(self, name: str, block: Any) -> np.ndarray | None:
+        """Find the rows of a view of words in which its network knows none.
+
+        Parameters
+        ----------
+        name : str
+            One of the fitted views.
+        block : array-like, shape (n_rows, n_words)
+            Its rows.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows,), or None
+            None for a view that does not hold words.
+        """
         sizes = [getattr(layer, "n_words", 0) for layer in self.encoders_[name].modules()]
         if not any(sizes):
             return None

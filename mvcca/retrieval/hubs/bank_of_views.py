@@ -7,7 +7,7 @@ from typing import Any
 
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs.corrected import Bank
-from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
+from mvcca.retrieval.hubs.corrections import HubCorrection, check_bank, checked_correction
 from mvcca.retrieval.ranking import Ranking
 from mvcca.retrieval.search import checked_rows
 
@@ -20,9 +20,11 @@ class BankOfViews:
     rows: Collection
 
     @classmethod
-    def of(cls, hubness: str | HubCorrection, bank: Any) -> BankOfViews:
+    def of(cls, hubness: str | HubCorrection | None, bank: Any, ranking: Ranking) -> BankOfViews:
         """Read a bank in the form of the scores of `mvcca.retrieval.evaluate_retrieval`."""
-        return cls(checked_correction(hubness), Collection.of(bank))
+        check_bank(hubness, bank)
+        assert hubness is not None
+        return cls(checked_correction(hubness), Collection.of(bank, ranking))
 
     def between(
         self,
@@ -61,5 +63,5 @@ class BankOfViews:
         """Restore a bank and its correction."""
         correction = type(checked_correction(state["name"]))(**state["parameters"])
         rows = {name: checked_rows(part, f"bank {name!r}") for name, part in state["rows"].items()}
-        bank = Collection(rows, state["objects"], {})
+        bank = Collection(rows, state["objects"])
         return cls(correction, bank)

@@ -18,24 +18,16 @@ from numpy.typing import ArrayLike
 from mvcca.machine.config import block_slices
 from mvcca.machine.printable import printable
 from mvcca.machine.warnings import warn
-from mvcca.retrieval.collection import check_container
 from mvcca.retrieval.empty_rows import note_on, without_empty
-from mvcca.retrieval.hubs import (
-    BankOfViews,
-    HubCorrection,
-    check_bank,
-    checked_correction,
-    corrected,
-)
+from mvcca.retrieval.hubs import BankOfViews, HubCorrection, corrected
 from mvcca.retrieval.index.contents import Contents, IndexedView, JointTarget, Searched, Target
 from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.index.stored_ids import no_ids
-from mvcca.retrieval.ranking import Ranking
+from mvcca.retrieval.ranking import Ranking, Weighting, checked_container
 from mvcca.retrieval.search import Gallery, checked_k, checked_rows, search
 from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.weighting import Weighting
-from mvcca.views import Views, as_views, in_same_container
+from mvcca.views import Views, in_same_container
 from mvcca.views.typing import ViewsLike
 
 _PARAMETERS = ("estimator", "similarity", "backend", "weighting")  # those that are stored
@@ -114,10 +106,11 @@ class RetrievalIndex:
         self.backend = backend
         self.weighting = weighting
         self.hubness = hubness
-        check_bank(hubness, bank)
-        if kind == "faiss" and hubness is not None and checked_correction(hubness).name == "mutual":
-            raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
-        self._bank = None if hubness is None else BankOfViews.of(hubness, ranking.project(bank))
+        self._bank: BankOfViews | None = None
+        if hubness is not None or bank is not None:
+            self._bank = BankOfViews.of(hubness, bank, ranking)
+            if kind == "faiss" and self._bank.correction.name == "mutual":
+                raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
         self._corrected: dict[tuple[tuple[str, ...], bool, Searched], Gallery] = {}
         self._contents = Contents(ranking.similarity)
         self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it
@@ -146,8 +139,7 @@ class RetrievalIndex:
             If there is not one id per object, a view already holds an id, or a projection is not
             finite.
         """
-        check_container(views)
-        opened = as_views(views)
+        opened = checked_container(views)
         n_objects = len(opened)
         ids = None if ids is None else _checked_ids(ids, n_objects)
         with self._changing:
@@ -181,8 +173,7 @@ class RetrievalIndex:
         ValueError
             If an id is not in the index or repeated, or as for `add`; the index is unchanged then.
         """
-        check_container(views)
-        opened = as_views(views)
+        opened = checked_container(views)
         ids = _checked_ids(ids, len(opened))
         with self._changing:
             self._contents.check_known(ids)
@@ -262,20 +253,24 @@ class RetrievalIndex:
            Analysis for Cross-modal Matching and Retrieval", CVPRW 2022.
         """
         self._searched(target, k, normalize)  # refuses before the queries are projected
-        check_container(queries)
-        projected, empty = self._ranking.project_noting_empty(queries)
-        scores = as_views(projected)
-        lazy = any(block.deferred() for block in scores.blocks.values())
-        if lazy and scores.is_paired:
-            return self._search_lazily(scores, target, k, normalize)
-        if len(nowhere := np.flatnonzero(~scores.seen.any(axis=1))):
-            raise ValueError(f"Query {nowhere[0]} is seen in no view; at least one is needed.")
-        known = without_empty(scores.in_memory(), empty)
-        are_asked = np.asarray(known.seen.any(axis=1))
+        checked_container(queries)
+        projected = self._ranking.project(queries)
+        rows = projected.rows
+        if rows.is_lazy:
+            if rows.is_paired and any(block.deferred() for block in rows.blocks.values()):
+                return self._search_lazily(rows, target, k, normalize)
+            rows = rows.in_memory()
+        are_asked = np.any(rows.seen, axis=1)
+        if not are_asked.all():
+            nowhere = np.flatnonzero(~are_asked)[0]
+            raise ValueError(f"Query {nowhere} is seen in no view; at least one is needed.")
+        if projected.empty:
+            rows = without_empty(rows, projected.empty)
+            are_asked = np.any(rows.seen, axis=1)
         if are_asked.all():
-            return self._answer(known, target, k, normalize)
-        warn(f"{note_on(int((~are_asked).sum()), len(known))}: no hits")
-        return self._answer_some(known, are_asked, target, k, normalize)
+            return self._answer(rows, target, k, normalize)
+        warn(f"{note_on(int((~are_asked).sum()), len(rows))}: no hits")
+        return self._answer_some(rows, are_asked, target, k, normalize)
 
     def _answer_some(
         self, scores: Views, are_asked: np.ndarray, target: Target, k: int, normalize: bool
@@ -402,7 +397,7 @@ class RetrievalIndex:
             rows, objects = views, ids
             if part.stop - part.start < len(opened):
                 rows, objects = _of_objects(views, opened, part), ids[part]
-            scores = as_views(self._ranking.project(rows)).in_memory()
+            scores = self._ranking.project(rows).rows.in_memory()
             for name in scores.names:
                 own = objects[scores.objects(name)]
                 contents = contents.plus(name, scores[name], own, first[name], replaces)
