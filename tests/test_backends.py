@@ -556,13 +556,13 @@ def test_rows_in_a_file_are_copied_to_a_named_device_block_by_block(which, devic
 def test_products_of_dense_rows_are_taken_on_the_named_device(device, monkeypatch):
     skip_without(device)
     seen = []
-    compute = _moments._stacked_scatter
+    compute = _moments._scatter_on_device
 
-    def spy(A, B, weights):
-        seen.append(A.shape[0])
-        return compute(A, B, weights)
+    def spy(left, *others):
+        seen.append(left[0].shape[0])
+        return compute(left, *others)
 
-    monkeypatch.setattr(_moments, "_stacked_scatter", spy)
+    monkeypatch.setattr(_moments, "_scatter_on_device", spy)
     with config_context(device=device, block_rows=100):
         CCA(2).fit(blocks())
     assert sum(seen) == N

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate as accumulated
-from itertools import combinations, pairwise
+from itertools import combinations, combinations_with_replacement, pairwise
 from math import ceil
 from threading import local
 from typing import Any, NamedTuple
@@ -24,28 +24,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvcca.blocks import (
-    Block,
-    as_block,
-    in_one_place,
-    join,
-    namespace,
-    placed,
-    precision,
-    to_host,
-)
-from mvcca.machine.config import block_size, is_plain
+from mvcca.blocks import Block, as_block, in_one_place, join, namespace, to_host
+from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
-from mvcca.statistics.passes import accumulate, in_precision, uses_device
+from mvcca.statistics.passes import accumulate, in_precision
 from mvcca.views import Views
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
 ROUNDING = _ULPS * np.finfo(np.float64).eps
 
+_FEATURES_PER_ROW = 4  # adding a (D, D) scatter costs as much as multiplying D / 4 rows
 _DEVICE_BLOCKS = 32  # times as many rows: scatter is copied to the host for every block
 _MEMORY_BLOCKS = 32  # times as many rows: they are cut into pieces later
-
-_STACKED_ROWS = 4096  # of a piece: few enough for float32 sums, enough to occupy a device
 
 _SAMPLE_STEP = 16  # every 16th row of a piece estimates its mean
 _FAR = 0.5  # share of the sum of squares due to the shift, above which the exact mean is used
@@ -54,6 +44,8 @@ _PIECE_BYTES = 8 * 2**20  # of rows, centred and multiplied by one thread while 
 _PIECE_ROWS = 2**14  # at most, since their sums are in the precision of the rows
 _FLOAT32 = np.finfo(np.float32)
 _LEAST_SQUARES = _FLOAT32.tiny / _FLOAT32.eps**2  # terms below `tiny` do not count against these
+
+_STACKED_ROWS = 4096  # of a piece on a device: few enough for float32 sums, enough to occupy it
 
 _STRIP_BYTES = 2**16  # temporaries of a product of few rows; small ones need no system call
 _STRIP_ROWS = 16  # at least
@@ -125,12 +117,13 @@ class Moments:
         """
         if is_plain(views) and len(views) <= block_size(8 * views.shape[1]):
             return moments_of_block(views, weights, dtype)
-        start, least = cls.of_nothing(views.widths), _least_rows(views.widths)
-        if uses_device(views):
+        least = views.shape[1] // _FEATURES_PER_ROW
+        if views.on_device or get_config().device:
             least *= _DEVICE_BLOCKS
-        elif not views.is_lazy and _are_dense_pairs(views):
+        elif views.is_paired and not (views.is_lazy or views.is_sparse):
             least *= _MEMORY_BLOCKS
         of_block = partial(moments_of_block, dtype=np.dtype(dtype))
+        start = cls.of_nothing(views.widths)
         return accumulate(of_block, start, views, weights, at_least=least, on_device=True)
 
     @classmethod
@@ -158,13 +151,14 @@ class Moments:
         dtype : {float64, float32}, default=float64
             Precision of products, and of float32 rows that are passed to `features`.
         """
+        n_features = sum(widths.values())
         return accumulate(
             partial(_moments_of_features, features, dtype=np.dtype(dtype)),
             cls.of_nothing(widths),
             views,
             weights,
-            at_least=_least_rows(widths),
-            row_bytes=8 * sum(widths.values()),
+            at_least=n_features // _FEATURES_PER_ROW,
+            row_bytes=8 * n_features,
             on_device=on_device,
         )
 
@@ -268,11 +262,6 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
     return {name: slice(*edge) for name, edge in zip(widths, edges, strict=True)}
 
 
-def _least_rows(widths: dict[str, int]) -> int:
-    """Minimum rows of a block: adding its (D, D) scatter costs as much as multiplying many rows."""
-    return sum(widths.values()) // 4
-
-
 def _moments_of_features(
     features: Callable[[Views], Views], views: Views, weights: np.ndarray | None, dtype: np.dtype
 ) -> Moments:
@@ -280,60 +269,19 @@ def _moments_of_features(
 
 
 def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:
-    dtype, columns = np.dtype(dtype), column_slices(views.widths)
-    n_features = views.shape[1]
+    """Moments of rows in memory; the arguments are those of `Moments.of`."""
     seen = views.seen.astype(float)
     counts = seen.T @ (seen if weights is None else weights[:, None] * seen)
-    centers, shift = np.zeros((2, len(columns), n_features)), np.zeros(n_features)
-    if _are_dense_pairs(views):
-        mean, scatter = _paired_scatter(list(views.blocks.values()), weights, dtype)
-        centers[:] = mean[:, None]
+    if views.is_paired and not views.is_sparse:
+        blocks = list(views.blocks.values())
+        mean, _, scatter = _scatter(blocks, blocks, weights, np.dtype(dtype))
+        means, residues = np.repeat(mean[:, None], len(blocks), axis=1)
     else:
-        scatter = np.zeros((n_features, n_features))
-        views, shift = _shifted(in_precision(views, dtype))
-        for p, q, A, B, w in _shared_rows(views, weights):
-            in_p, in_q = list(columns.values())[p], list(columns.values())[q]
-            mean_p, mean_q, scatter[in_p, in_q] = _pair_scatter(A, B, w)
-            centers[:, q, in_p], centers[:, p, in_q] = mean_p, mean_q
-            scatter[in_q, in_p] = scatter[in_p, in_q].T
-    means, left = _exact_sum(shift, centers[0])
-    widths = list(views.widths.values())
-    own = np.concatenate([means[p, c] for p, c in enumerate(columns.values())])
-    _clear_rounding(scatter, own, np.repeat(np.diag(counts), widths))
-    return Moments(views.widths, counts, means, left + centers[1], scatter)
-
-
-def _are_dense_pairs(views: Views) -> bool:
-    return views.is_paired and not views.is_sparse
-
-
-def _shifted(views: Views) -> tuple[Views, np.ndarray]:
-    """Views with sparse blocks that can be centred by algebra, and what was subtracted, (D,)."""
-    shifted = {name: block.shifted() for name, block in views.blocks.items() if block.is_sparse}
-    nothing = {name: (block, np.zeros(block.shape[1])) for name, block in views.blocks.items()}
-    both = nothing | shifted
-    moved = views.replace({name: rows for name, (rows, _) in both.items()})
-    return moved, np.concatenate([shift for _, shift in both.values()])
-
-
-def _shared_rows(
-    views: Views, weights: np.ndarray | None
-) -> Iterator[tuple[int, int, Block, Block, np.ndarray | None]]:
-    """Rows and weights of the shared objects of every pair of views."""
-    names, seen = views.names, views.seen
-    for p, name in enumerate(names):
-        for q in range(p, len(names)):
-            both = seen[:, p] & seen[:, q]
-            if not both.any():
-                continue
-            A, B = views.blocks[name], views.blocks[names[q]]
-            yield (
-                p,
-                q,
-                A if both.sum() == A.shape[0] else A.take(np.flatnonzero(both[seen[:, p]])),
-                B if both.sum() == B.shape[0] else B.take(np.flatnonzero(both[seen[:, q]])),
-                None if weights is None else weights[both],
-            )
+        means, residues, scatter = _scatter_by_pair(views, weights, np.dtype(dtype))
+    columns = column_slices(views.widths).values()
+    own = np.concatenate([means[p, in_p] for p, in_p in enumerate(columns)])
+    _clear_rounding(scatter, own, np.repeat(np.diag(counts), list(views.widths.values())))
+    return Moments(views.widths, counts, means, residues, scatter)
 
 
 def _clear_rounding(scatter: np.ndarray, mean: np.ndarray, counts: np.ndarray) -> None:
@@ -347,40 +295,169 @@ def _clear_rounding(scatter: np.ndarray, mean: np.ndarray, counts: np.ndarray) -
 # ---- scatter of a block --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Centers:
+def _scatter_by_pair(
+    views: Views, weights: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and residues (V, D), and scatter (D, D), each over the objects that two views share."""
+    columns, blocks, shifts = list(column_slices(views.widths).values()), [], []
+    for block in views.blocks.values():
+        rows, shift = block.shifted() if block.is_sparse else (block, np.zeros(block.shape[1]))
+        blocks.append(rows)
+        shifts.append(shift)
+    seen, n_features = views.seen, views.shape[1]
+    centers = np.zeros((2, len(blocks), n_features))
+    scatter = np.zeros((n_features, n_features))
+    for p, q in combinations_with_replacement(range(len(blocks)), 2):
+        both = seen[:, p] & seen[:, q]
+        if not both.any():
+            continue
+        A, B = (
+            X if both.sum() == X.shape[0] else X.take(np.flatnonzero(both[seen[:, v]]))
+            for v, X in ((p, blocks[p]), (q, blocks[q]))
+        )
+        w, in_p, in_q = None if weights is None else weights[both], columns[p], columns[q]
+        mean_p, mean_q, scatter[in_p, in_q] = _pair_scatter(A, B, w, dtype)
+        centers[:, q, in_p], centers[:, p, in_q] = mean_p, mean_q
+        scatter[in_q, in_p] = scatter[in_p, in_q].T
+    means, left = _exact_sum(np.concatenate(shifts), centers[0])
+    return means, left + centers[1], scatter
+
+
+def _pair_scatter(
+    A: Block, B: Block, weights: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means (2, d_a) and (2, d_b), as `_exact_sum`, and scatter (d_a, d_b) of the same rows."""
+    if A.is_sparse:  # centring would fill in the zeros
+        mean_a, mean_b, left, scatter = A.scatter_with(B, weights)
+        return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, left), scatter
+    if B.is_sparse:
+        mean_b, mean_a, scatter = _pair_scatter(B, A, weights, dtype)
+        return mean_a, mean_b, scatter.T
+    if not (A.on_device or B.on_device):
+        dtype = np.dtype(np.float64)
+    alone = [A]
+    return _scatter(alone, alone if A is B else [B], weights, dtype)
+
+
+def _scatter(
+    left: list[Block], right: list[Block], weights: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means (2, d), as `_exact_sum`, and scatter of dense blocks side by side and other ones.
+
+    `right` may be `left` itself.
+    """
+    blocks = left if right is left else [*left, *right]
+    if any(block.on_device for block in blocks):
+        return _scatter_on_device(left, right, weights, dtype)
+    matrices = [block.matrix for block in blocks]
+    dtype, height = np.result_type(dtype, *matrices), len(matrices[0])
+    width = sum(matrix.shape[1] for matrix in matrices)
+    split = None if right is left else sum(block.shape[1] for block in left)
+    # A product of fewer rows costs less than adding it to the sum of all.
+    n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
+    n_pieces = max(1, ceil(height / n_rows - 0.1))  # a remainder of a tenth joins other pieces
+    edges = [height * number // n_pieces for number in range(n_pieces + 1)]
+    pieces = [slice(start, stop) for start, stop in pairwise(edges)]
+    w = np.ones(height, dtype=dtype) if weights is None else weights.astype(dtype)
+    of_piece = partial(_scatter_of_piece, matrices, split, w, weights is not None, local())
+    scatter, centers = np.zeros((split or width, width - (split or 0))), []
+    for product, *center in one_by_one(of_piece, pieces):
+        scatter += product
+        centers.append(center)
+    totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
+    shifts, residues = np.array(centers, dtype=np.float64).swapaxes(0, 1)
+    a = _Centers(shifts[:, :split], residues[:, :split])
+    b = a if split is None else _Centers(shifts[:, split:], residues[:, split:])
+    return *_merge(scatter, totals, a, b, np.finfo(dtype).eps), scatter
+
+
+def _scatter_of_piece(
+    matrices: list[np.ndarray],
+    split: int | None,
+    w: np.ndarray,
+    is_weighted: bool,
+    buffers: local,
+    rows: slice,
+    shifts: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scatter of a few rows about shifts near their mean, the shifts, and what these leave of it.
+
+    The scatter is that of the first `split` columns and the others, or of all columns.
+    """
+    given, n_rows, end = shifts, rows.stop - rows.start, 0
+    if shifts is None:
+        # In any order of rows, the sample's mean is within √_SAMPLE_STEP deviations of the mean.
+        some = slice(rows.start, rows.stop, _SAMPLE_STEP)
+        share = w[some] / (w[some].sum() or 1)
+        shifts = np.concatenate([share @ matrix[some] for matrix in matrices])
+    buffer = getattr(buffers, "buffer", None)  # one per thread, reused for all of its pieces
+    if buffer is None or buffer.dtype != w.dtype or len(buffer) < n_rows:
+        buffer = buffers.buffer = np.empty((n_rows, len(shifts) + 1), w.dtype)
+    centred = buffer[:n_rows]
+    for matrix in matrices:
+        start, end = end, end + matrix.shape[1]
+        np.subtract(matrix[rows], shifts[start:end], out=centred[:, start:end])
+    centred[:, -1] = 1
+    if is_weighted:
+        centred *= np.sqrt(w[rows])[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if split is None:
+            product = centred.T @ centred
+            sums, squares, product = product[-1], np.diag(product)[:-1], product[:-1, :-1]
+        else:
+            sums, squares = centred[:, -1] @ centred, np.einsum("ij,ij->j", centred, centred)[:-1]
+            product = centred[:, :split].T @ centred[:, split:-1]
+    if w.dtype == np.float32 and _leaves_range(squares, lambda small: centred[:, small]):
+        wide = w.astype(np.float64)
+        return _scatter_of_piece(matrices, split, wide, is_weighted, buffers, rows, given)
+    residues = sums[:-1] / (sums[-1] or 1)  # mean of the shifted rows
+    shifted = w[rows].sum() * residues**2
+    varies = squares - shifted > _ULPS * np.finfo(w.dtype).eps * shifted
+    if given is None and np.any(varies & (shifted > _FAR * squares)):
+        shifts = shifts + residues
+        return _scatter_of_piece(matrices, split, w, is_weighted, buffers, rows, shifts)
+    return product, shifts, residues
+
+
+class _Centers(NamedTuple):
     """Shift of each piece, (P, d), and the mean that it left, (P, d)."""
 
     shifts: np.ndarray
     residues: np.ndarray
 
 
-def _paired_scatter(
-    blocks: Sequence[Block], weights: np.ndarray | None, dtype: np.dtype
+def _merge(
+    scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (2, D), as `_exact_sum`, and scatter (D, D) of dense blocks of the same objects."""
-    on_device = in_one_place(blocks) if any(X.on_device for X in blocks) else None
-    if on_device is None:
-        matrices = [block.matrix for block in blocks]
-        return _scatter_of_pieces(matrices, weights, np.result_type(dtype, *matrices))
-    X = join(block.promoted(dtype) for block in on_device)
-    mean, _, scatter = _stacked_scatter(X, X, weights)
-    return mean, scatter
+    """Turn the sum of scatters about shifts into scatter about the means, in place; the means."""
+    share = totals / (totals.sum() or 1)
+    means, deviations = [], []
+    for shifts, residues in (a, b):
+        origin = shifts[0]  # differences of means that are close to each other are exact
+        moved = (shifts - origin) + residues
+        center = share @ moved
+        means.append(_exact_sum(origin, center))
+        deviations.append(moved - center)
+    if len(totals) > 1:
+        _add_product(scatter, totals[:, None] * deviations[0], deviations[1])
+    left = totals @ a.residues**2
+    if a is not b or np.any(left > eps * np.diag(scatter)):
+        _add_product(scatter, -totals[:, None] * a.residues, b.residues)
+    if a is b:  # scatter as small as the rounding of the mean is that of a constant column
+        constant = np.diag(scatter) <= _ULPS * eps * left
+        scatter[constant] = scatter[:, constant] = 0
+    return means[0], means[1]
 
 
-def _pair_scatter(
-    A: Block, B: Block, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (2, d_a) and (2, d_b), and scatter (d_a, d_b), of the same rows of two blocks."""
-    if A.is_sparse:  # centring would fill in the zeros
-        mean_a, mean_b, left, scatter = A.scatter_with(B, weights)
-        return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, left), scatter
-    if B.is_sparse:
-        mean_b, mean_a, scatter = _pair_scatter(B, A, weights)
-        return mean_a, mean_b, scatter.T
-    wide = np.dtype(np.float64)
-    X, Y = in_one_place([A, B]) or (A.promoted(wide), B.promoted(wide))
-    return _stacked_scatter(X.matrix, X.matrix if A is B else Y.matrix, weights)
+def _leaves_range(squares: np.ndarray, columns: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether float32 squares of centred rows overflow, or lose digits to underflow.
+
+    `squares` are their sums by column, and `columns` returns some columns of the rows.
+    """
+    if not np.isfinite(squares).all():
+        return True
+    small = np.flatnonzero(squares < _LEAST_SQUARES)  # constant columns are exactly zero
+    return bool(len(small)) and bool(np.any(columns(small)))
 
 
 def _exact_sum(a: Any, b: Any) -> np.ndarray:
@@ -398,17 +475,21 @@ def _add_product(scatter: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
         scatter[rows] += A[:, rows].T.dot(B)  # faster than @ for a single row
 
 
-# ---- any two dense matrices, pieces stacked: operators of the array API --------------------------
+# ---- on a device: operators of the array API -----------------------------------------------------
 
 
-def _stacked_scatter(
-    A: Any, B: Any, weights: np.ndarray | None
+def _scatter_on_device(
+    left: list[Block], right: list[Block], weights: np.ndarray | None, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As `_pair_scatter`, of dense matrices on the same device or on the host."""
+    """Means (2, d) of blocks side by side, and their scatter with `right`, which may be `left`."""
+    blocks = in_one_place(left if right is left else [*left, *right]) or []
+    blocks = [block.promoted(dtype) for block in blocks]
+    A = join(blocks[: len(left)])
+    B = A if right is left else join(blocks[len(left) :])
     n_rows, height = A.shape[0], max(_STACKED_ROWS, A.shape[1], B.shape[1])
     whole = n_rows // height * height
-    scatter = np.zeros((A.shape[1], B.shape[1]))
-    totals, left, right = [], [], []
+    scatter, single = np.zeros((A.shape[1], B.shape[1])), as_block(A).dtype == np.float32
+    totals, centers_a, centers_b = [], [], []
     for start, stop, size in ((0, whole, height), (whole, n_rows, n_rows - whole)):
         if start == stop:
             continue
@@ -416,23 +497,20 @@ def _stacked_scatter(
         a, centred_a = _centred(A[start:stop, :], w, size)
         b, centred_b = (a, centred_a) if A is B else _centred(B[start:stop, :], w, size)
         if w is not None:
-            centred_b = centred_b * placed(w, A)[..., None]
-        if precision(A) == np.float32 and (_leaves_range(centred_a) or _leaves_range(centred_b)):
-            wide = np.dtype(np.float64)
-            X = as_block(A).promoted(wide).matrix
-            Y = X if A is B else as_block(B).promoted(wide).matrix
-            return _stacked_scatter(X, Y, weights)
+            centred_b = centred_b * as_block(A).placed(w)[..., None]
+        if single and (_leave_range_on_device(centred_a) or _leave_range_on_device(centred_b)):
+            return _scatter_on_device(left, right, weights, np.dtype(np.float64))
         xp = namespace(A)
         products = xp.matmul(xp.matrix_transpose(centred_a), centred_b)
         scatter += to_host(xp.sum(products, axis=0, dtype=xp.float64))
         totals.append(np.full((stop - start) // size, float(size)) if w is None else w.sum(axis=1))
-        left.append(a)
-        right.append(b)
+        centers_a.append(a)
+        centers_b.append(b)
     if not totals:
         return np.zeros((2, A.shape[1])), np.zeros((2, B.shape[1])), scatter
-    a, b = _joined(left), _joined(right)
-    eps = np.finfo(precision(A)).eps
-    means = _merge(scatter, np.concatenate(totals), a, a if A is B else b, eps)
+    of_a = _Centers(*map(np.concatenate, zip(*centers_a, strict=True)))
+    of_b = of_a if A is B else _Centers(*map(np.concatenate, zip(*centers_b, strict=True)))
+    means = _merge(scatter, np.concatenate(totals), of_a, of_b, np.finfo(as_block(A).dtype).eps)
     return *means, scatter
 
 
@@ -446,7 +524,7 @@ def _centred(X: Any, w: np.ndarray | None, size: int) -> tuple[_Centers, Any]:
         residues = xp.mean(centred, axis=1)
     else:
         totals = w.sum(axis=1, keepdims=True)
-        share = placed(w / np.where(totals > 0, totals, 1), X)[:, None, :]
+        share = as_block(X).placed(w / np.where(totals > 0, totals, 1))[:, None, :]
         shifts = shifts + xp.matmul(share, pieces - shifts)
         centred = pieces - shifts
         residues = xp.matmul(share, centred)[:, 0, :]
@@ -454,109 +532,6 @@ def _centred(X: Any, w: np.ndarray | None, size: int) -> tuple[_Centers, Any]:
     return _Centers(*centers), centred
 
 
-def _joined(parts: list[_Centers]) -> _Centers:
-    return _Centers(
-        np.concatenate([part.shifts for part in parts]),
-        np.concatenate([part.residues for part in parts]),
-    )
-
-
-def _merge(
-    scatter: np.ndarray, totals: np.ndarray, a: _Centers, b: _Centers, eps: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Turn the sum of scatters about shifts into scatter about the means, in place; the means."""
-    share = _share(totals)
-    means, deviations = [], []
-    for centers in (a, b):
-        origin = centers.shifts[0]  # differences of means that are close to each other are exact
-        moved = (centers.shifts - origin) + centers.residues
-        center = share @ moved
-        means.append(_exact_sum(origin, center))
-        deviations.append(moved - center)
-    if len(totals) > 1:
-        _add_product(scatter, totals[:, None] * deviations[0], deviations[1])
-    left = totals @ a.residues**2
-    if a is not b or np.any(left > eps * np.diag(scatter)):
-        _add_product(scatter, -totals[:, None] * a.residues, b.residues)
-    if a is b:  # scatter as small as the rounding of the mean is that of a constant column
-        constant = np.diag(scatter) <= _ULPS * eps * left
-        scatter[constant] = scatter[:, constant] = 0
-    return means[0], means[1]
-
-
-# ---- paired views on the host, pieces by several threads -----------------------------------------
-
-
-def _scatter_of_pieces(
-    blocks: Sequence[np.ndarray], weights: np.ndarray | None, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray]:
-    """As `_paired_scatter`, of pieces that stay in the cache of the thread that multiplies them."""
-    height, width = blocks[0].shape[0], sum(block.shape[1] for block in blocks)
-    # A product of fewer rows costs less than adding it to the sum of all.
-    n_rows = max(min(_PIECE_BYTES // (width * dtype.itemsize), _PIECE_ROWS), 2 * width)
-    n_pieces = max(1, ceil(height / n_rows - 0.1))  # a remainder of a tenth joins other pieces
-    edges = [height * number // n_pieces for number in range(n_pieces + 1)]
-    pieces = [slice(start, stop) for start, stop in pairwise(edges)]
-    w = np.ones(height, dtype=dtype) if weights is None else weights.astype(dtype)
-    buffers = local()  # one per thread, reused for all of its pieces
-
-    def multiplied(rows: slice, shifts: np.ndarray) -> tuple[np.ndarray, ...]:
-        for kind in (dtype, np.dtype(np.float64)):
-            if not hasattr(buffers, "piece") or buffers.piece.dtype != kind:
-                buffers.piece = np.empty((-(-height // n_pieces), width + 1), kind)
-            centred = buffers.piece[: rows.stop - rows.start]
-            end = 0
-            for block in blocks:
-                start, end = end, end + block.shape[1]
-                np.subtract(block[rows], shifts[start:end], out=centred[:, start:end])
-            centred[:, -1] = 1
-            if weights is not None:
-                centred *= np.sqrt(w[rows])[:, None]
-            with np.errstate(over="ignore", invalid="ignore"):
-                product = centred.T @ centred
-            if kind == np.float64 or not _leaves_range(centred, np.diag(product)[:-1]):
-                break  # else float64 holds the squares
-        residue = product[-1, :-1] / (product[-1, -1] or 1)  # mean of the shifted rows
-        return shifts, residue, product[:-1, :-1]
-
-    def piece(rows: slice) -> tuple[np.ndarray, ...]:
-        # In any order of rows, the sample's mean is within √_SAMPLE_STEP deviations of the mean.
-        some = slice(rows.start, rows.stop, _SAMPLE_STEP)
-        share = _share(w[some])
-        result = multiplied(rows, np.concatenate([share @ block[some] for block in blocks]))
-        shifts, residue, product = result
-        shifted, squares = w[rows].sum() * residue**2, np.diag(product)
-        varies = squares - shifted > _ULPS * np.finfo(dtype).eps * shifted
-        if np.any(varies & (shifted > _FAR * squares)):
-            return multiplied(rows, shifts + residue)
-        return result
-
-    scatter, shifts, residues = np.zeros((width, width)), [], []
-    for shift, residue, product in one_by_one(piece, pieces):
-        shifts.append(shift)
-        residues.append(residue)
-        scatter += product
-    totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
-    centers = _Centers(np.array(shifts, dtype=np.float64), np.array(residues, dtype=np.float64))
-    mean, _ = _merge(scatter, totals, centers, centers, np.finfo(dtype).eps)
-    return mean, scatter
-
-
-def _leaves_range(rows: Any, squares: np.ndarray | None = None) -> bool:
-    """Whether float32 squares of centred rows overflow, or lose digits to underflow.
-
-    `squares` are their sums over rows, one per column, if these are known.
-    """
-    if squares is None:  # pieces on a device
-        xp = namespace(rows)
-        squares = to_host(xp.sum(rows * rows, axis=(0, 1)))
-    if not np.isfinite(squares).all():
-        return True
-    small = np.flatnonzero(squares < _LEAST_SQUARES)  # constant columns are exactly zero
-    return bool(len(small)) and bool(np.any(to_host(rows[..., small])))
-
-
-def _share(weights: np.ndarray) -> np.ndarray:
-    """Weights that sum to one, or to zero if all are zero."""
-    total = weights.sum(dtype=np.float64)
-    return weights / weights.dtype.type(total) if total else weights
+def _leave_range_on_device(pieces: Any) -> bool:
+    squares = to_host(namespace(pieces).sum(pieces * pieces, axis=(0, 1)))
+    return _leaves_range(squares, lambda small: to_host(pieces[..., small]))

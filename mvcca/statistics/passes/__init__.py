@@ -16,7 +16,7 @@ from mvcca.statistics.passes._checkpoint import (
     not_kept,
     refuse_other_files,
 )
-from mvcca.statistics.passes._read_ahead import blocks_read_ahead, uses_device
+from mvcca.statistics.passes._read_ahead import blocks_read_ahead
 from mvcca.statistics.passes._workers import workers
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "refuse_other_files",
     "row_blocks",
     "row_bytes_of",
-    "uses_device",
     "watched",
     "workers",
 ]

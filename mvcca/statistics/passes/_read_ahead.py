@@ -62,11 +62,6 @@ def blocks_read_ahead(
             del block  # frees its memory before the next is available
 
 
-def uses_device(views: Views) -> bool:
-    """Whether blocks of views are on a device, or will be copied to one."""
-    return bool(get_config().device) or views.on_device
-
-
 def _placing(views: Views) -> tuple[Callable[[Block], Any], bool]:
     """A function that moves rows to the configured device, and whether it copies any view."""
     device = get_config().device
