@@ -7,6 +7,7 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 from mvcca.base._estimators import (
     LinearEstimator,
     MultiViewEstimator,
+    RankedByCorrelation,
     StatisticEstimator,
     all_or_nothing,
     forget,
@@ -17,6 +18,7 @@ from mvcca.base.requirements import Requirements
 __all__ = [
     "LinearEstimator",
     "MultiViewEstimator",
+    "RankedByCorrelation",
     "Requirements",
     "StatisticEstimator",
     "all_or_nothing",

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from mvcca.base import Requirements, StatisticEstimator
+from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks import as_block, namespace, placed, stack, to_host
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.held_out import HeldOut, Sample, features_of
@@ -27,7 +27,6 @@ from mvcca.kernel.kernels import (
     origin_for,
 )
 from mvcca.linear.features import FeatureMap, FourierFeatures
-from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
 from mvcca.problem import Exactness, Maps, Problem, Rows
@@ -288,16 +287,13 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             # No objects of a rare view may be held out.
             deviations = maps.expected.deviations | expected.deviations
             maps = replace(maps, expected=replace(expected, deviations=deviations))
-        self._learn(maps)
-
-    def _learn(self, maps: Maps) -> None:
-        """MVCCA of the features, and its weights as weights of the kernel values."""
         assert maps.variances is not None
+        # MVCCA of the features, and its weights as weights of the kernel values:
         weights, means, sizes = {}, {}, {}
         for name, features in self.feature_maps_.items():
             own = maps.weights[name], maps.means[name], maps.variances[name]
             weights[name], means[name], sizes[name] = features.in_basis(*own)
-        super()._learn(replace(maps, weights=weights, means=means, variances=sizes, patterns=None))
+        self._learn(replace(maps, weights=weights, means=means, variances=sizes, patterns=None))
 
     # ---- feature maps ---------------------------------------------------------------------------
 

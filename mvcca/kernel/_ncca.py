@@ -20,7 +20,7 @@ from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
 from mvcca.problem import Maps
 from mvcca.problem.linalg import fixed_signs
-from mvcca.views import Views, holds_views
+from mvcca.views import holds_views
 from mvcca.views.by_view import by_view
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
@@ -183,7 +183,17 @@ class NCCA(MultiViewEstimator):
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "
                 "objects are seen in one view only. Fit views[views.seen.all(axis=1)]."
             )
-        smoothers = self._smoothers(views)
+        names = views.names
+        n_neighbors, bandwidths = (by_view(self, p, names) for p in ("n_neighbors", "bandwidth"))
+        reducers = by_view(self, "reducer", names)
+        smoothers = {}
+        for name, block in views.items():
+            try:
+                smoothers[name] = Smoother.fit(
+                    name, block, reducers[name], n_neighbors[name], bandwidths[name]
+                )
+            except ValueError as refused:
+                raise of_view(name, refused) from refused
         D_x, D_y = (smoothers[name](block, fitted=True) for name, block in views.items())
         a, b, error = sinkhorn(D_x, D_y, self.n_iter, self.tol)
         if error > self.tol:
@@ -241,26 +251,6 @@ class NCCA(MultiViewEstimator):
     def _projection(self, name: str, maps: Maps | None = None) -> Callable[[Any], Any]:
         values = self.smoothers_[name], self.weights_[name], self.normalizers_[name]
         return partial(_project, *values)
-
-    def _smoothers(self, views: Views) -> dict[str, Smoother]:
-        n_neighbors = by_view(self, "n_neighbors", views.names)
-        bandwidths = by_view(self, "bandwidth", views.names)
-        reducers = by_view(self, "reducer", views.names)
-        smoothers = {}
-        for name, block in views.items():
-            k = n_neighbors[name]
-            if k > block.shape[0]:
-                warn(
-                    f"n_neighbors={k} is more than the {block.shape[0]} rows of view {name!r}: all "
-                    "of them are neighbours."
-                )
-            try:
-                smoothers[name] = Smoother.fit(
-                    name, block, reducers[name], min(k, block.shape[0]), bandwidths[name]
-                )
-            except ValueError as error:
-                raise of_view(name, error) from error
-        return smoothers
 
     def _singular_triplets(
         self, A: csr_array, B: csr_array

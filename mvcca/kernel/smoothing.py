@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from mvcca.blocks import as_block, to_dense
+from mvcca.machine.warnings import warn
 from mvcca.problem import mean_and_variance
 from mvcca.views import Views
 from mvcca.views.powers_of_two import exponents_of, means_back, scaled
@@ -33,7 +34,13 @@ class Smoother:
 
     @classmethod
     def fit(cls, name: str, X: Any, reducer: Any, n_neighbors: int, bandwidth: float) -> Smoother:
-        """Keep the rows of a view, reduced, for search."""
+        """Keep the rows of a view, reduced, for search; all are neighbours if there are too few."""
+        n_rows = X.shape[0]
+        if n_neighbors > n_rows:
+            warn(
+                f"n_neighbors={n_neighbors} is more than the {n_rows} rows of view {name!r}: all "
+                "of them are neighbours."
+            )
         if reducer is not None:
             reducer = clone(reducer).fit(X)
             X = reducer.transform(X)
@@ -48,7 +55,7 @@ class Smoother:
             X = to_dense(X) - mean
             origin = means_back({name: mean}, exponents)[name]
         unit = np.sqrt(squared)
-        search = NearestNeighbors(n_neighbors=n_neighbors).fit(X / unit)
+        search = NearestNeighbors(n_neighbors=min(n_neighbors, n_rows)).fit(X / unit)
         unit = float(means_back({name: np.full(len(mean), unit)}, exponents)[name][0])
         return cls(reducer, origin, unit, search, bandwidth)
 

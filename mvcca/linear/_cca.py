@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.base import Requirements, StatisticEstimator
+from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.containers import check_same_rows
 from mvcca.linear._predicting import PredictingEstimator
-from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import Maps
 from mvcca.views import Labels, Views, as_views
 

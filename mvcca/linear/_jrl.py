@@ -259,7 +259,20 @@ class JRL(LinearEstimator):
         """What a method of this name returns for checked views, by view."""
         if method != "propagate":
             return super()._scores(views, method)
-        return {name: self._shares(name, block) for name, block in views.in_memory().items()}
+        found = {}
+        for name, block in views.in_memory().items():
+            found[name] = np.zeros((0, self.n_components_), dtype=block.dtype)
+            if not block.shape[0]:  # no object is seen in this view
+                continue
+            distances, places = self._neighbors.kneighbors(self._place(name, block))
+            weights = _closeness(distances, distances[:, :1])
+            weights /= weights.sum(axis=1, keepdims=True)
+            starts = np.arange(0, places.size + 1, places.shape[1])
+            shape = (len(places), self._neighbor_labels.shape[0])
+            W = csr_array((weights.ravel(), places.ravel(), starts), shape)
+            shares = to_dense(W @ self._neighbor_labels)
+            found[name] = shares.astype(block.dtype, copy=False)
+        return found
 
     def _keep_neighbors(self, views: Views, labels: Mapping[str, Any]) -> None:
         """Keep the projected training rows and their labels for `propagate`."""
@@ -279,17 +292,6 @@ class JRL(LinearEstimator):
             return self.maps_.project(name, block)
         turned = self.weights_[name] @ self._axes
         return np.asarray(block @ turned - self.means_[name] @ turned)
-
-    def _shares(self, name: str, block: Any) -> np.ndarray:
-        if not block.shape[0]:  # no object is seen in this view
-            return np.zeros((0, self.n_components_), dtype=block.dtype)
-        distances, places = self._neighbors.kneighbors(self._place(name, block))
-        weights = _closeness(distances, distances[:, :1])
-        weights /= weights.sum(axis=1, keepdims=True)
-        starts = np.arange(0, places.size + 1, places.shape[1])
-        shape = (len(places), self._neighbor_labels.shape[0])
-        shares = csr_array((weights.ravel(), places.ravel(), starts), shape) @ self._neighbor_labels
-        return to_dense(shares).astype(block.dtype, copy=False)
 
     def _open_unlabelled(self, X: Any, exponents: Exponents) -> dict[str, Any]:
         views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
@@ -319,9 +321,11 @@ class JRL(LinearEstimator):
                 M[own, own] += self.smoothness / n_all * view.cross(L, view)
         for p, q in combinations(rows, 2) if self.pairing else ():
             # ‖Z_p P_p - Z_q P_q‖² / 2n_pq over the objects seen in both views
-            F, (x, y) = _same_objects(views, p, q), (columns[p], columns[q])
-            if F.nnz:
-                share = self.pairing / F.nnz
+            a, b = views.objects(p), views.objects(q)
+            _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+            if len(i):
+                F = csr_array((np.ones(len(i)), (i, j)), shape=(len(a), len(b)))
+                x, y, share = columns[p], columns[q], self.pairing / len(i)
                 M[x, x] += share * rows[p].cross(F @ F.T, rows[p])
                 M[y, y] += share * rows[q].cross(F.T @ F, rows[q])
                 M[x, y] = -share * rows[p].cross(F, rows[q])
@@ -358,12 +362,3 @@ def laplacian(X: Any, n_neighbors: int) -> csr_array:
 def _closeness(distances: np.ndarray, least: Any) -> np.ndarray:
     """1 / (1 + exp(distance)), divided by exp(-least) to avoid underflow."""
     return np.exp(least - distances) / (1 + np.exp(-distances))
-
-
-def _same_objects(views: Views, p: str, q: str) -> csr_array:
-    """Which row of view p shows the object of which row of view q, (n_p, n_q) of 0 and 1."""
-    _, rows, columns = np.intersect1d(
-        views.objects(p), views.objects(q), assume_unique=True, return_indices=True
-    )
-    shape = (views[p].shape[0], views[q].shape[0])
-    return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)

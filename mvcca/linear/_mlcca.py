@@ -166,7 +166,11 @@ class MLCCA(LabelWeightedEstimator):
         return LabelledRows(rows.views, rows.labels, rows.sample_weight)
 
     def problem(self, rows: Rows, statistic: LabelledRows) -> Problem:
-        sums = self._sums_of(rows)
+        sums: LabelSums | LabelFeatureSums
+        if self._drawn is not None:
+            sums = self._drawn.sums(rows)
+        else:
+            sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
         means = sums.mean()
         if self.weighting == "means":
             assert isinstance(sums, LabelSums)

@@ -166,7 +166,10 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def statistic_of(self, rows: Rows) -> LabelStatistic:
         moments = rows.moments_of_each() if self.within == "sample" else {}
-        return LabelStatistic(self._sums_of(rows), moments)
+        if self._drawn is not None:
+            return LabelStatistic(self._drawn.sums(rows), moments)
+        sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
+        return LabelStatistic(sums, moments)
 
     def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums

@@ -100,12 +100,6 @@ class LabelWeightedEstimator(RescaledEstimator):
         check_label_vectors(sums)
         check_bandwidth(sums.labels, self.label_similarity, self.sigma, sums.dtype)
 
-    def _sums_of(self, rows: Rows) -> LabelSums | LabelFeatureSums:
-        """Sums of rows by distinct label vector, or by label features."""
-        if self._drawn is not None:
-            return self._drawn.sums(rows)
-        return LabelSums.of(rows.views, rows.labels, rows.sample_weight)
-
     def _draw_label_features(self, rows: Rows) -> DrawnLabelFeatures:
         """The map that `label_features` asks for, drawn from the first batch."""
         rng = check_random_state(self.random_state)

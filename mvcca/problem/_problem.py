@@ -166,11 +166,14 @@ class Problem:
                     f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
                     "construction and mean nothing; set reg > 0."
                 )
-        freedom = {name: float(whitener.rank) for name, whitener in whiteners.items()}
-        for name in whiteners:
-            if reg[name]:
-                unit = maps.variances[name].mean()
-                freedom[name] = _degrees_of_freedom(whiteners[name], within[name], reg[name], unit)
+        freedom = {}
+        for name, whitener in whiteners.items():  # tr B (B + r I)⁻¹: the rank without a ridge
+            if isinstance(reg[name], Shrinkage) and reg[name]:
+                freedom[name] = float(np.trace(_whitened(within[name], whitener)))
+            else:
+                ridge = reg[name] * maps.variances[name].mean()
+                lost = ridge * whitener.squared_norm() if ridge else 0
+                freedom[name] = max(whitener.rank - lost, 0.0)
         patterns = None
         if len(within) == 2 and maps.weights:  # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
             (p, W_p), (q, W_q) = maps.weights.items()
@@ -180,15 +183,6 @@ class Problem:
             }
         expected = expected_moments(maps.weights, pairs, freedom)
         return replace(maps, expected=expected, patterns=patterns)
-
-
-def _degrees_of_freedom(
-    whitener: Whitener | Scaling, B: np.ndarray, reg: float, unit: float
-) -> float:
-    """Tr B (B + r I)⁻¹ of a view with a ridge; less than its rank."""
-    if isinstance(reg, Shrinkage):
-        return float(np.trace(_whitened(B, whitener)))
-    return max(whitener.rank - reg * unit * whitener.squared_norm(), 0.0)
 
 
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -42,6 +43,7 @@ _TOLERANCES = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}
 _DECOMPOSED_BYTES = 2 * 2**30  # of float64 rows, up to which a view is decomposed itself
 _FLOAT64 = np.dtype(np.float64)
 _EPS = np.finfo(_FLOAT64).eps
+_BYTES = attrgetter("itemsize")  # of a precision
 _SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is worth a warning
 
 
@@ -245,9 +247,9 @@ class Rows:
         DigitsLost
             If a correlation is above 1 in the best precision there is.
         """
-        dtype = least_precision(self.views)
-        rows = replace(self, dtype=dtype, products=_FLOAT64)
         dtypes = {block.dtype for block in self.views.blocks.values()}
+        dtype = min(dtypes, key=_BYTES)
+        rows = replace(self, dtype=dtype, products=_FLOAT64)
         decomposable = frozenset(  # in memory and not too large
             name
             for name, block in self.views.blocks.items()
@@ -290,7 +292,7 @@ class Rows:
 
         Views in `rank_expected` have fewer directions than features by construction.
         """
-        dtype = self.dtype or least_precision(self.views)
+        dtype = self.dtype or min((X.dtype for X in self.views.blocks.values()), key=_BYTES)
         tolerance, eps = _TOLERANCES[dtype], np.finfo(dtype).eps
         limit = np.sqrt(tolerance / (_ERROR * np.finfo(self.products).eps))
         conditions = {n: w.condition for n, w in whiteners.items() if n not in rank_expected}
@@ -323,11 +325,6 @@ class Rows:
         assert isinstance(basis, Explicit)
         rounding = np.sqrt(len(Z) * rounding_of(basis.mean) ** 2 @ basis.matrix**2)
         return float(np.max(rounding / np.linalg.norm(Z, axis=0)))
-
-
-def least_precision(views: Views) -> np.dtype:
-    """Precision of the least precise view."""
-    return max((block.dtype for block in views.blocks.values()), key=lambda d: np.finfo(d).eps)
 
 
 def _warn_of_rounded_rows(name: str, condition: float, noise: float, dtype: np.dtype) -> None:

@@ -5,7 +5,6 @@ G is computed tile by tile, or not at all if the similarity factorizes (G = ΦΦ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,11 +44,9 @@ class LabelGram:
     ) -> None:
         self._arguments = (labels, similarity, sigma, tile_rows)
         self._n = labels.n_distinct
-        self._tile_rows = tile_rows
         self._factor: Any = None
         self._fill: Any = None
         self._is_identity = similarity == "equal"
-        self._has_unit_diagonal = similarity in ("sqexp", "exp")
         if similarity == "cosine":
             self._factor = unit_rows(labels.dense())
         elif similarity == "equal":
@@ -59,11 +56,17 @@ class LabelGram:
         elif similarity == "sqexp":
             self._fill = _real_fill(labels, sigma)
         elif similarity == "exp":
-            self._fill = _function_fill(labels, similarity_function(similarity, sigma))
+            function = similarity_function(similarity, sigma)
+            self._fill = _function_fill(labels, function, has_unit_diagonal=True)
         elif callable(similarity):
             self._fill = _checked_fill(labels, similarity)
         else:
             raise ValueError(f"unknown similarity {similarity!r}")
+        rows = self._n if self._factor is not None else tile_rows
+        starts = range(0, self._n, rows)
+        self._tile_size = min(rows, self._n) * self._n
+        # Rows of G whose contributions, one `stripe` each, sum to `quadratic`.
+        self.stripes = [slice(start, min(start + rows, self._n)) for start in starts]
 
     def __reduce__(self) -> tuple[type[LabelGram], tuple[Any, ...]]:
         return LabelGram, self._arguments  # closures cannot be pickled
@@ -83,17 +86,12 @@ class LabelGram:
             root = np.asarray(self._factor.T @ S)
             return np.asarray(root.T @ root, dtype=np.float64)
         # G is symmetric: SᵀGS = A + Aᵀ with A from its strict lower triangle and half its diagonal.
-        half = np.zeros((S.shape[1], S.shape[1]))
-        for stripe in self._stripes(S, self.stripes()):
-            half += stripe
+        half, buffer = np.zeros((S.shape[1], S.shape[1])), np.empty(self._tile_size, S.dtype)
+        for rows in self.stripes:
+            half += self.stripe(S, rows, buffer)
         return half + half.T
 
-    def stripes(self) -> list[slice]:
-        """Slices of rows of G whose contributions sum to `quadratic`."""
-        rows = self._n if self._factor is not None else self._tile_rows
-        return [slice(start, min(start + rows, self._n)) for start in range(0, self._n, rows)]
-
-    def stripe(self, S: np.ndarray, rows: slice) -> np.ndarray:
+    def stripe(self, S: np.ndarray, rows: slice, buffer: np.ndarray | None = None) -> np.ndarray:
         """Contribution A_i of one of `stripes` to SᵀGS = Σ_i A_i + (Σ_i A_i)ᵀ.
 
         It has the precision of S. Their sum in float64 and in order equals `quadratic`.
@@ -101,15 +99,13 @@ class LabelGram:
         if self._factor is not None:
             root = np.asarray(self._factor.T @ S)
             return root.T @ root / 2
-        [stripe] = self._stripes(S, [rows])
-        return stripe
-
-    def _stripes(self, S: np.ndarray, stripes: list[slice]) -> Iterator[np.ndarray]:
-        """The matrices A_i, in one buffer."""
-        step = np.empty((S.shape[1], S.shape[1]), S.dtype)
-        for rows, strip in self._strips(S.dtype, stripes, lower=True):
-            strip[:, rows] *= 0.5
-            yield np.matmul(S[rows].T, strip @ S[: rows.stop], out=step)
+        n_rows, n_columns = rows.stop - rows.start, rows.stop
+        if buffer is None:
+            buffer = np.empty(n_rows * n_columns, S.dtype)
+        tile = buffer[: n_rows * n_columns].reshape(n_rows, n_columns)
+        self._fill(rows, slice(0, n_columns), tile)
+        tile[:, rows] *= 0.5
+        return S[rows].T @ (tile @ S[: rows.stop])
 
     def times(self, V: Any) -> np.ndarray:
         """GV in host memory for a narrow V of shape (U, v), computed on the device of V."""
@@ -119,9 +115,11 @@ class LabelGram:
             V = to_host(V)  # two narrow products
         if self._factor is not None:
             return np.asarray(self._factor @ (self._factor.T @ V))
-        result = np.empty_like(V, dtype=np.float64)
-        for rows, strip in self._strips(V.dtype, self.stripes()):
-            result[rows] = strip @ V
+        result, buffer = np.empty_like(V, dtype=np.float64), np.empty(self._tile_size, V.dtype)
+        for rows in self.stripes:
+            tile = buffer[: (rows.stop - rows.start) * self._n].reshape(-1, self._n)
+            self._fill(rows, slice(0, self._n), tile)
+            result[rows] = tile @ V
         return result
 
     def _on_device(self, like: Any) -> DeviceGram:
@@ -133,19 +131,6 @@ class LabelGram:
         if self._is_identity:
             return S
         return namespace(S).matrix_transpose(placed(self._factor, S)) @ S
-
-    def _strips(
-        self, dtype: np.dtype, stripes: list[slice], lower: bool = False
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Tiles of rows of G, or of its lower triangle, in one buffer."""
-        buffer = np.empty(min(self._tile_rows, self._n) * self._n, dtype=dtype)
-        for rows in stripes:
-            shape = (rows.stop - rows.start, rows.stop if lower else self._n)
-            strip = buffer[: shape[0] * shape[1]].reshape(shape)
-            self._fill(rows, slice(0, shape[1]), strip)
-            if self._has_unit_diagonal:  # in spite of rounding
-                np.fill_diagonal(strip[:, rows], 1)
-            yield rows, strip
 
 
 def _packed_fill(labels: Labels, similarity: str, sigma: float) -> Any:
@@ -183,17 +168,25 @@ def _real_fill(labels: Labels, sigma: float) -> Any:
         scale = min(1 / float(sigma), np.finfo(out.dtype).max)  # inf x 0 is NaN
         inner_products_to_exponents(out, *half_norms, scale)
         np.exp(out, out=out)
+        _set_unit_diagonal(out, rows, columns)
 
     return fill
 
 
-def _function_fill(labels: Labels, function: Any) -> Any:
+def _function_fill(labels: Labels, function: Any, has_unit_diagonal: bool = False) -> Any:
     vectors = labels.dense()
 
     def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
         out[...] = function(vectors[rows], vectors[columns])
+        if has_unit_diagonal:
+            _set_unit_diagonal(out, rows, columns)
 
     return fill
+
+
+def _set_unit_diagonal(tile: np.ndarray, rows: slice, columns: slice) -> None:
+    """Set the diagonal of G to 1, in spite of rounding, in a tile of columns from 0 on."""
+    np.fill_diagonal(tile[:, rows.start - columns.start :], 1)
 
 
 def _checked_fill(labels: Labels, function: Any) -> Any:

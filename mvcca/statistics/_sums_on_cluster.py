@@ -79,7 +79,7 @@ class ClusterSums:
     ) -> np.ndarray:
         """Label-weighted covariance about some means, (D, D)."""
         n_lines, n_features = len(counts), sum(map(len, means))
-        stripes = gram.stripes()
+        stripes = gram.stripes
         rows = max(stripe.stop - stripe.start for stripe in stripes)
         load = Workload(
             rows,

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base import maps_of
+from mvcca.base import RankedByCorrelation, maps_of
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep.endings import Ending, LinearCCA
-from mvcca.linear.ranked_by_correlation import RankedByCorrelation
 from mvcca.problem import expected_moments
 from mvcca.statistics import Moments
 from mvcca.views import Views
