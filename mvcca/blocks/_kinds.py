@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mvcca.blocks._block import Block
@@ -21,17 +20,11 @@ from mvcca.blocks._sparse import SparseBlock
 __all__ = [
     "KINDS",
     "as_block",
-    "canonical",
-    "in_memory",
     "is_mapping",
     "join",
     "kind_of",
-    "placed",
-    "precision",
     "read_values",
     "stack",
-    "take_rows",
-    "to_dense",
     "to_host",
     "to_plain",
 ]
@@ -66,45 +59,15 @@ def kind_of(matrix: Any) -> type[Block]:
 # ---- matrices in, matrices out -------------------------------------------------------------------
 
 
-def in_memory(matrix: Any) -> Any:
-    """A matrix that is read into memory."""
-    return as_block(matrix).in_memory().matrix
-
-
-def canonical(matrix: Any) -> Any:
-    """A sparse matrix as CSR without repeated entries; other matrices unchanged."""
-    return as_block(matrix).canonical().matrix
-
-
 def to_host(matrix: Any) -> Any:
     """A matrix in host memory if it is on a device; other matrices unchanged."""
     return as_block(matrix).on_host().matrix
-
-
-def to_dense(matrix: Any) -> np.ndarray:
-    """A matrix as an array in host memory."""
-    return as_block(matrix).dense().matrix
 
 
 def to_plain(matrix: Any) -> Any:
     """A matrix as an array or a `csr_array` in host memory."""
     rows = as_block(matrix).plain()
     return csr_array(rows.matrix) if rows.is_sparse else rows.matrix
-
-
-def take_rows(matrix: Any, rows: Any) -> Any:
-    """Rows of a matrix selected by a slice or an array of positions."""
-    return as_block(matrix).take(rows).matrix
-
-
-def precision(matrix: Any) -> np.dtype:
-    """NumPy dtype of a matrix of floats."""
-    return as_block(matrix).dtype
-
-
-def placed(values: np.ndarray, like: Any) -> Any:
-    """NumPy values in the precision, and on the device, of another array."""
-    return as_block(like).placed(values)
 
 
 def stack(matrices: Iterable[Any]) -> Any:

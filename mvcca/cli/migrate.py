@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block, in_memory
+from mvcca.blocks import as_block
 from mvcca.cli.console import show
 from mvcca.cli.errors import CommandError
 from mvcca.cli.inputs import checked_output, configured, header_of
@@ -72,7 +72,7 @@ def _sample(options: Namespace, old: Any) -> list[np.ndarray]:
             f"{options.new} has {n_new:,} rows and {options.old} {n_old:,}; name the rows of "
             f"{options.old} that belong together with those of {options.new} by --sample FILE"
         )
-    pairs = [in_memory(old), in_memory(new)]
+    pairs = [as_block(rows).in_memory().matrix for rows in (old, new)]
     for file, rows in zip((options.old, options.new), pairs, strict=True):
         if as_block(rows).is_sparse:
             raise CommandError(f"{file}: expected dense rows, got sparse ones")

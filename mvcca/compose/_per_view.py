@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
-from mvcca.blocks import as_block, in_memory
+from mvcca.blocks import as_block
 from mvcca.blocks.checks import of_view
 from mvcca.blocks.containers import reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
@@ -277,7 +277,7 @@ class PerView(OutputContainerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """A single matrix, without changing its values."""
         reject_masks(X)
-        block = in_memory(Views({"X": X})["X"])
+        block = Views({"X": X}).block("X").in_memory().matrix
         return validate_data(self, block, reset=reset, skip_check_array=True)
 
     def _sk_visual_block_(self) -> Any:
@@ -329,7 +329,7 @@ def _stays_in_file(transformer: Any, block: Any) -> bool:
 
 def _as_taken(transformer: Any, block: Any) -> Any:
     """The block in memory, as a sequence if the transformer takes texts and not matrices."""
-    block, first = in_memory(block), transformer
+    block, first = as_block(block).in_memory().matrix, transformer
     while isinstance(first, Pipeline):
         first = first.steps[0][1]
     if get_tags(_as_transformer(first)).input_tags.two_d_array:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
-from mvcca.blocks import as_block, namespace, placed, stack, to_host
+from mvcca.blocks import as_block, namespace, stack, to_host
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.held_out import HeldOut, Sample, features_of
 from mvcca.kernel.kernels import (
@@ -349,7 +349,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:
     """Scores of rows, whose features are in memory by blocks."""
     if not block.shape[0]:  # scikit-learn computes no kernel of no rows
-        return placed(np.empty((0, maps.weights[name].shape[1])), block)
+        return as_block(block).placed(np.empty((0, maps.weights[name].shape[1])))
     parts = as_block(block).in_pieces(8 * features.n_features)
     scores = stack(maps.project(name, features.basis(rows.matrix)) for rows in parts)
     return namespace(scores).astype(scores, block.dtype, copy=False)

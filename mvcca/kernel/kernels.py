@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import squareform
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
-from mvcca.blocks import as_block, in_memory, take_rows, to_dense
+from mvcca.blocks import as_block
 from mvcca.linear.features import ROUNDING, LandmarkFeatures
 from mvcca.machine.config import block_size
 
@@ -40,10 +40,10 @@ class Kernel:
             return pairwise_kernels(X, Y, metric=self.name)
         if self.name == "precomputed":
             K = X[:, Y]
-            return to_dense(K).astype(np.float64)
+            return as_block(K).dense().matrix.astype(np.float64)
         parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         K = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
-        return to_dense(K)
+        return as_block(K).dense().matrix
 
     def diagonal(self, X: Any) -> np.ndarray:
         """k(x, x) of every row."""
@@ -58,7 +58,7 @@ class Kernel:
 def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     """γ = 1 / median ‖x - x'‖², over the pairs of at most 1000 rows drawn, repeated rows once."""
     if X.shape[0] > _MEDIAN_ROWS:
-        X = take_rows(X, np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False)))
+        X = as_block(X).take(np.sort(rng.choice(X.shape[0], _MEDIAN_ROWS, replace=False))).matrix
     rows = as_block(X).plain().about(None)
     X = rows.about(rows.origin()).matrix  # keeps distances, and their digits
     squares = euclidean_distances(X, squared=True)
@@ -76,7 +76,7 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
 def features_at(kernel: Kernel, X: Any, rows: np.ndarray) -> LandmarkFeatures:
     """Features with some rows of X as landmarks, whose k must be positive semi-definite."""
     origin = origin_for(kernel, X)
-    chosen = as_block(in_memory(X[rows])).about(origin).matrix
+    chosen = as_block(X[rows]).in_memory().about(origin).matrix
     landmarks = rows if kernel.name == "precomputed" else chosen
     K = kernel(chosen, landmarks)
     if not np.isfinite(K).all():
@@ -91,7 +91,7 @@ def greedy_landmarks(kernel: Kernel, X: Any, n_landmarks: int) -> np.ndarray:
     # Each is the row that those before it explain least (Bach and Jordan, "Kernel Independent
     # Component Analysis", JMLR 2002, section 4). Takes n_rows x n_landmarks numbers of memory and
     # as many values of the kernel.
-    X = in_memory(X)
+    X = as_block(X).in_memory().matrix
     if kernel.name != "precomputed":
         X = as_block(X).about(origin_for(kernel, X)).matrix
     residual = kernel.diagonal(X)

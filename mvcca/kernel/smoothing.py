@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
-from mvcca.blocks import as_block, to_dense
+from mvcca.blocks import as_block
 from mvcca.machine.warnings import warn
 from mvcca.problem import mean_and_variance
 from mvcca.views import Views
@@ -52,7 +52,7 @@ class Smoother:
         squared = variance.sum()
         origin = None
         if not rows.is_sparse or squared < mean @ mean:  # far from zero, sparse rows gain nothing
-            X = to_dense(X) - mean
+            X = as_block(X).dense().matrix - mean
             origin = means_back({name: mean}, exponents)[name]
         unit = np.sqrt(squared)
         search = NearestNeighbors(n_neighbors=min(n_neighbors, n_rows)).fit(X / unit)
@@ -72,7 +72,7 @@ class Smoother:
             X = self.reducer.transform(X)
         X = X.astype(np.float64)
         if self.origin is not None:
-            X = to_dense(X) - self.origin
+            X = as_block(X).dense().matrix - self.origin
         distances, neighbours = self.search.kneighbors(X / self.unit)
         if fitted:
             own = np.arange(len(neighbours))

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import to_dense
+from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem import Maps, mean_and_variance
 from mvcca.statistics import column_slices
@@ -271,7 +271,7 @@ class _Scaled:
         return float(np.sqrt(self.variance.sum()))
 
     def take(self, rows: Any) -> np.ndarray:
-        chosen = to_dense(self.block[rows])
+        chosen = as_block(self.block[rows]).dense().matrix
         taken = np.asarray((chosen.astype(np.float64) - self.mean) / self.unit)
         taken[:, self.variance == 0] = 0  # exactly, in place of the rounding of the mean
         return taken

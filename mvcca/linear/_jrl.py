@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import as_block, stack, to_dense
+from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import GroupSparse, centred_targets
 from mvcca.linear.pairs import weighted_cross
 from mvcca.machine.warnings import warn
@@ -44,7 +44,7 @@ class _Standard:
         rows = as_block(rows).promoted(np.dtype(np.float64)).scaled(scale).matrix
         basis = None
         if rows.shape[0] < rows.shape[1]:
-            basis, rows = row_space(to_dense(rows))
+            basis, rows = row_space(as_block(rows).dense().matrix)
         return cls(rows, n, as_block(rows[:n]).column_means(), basis)
 
     def cross(self, F: Any, other: _Standard) -> np.ndarray:
@@ -270,7 +270,7 @@ class JRL(LinearEstimator):
             starts = np.arange(0, places.size + 1, places.shape[1])
             shape = (len(places), self._neighbor_labels.shape[0])
             W = csr_array((weights.ravel(), places.ravel(), starts), shape)
-            shares = to_dense(W @ self._neighbor_labels)
+            shares = as_block(W @ self._neighbor_labels).dense().matrix
             found[name] = shares.astype(block.dtype, copy=False)
         return found
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.blocks import precision
+from mvcca.blocks import as_block
 from mvcca.linear.label_statistic import LabelledRows
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
@@ -345,6 +345,6 @@ def _scatter_about(X: Any, weights: np.ndarray, mean: np.ndarray, dtype: np.dtyp
     """Σ_i weight_i (x_i - mean)(x_i - mean)ᵀ."""
     moments = Moments.of(Views({"": X}), weights, dtype)
     shift = moments.means[0] - mean
-    rounding = max(ROUNDING, 4 * len(weights) * np.finfo(precision(X)).eps ** 2)  # of a mean
+    rounding = max(ROUNDING, 4 * len(weights) * np.finfo(as_block(X).dtype).eps ** 2)  # of a mean
     shift[np.abs(shift) <= rounding * np.abs(mean)] = 0  # a constant column has not moved
     return moments.scatter + moments.counts[0, 0] * np.outer(shift, shift)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import StatisticEstimator, projected
-from mvcca.blocks import placed
+from mvcca.blocks import as_block
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 
@@ -91,7 +91,7 @@ class PredictingEstimator(StatisticEstimator):
 
         def predicted(block: Any) -> Any:
             rows = projected(block, project, len(mean))
-            rows += placed(mean, rows)
+            rows += as_block(rows).placed(mean)
             return rows
 
         return predicted

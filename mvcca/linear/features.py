@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from scipy import linalg
 
-from mvcca.blocks import as_block, namespace, placed
+from mvcca.blocks import as_block, namespace
 
 ROUNDING = 10 * np.finfo(np.float64).eps
 
@@ -98,7 +98,7 @@ class FourierFeatures:
         """φ of every row, (n_rows, n_features)."""
         # Angles grow with the rows: those of float32 would be off by many turns.
         angles = as_block(X).about(self.origin) @ self.frequencies
-        angles += placed(self.phases, angles)
+        angles += as_block(angles).placed(self.phases)
         xp = namespace(angles)
         features = xp.cos(angles)
         features *= self.scale

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import Requirements
 from mvcca.base.label_checks import check_bandwidth, check_label_vectors
-from mvcca.blocks import precision, take_rows
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.problem import Rows
@@ -140,7 +139,7 @@ def label_counts(rows: Rows) -> LabelSums:
         for name, code in rows.labels.codes.items()
     ]
     nothing = np.empty((len(rows.labels.distinct), 0))
-    dtype = np.result_type(*(precision(block) for _, block in rows.views.items()))
+    dtype = np.result_type(*(block.dtype for block in rows.views.blocks.values()))
     widths = dict.fromkeys(rows.labels.codes, 0)
     return LabelSums(rows.labels.distinct, widths, np.column_stack(counts), nothing, dtype)
 
@@ -219,7 +218,7 @@ def _sample(rows: Rows, seed: int) -> Rows:
     for name, block in rows.views.items():
         order = np.random.RandomState(seed).permutation(block.shape[0])
         chosen[name] = np.sort(order[:_SAMPLED_ROWS])
-    views = Views.unpaired({name: take_rows(rows.views[name], own) for name, own in chosen.items()})
+    views = Views.unpaired({name: rows.views.block(name).take(own) for name, own in chosen.items()})
     weights = np.concatenate([rows.sample_weight_of(name)[own] for name, own in chosen.items()])
     return Rows(views.in_memory(), weights, rows.labels.take(chosen))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.blocks import as_block, to_dense
+from mvcca.blocks import as_block
 from mvcca.similarity import squared_distances
 from mvcca.views.labels import rows_by_code
 
@@ -66,10 +66,10 @@ def weighted_cross(X: Any, F: Any, Y: Any, mean_x: np.ndarray, mean_y: np.ndarra
     """Σ_ij F_ij (x_i - mean_x)(y_j - mean_y)ᵀ: dense rows are centred, sparse ones by algebra."""
     (A, mean_x), (B, mean_y) = as_block(X).centred(mean_x), as_block(Y).centred(mean_y)
     X, Y = A.matrix, B.matrix
-    product = to_dense((F.T @ X).T @ Y if X.shape[1] <= Y.shape[1] else X.T @ (F @ Y))
+    product = (F.T @ X).T @ Y if X.shape[1] <= Y.shape[1] else X.T @ (F @ Y)
     from_x, from_y = X.T @ F.sum(axis=1), Y.T @ F.sum(axis=0)
     return (
-        product
+        as_block(product).dense().matrix
         - np.outer(from_x, mean_y)
         - np.outer(mean_x, from_y)
         + F.sum() * np.outer(mean_x, mean_y)

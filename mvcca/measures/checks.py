@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import sparray, spmatrix
 
-from mvcca.blocks import as_block, to_dense
+from mvcca.blocks import as_block
 
 RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
 
@@ -61,4 +61,4 @@ def count_true(mask: np.ndarray) -> np.ndarray:
 
 def dense(relevant: Any) -> np.ndarray:
     """Relevance as an ndarray."""
-    return to_dense(relevant)
+    return as_block(relevant).dense().matrix

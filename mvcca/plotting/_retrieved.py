@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mvcca.blocks import to_dense
 from mvcca.plotting._display import ScoresDisplay, data_frame
 from mvcca.plotting._drawing import styled
 from mvcca.plotting.style import RIGHT, WRONG, literal, tidy_axes
@@ -270,7 +269,7 @@ def _looks(views: Views, name: str, show: Any) -> Any:
         ids = views.ids_of(name)
         return [str(i) for i in (range(n_rows) if ids is None else ids)]
     if isinstance(own, tuple):
-        block = to_dense(views[name])
+        block = views.block(name).dense().matrix
         if np.prod(own) != block.shape[1]:
             raise ValueError(f"View {name!r} has {block.shape[1]} features, got the shape {own}.")
         return block.reshape(-1, *own)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import linalg
 
-from mvcca.blocks import as_block, to_dense
+from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, rounding_of
@@ -311,7 +311,7 @@ def principal_components(
 
 def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
-    X = to_dense(X).astype(np.float64, copy=False)
+    X = as_block(X).dense().matrix.astype(np.float64, copy=False)
     share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
     centred = X - mean

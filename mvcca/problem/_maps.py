@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block, namespace, placed, precision
+from mvcca.blocks import as_block, namespace
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
 from mvcca.problem.linalg import fixed_signs
@@ -99,7 +99,7 @@ class Maps:
         """Scores of rows of a view, (n_rows, k), in the precision of the rows."""
         scores = as_block(block).project(self.means[name], self.weights[name])
         if self.power:
-            scores *= placed(self.factors(precision(scores)), scores)
+            scores *= as_block(scores).placed(self.factors(as_block(scores).dtype))
         return scores
 
     def transform(self, views: Views) -> Views:
@@ -202,8 +202,8 @@ def profile_vectors(scores: Any, correlations: np.ndarray) -> Any:
     which knows the correlations ρ but not the scale of a row.
     """
     xp, rho = namespace(scores), np.minimum(correlations, LARGEST_CORRELATION)
-    scores = scores * placed(component_weights(rho), scores)
-    lengths = xp.sqrt((scores * scores) @ placed(rho, scores))
+    scores = scores * as_block(scores).placed(component_weights(rho))
+    lengths = xp.sqrt((scores * scores) @ as_block(scores).placed(rho))
     return scores / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
 
 

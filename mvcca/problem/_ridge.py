@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import as_block, to_dense
+from mvcca.blocks import as_block
 from mvcca.problem._rows import Shrinkage
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -32,7 +32,7 @@ def ledoit_wolf_shrinkage(X: Any, weights: np.ndarray | None = None) -> Shrinkag
     w = np.ones(n_rows) if weights is None else weights
     total = w.sum()
     if n_rows < n_features:  # ‖XᵀX‖ = ‖XXᵀ‖, and the latter is smaller
-        centred = to_dense(X).astype(np.float64)
+        centred = as_block(X).dense().matrix.astype(np.float64)
         centred -= np.average(centred, axis=0, weights=w)
         squared_norms = (centred**2).sum(axis=1)
         centred *= np.sqrt(w)[:, None]

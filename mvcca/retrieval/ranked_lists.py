@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mvcca import measures
-from mvcca.blocks import to_dense
+from mvcca.blocks import as_block
 from mvcca.machine.threads import each
 from mvcca.measures import Ties
 from mvcca.retrieval.relevance import GivenRelevance, Relevance, SameObject, by_pairs
@@ -230,5 +230,5 @@ def _without_one(best: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 def _without_self(matrix: Any, rows: slice) -> np.ndarray:
     """Rows of a query-by-gallery matrix without each query's own column."""
-    matrix = to_dense(matrix)
+    matrix = as_block(matrix).dense().matrix
     return matrix[_positions(rows) != np.arange(matrix.shape[1])].reshape(len(matrix), -1)

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.blocks import namespace, placed
+from mvcca.blocks import as_block, namespace
 from mvcca.measures import unit_rows
 from mvcca.problem import LARGEST_CORRELATION, component_weights
 from mvcca.retrieval.search.gallery import checked_rows
@@ -145,7 +145,7 @@ class Ranking:
 
     def of_view(self, name: str, scores: Any) -> Any:
         """Rows of one view to compare, from its scores."""
-        return scores if self.factors is None else scores * placed(self.factors, scores)
+        return scores if self.factors is None else scores * as_block(scores).placed(self.factors)
 
     def queries(
         self,
@@ -204,9 +204,9 @@ class LikelihoodRatio(Ranking):
         """Item vectors of a view's scores, (n_rows, k + n_views + 1)."""
         xp, deviations = namespace(scores), self.deviations[name]
         units = np.divide(1, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-        scores = scores * placed(units, scores)
+        scores = scores * as_block(scores).placed(units)
         rho = self.correlations[self.views.index(name)]
-        terms = (scores * scores) @ placed((rho**2 / (1 - rho**2)).T / -2, scores)
+        terms = (scores * scores) @ as_block(scores).placed((rho**2 / (1 - rho**2)).T / -2)
         return xp.concat([scores, terms, xp.ones_like(terms[:, :1])], axis=1)
 
     def queries(

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.blocks import as_block, to_dense, to_plain
+from mvcca.blocks import as_block, to_plain
 from mvcca.blocks.containers import few, reject_masks
 from mvcca.measures.checks import same_shape
 from mvcca.measures.gain import checked_gains
@@ -139,7 +139,7 @@ class SharedLabel:
     def _n_shared(self, queries: slice) -> np.ndarray:
         """Number of labels that each query shares with each distinct label set."""
         counts = self._vectors[self._queries[queries]] @ self._vectors.T
-        return to_dense(counts)
+        return as_block(counts).dense().matrix
 
 
 class GradedRelevance:
@@ -188,7 +188,7 @@ class GivenRelevance(GradedRelevance):
 
     def of(self, queries: slice) -> Any:
         """Rows of the matrix."""
-        return to_dense(self._matrix[queries])
+        return as_block(self._matrix[queries]).dense().matrix
 
     def gains(self, queries: slice) -> np.ndarray:
         """1 for relevant gallery rows, else 0."""
@@ -224,7 +224,7 @@ class GivenGains(GradedRelevance):
             same_shape(np.shape(values), (len(objects), len(self._gallery)), "gains")
         else:
             values = self._gains[objects][:, self._gallery]
-        return checked_gains(to_dense(values))
+        return checked_gains(as_block(values).dense().matrix)
 
 
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import to_dense
+from mvcca.blocks import as_block
 from mvcca.measures import unit_rows
 from mvcca.measures.checks import checked_matrix
 from mvcca.views import Labels
@@ -27,7 +27,7 @@ def with_words(labels: Labels, vectors: Any, view: str | None = None) -> Labels:
         if missing:
             raise KeyError(f"no word vector for the labels {missing}{where}")
         vectors = [vectors[name] for name in labels.vocabulary]
-    words = checked_matrix(to_dense(vectors), f"label_vectors{where}")
+    words = checked_matrix(as_block(vectors).dense().matrix, f"label_vectors{where}")
     if len(words) != labels.n_labels:
         raise ValueError(
             f"Expected one word vector per label{where}, got {len(words)} for {labels.n_labels} "

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import namespace, placed, precision, to_host
+from mvcca.blocks import as_block, namespace, to_host
 from mvcca.views import Labels
 
 _TILE_BYTES = 256 * 2**20
@@ -30,7 +30,7 @@ class DeviceGram:
         self, labels: Labels, similarity: Any, sigma: float, fill: Fill, like: Any
     ) -> None:
         self._n, self._like, self._xp = labels.n_distinct, like, namespace(like)
-        dtype = precision(like)
+        dtype = as_block(like).dtype
         self._rows = max(_LEAST_ROWS, _TILE_BYTES // (dtype.itemsize * max(1, self._n)))
         self._has_unit_diagonal = similarity in ("sqexp", "exp")
         self._fill, self._is_root = fill, similarity == "exp"
@@ -39,7 +39,7 @@ class DeviceGram:
             vectors = labels.dense().astype(np.float64)
             if not labels.are_sets:  # centring reduces rounding; indicators are exact
                 vectors = vectors - vectors.mean(axis=0)
-            self._vectors = placed(vectors, like)
+            self._vectors = as_block(like).placed(vectors)
             self._half_norms = self._xp.sum(self._vectors * self._vectors, axis=1) / 2
             self._scale = min(1 / float(sigma), float(np.finfo(dtype).max))  # inf x 0 is NaN
 
@@ -70,9 +70,9 @@ class DeviceGram:
         xp = self._xp
         if self._vectors is None:
             shape = (rows.stop - rows.start, columns.stop - columns.start)
-            tile = np.empty(shape, dtype=precision(self._like))
+            tile = np.empty(shape, dtype=as_block(self._like).dtype)
             self._fill(rows, columns, tile)
-            tile = placed(tile, self._like)
+            tile = as_block(self._like).placed(tile)
         else:
             A, B = self._vectors[rows, :], self._vectors[columns, :]
             halves = self._half_norms[rows][:, None] + self._half_norms[columns]
@@ -82,4 +82,4 @@ class DeviceGram:
         if not self._has_unit_diagonal or columns.stop <= rows.start:
             return tile
         diagonal = np.arange(rows.start, rows.stop)[:, None] == np.arange(self._n)[columns]
-        return xp.where(placed(diagonal, tile) > 0, xp.ones_like(tile), tile)
+        return xp.where(as_block(tile).placed(diagonal) > 0, xp.ones_like(tile), tile)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
-from mvcca.blocks import as_block, namespace, placed, to_host
+from mvcca.blocks import as_block, namespace, to_host
 from mvcca.machine.threads import each
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
@@ -130,7 +130,7 @@ class LabelGram:
         """ΦᵀS, for G = ΦΦᵀ."""
         if self._is_identity:
             return S
-        return namespace(S).matrix_transpose(placed(self._factor, S)) @ S
+        return namespace(S).matrix_transpose(as_block(S).placed(self._factor)) @ S
 
 
 def _packed_fill(labels: Labels, similarity: str, sigma: float) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvcca.blocks import to_dense
+from mvcca.blocks import as_block
 from mvcca.machine.config import block_slices
 from mvcca.statistics._moments import column_slices
 from mvcca.statistics.passes import accumulate, in_precision, row_bytes_of
@@ -199,4 +199,4 @@ def _sums_of_block(
 
 
 def _floats(vectors: Any) -> np.ndarray:
-    return to_dense(vectors).astype(float, copy=False)
+    return as_block(vectors).dense().matrix.astype(float, copy=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import beside, in_one_place, namespace, placed, sums_by_code, to_host
+from mvcca.blocks import as_block, beside, in_one_place, namespace, sums_by_code, to_host
 from mvcca.machine.config import get_config
 from mvcca.similarity import LabelGram
 from mvcca.statistics._rows_by_code import check_range
@@ -78,12 +78,12 @@ class DeviceSums:
 def _deviations(sums: Any, counts: np.ndarray, mean: np.ndarray, dtype: np.dtype) -> Any:
     """(sums - counts meanᵀ) / Σ counts of a view, on the device and in `dtype`."""
     xp = namespace(sums)
-    deviations = sums - placed(counts, sums)[:, None] * placed(mean, sums)
+    deviations = sums - as_block(sums).placed(counts)[:, None] * as_block(sums).placed(mean)
     largest = to_host(xp.max(xp.abs(deviations), axis=0)) / counts.sum()
     # Sums of a constant column deviate by rounding only.
     varies = largest > np.finfo(np.float64).eps * counts.max() * np.abs(mean)
     check_range(largest[varies], dtype)
-    deviations = deviations * placed(varies / counts.sum(), sums)
+    deviations = deviations * as_block(sums).placed(varies / counts.sum())
     return xp.astype(deviations, xp.float32 if dtype == np.float32 else xp.float64)
 
 
@@ -101,7 +101,7 @@ def _added(sums: Any, views: Views, codes: np.ndarray, weights: np.ndarray, n_li
     ((_, block),) = views.items()
     lines, added = sums_by_code(block, codes, weights)
     xp = namespace(added)
-    nothing = placed(np.zeros((1, added.shape[1])), added)
+    nothing = as_block(added).placed(np.zeros((1, added.shape[1])))
     place = np.full(n_lines, len(lines))
     place[lines] = np.arange(len(lines))
     spread = xp.take(xp.concat([added, nothing], axis=0), beside(place, added), axis=0)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 
-from mvcca.blocks import kind_of, own_csr, to_dense
+from mvcca.blocks import as_block, kind_of, own_csr
 from mvcca.blocks.containers import are_positions, column_labels, few, reject_masks
 
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
@@ -168,7 +168,7 @@ def _encode_matrix(matrix: Any, values: np.ndarray, names: np.ndarray | None = N
         vectors, codes = distinct_sets(own_csr(matrix, dtype=np.uint8))
     else:
         _require_squares(values)
-        vectors, codes = distinct_rows(to_dense(matrix).astype(float))
+        vectors, codes = distinct_rows(as_block(matrix).dense().matrix.astype(float))
     return vectors, codes, names
 
 

@@ -22,7 +22,7 @@ from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing, maps_of
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import Block, take_rows, to_dense
+from mvcca.blocks import Block, as_block
 from mvcca.blocks.containers import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
@@ -612,7 +612,7 @@ class DeepEstimator(MultiViewEstimator):
             first: Any = None
             sums: Any = 0.0
             for rows in block_slices(n_rows, 8 * n_features):
-                taken = take_rows(block, rows)
+                taken = as_block(block).take(rows).matrix
                 Z = encoded(encoders.whole[name], name, taken).astype(np.float64)
                 first = Z[0].copy() if first is None else first
                 Z -= first  # squares of large means would lose the digits of the variance
@@ -654,7 +654,7 @@ class DeepEstimator(MultiViewEstimator):
         sizes = [getattr(layer, "n_words", 0) for layer in self.encoders_[name].modules()]
         if not any(sizes):
             return None
-        rows = to_dense(block)
+        rows = as_block(block).dense().matrix
         return np.asarray(~((rows > 1) & (rows < max(sizes))).any(axis=1))  # 0 pads, 1 is unknown
 
 
@@ -702,7 +702,7 @@ def _vocabulary_size(name: str, block: Any) -> int:
 def _arrays(name: str, block: Any, dtype: type[np.generic]) -> Iterator[np.ndarray]:
     """All rows of a view in blocks of bounded size."""
     slices = block_slices(block.shape[0], 8 * block.shape[1])
-    return (as_array(name, take_rows(block, rows), dtype) for rows in slices)
+    return (as_array(name, as_block(block).take(rows).matrix, dtype) for rows in slices)
 
 
 def _digest(sample: Sample) -> str:
@@ -718,7 +718,7 @@ def _output_widths(encoders: Encoders, views: Views) -> dict[str, int]:
     """Widths of the networks' outputs, found by encoding two rows in evaluation mode."""
     widths = {}
     for name, block in views.items():
-        out = encoded(encoders.whole[name], name, take_rows(block, slice(0, 2)))
+        out = encoded(encoders.whole[name], name, as_block(block).take(slice(0, 2)).matrix)
         if out.ndim != 2:
             raise ValueError(
                 f"The encoder of view {name!r} must give scores of shape (n_rows, n_scores), got "

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mvcca.blocks import in_memory, take_rows, to_dense
+from mvcca.blocks import as_block
 from mvcca.deep._losses.batch import Batch
 from mvcca.deep.encoders import Encoders, row_dtype
 from mvcca.deep.samplers import Objects, pairs_by_label
@@ -76,7 +76,9 @@ class Batches:
         if self._held is not None:
             moved = {id(rows): self._moved(torch.from_numpy(rows)) for rows in chosen.values()}
             return {n: self._held[n].index_select(0, moved[id(p)]) for n, p in chosen.items()}
-        return {n: self._tensor(n, take_rows(self.views[n], rows)) for n, rows in chosen.items()}
+        return {
+            n: self._tensor(n, self.views.block(n).take(rows).matrix) for n, rows in chosen.items()
+        }
 
     def all(self) -> dict[str, np.ndarray]:
         """Positions of all rows of each view; with labels, unpaired rows make the same pairs."""
@@ -125,7 +127,7 @@ class Batches:
     def _whole(self, name: str, block: Any) -> Tensor:
         """All rows of a view, moved in blocks: float64 ones take twice the memory."""
         slices = list(block_slices(block.shape[0], 8 * block.shape[1]))
-        first, *others = (self._tensor(name, take_rows(block, rows)) for rows in slices)
+        first, *others = (self._tensor(name, as_block(block).take(rows).matrix) for rows in slices)
         return torch.cat([first, *others]) if others else first
 
     def _tensor(self, name: str, block: Any) -> Tensor:
@@ -144,12 +146,12 @@ def few_rows(block: Any) -> Any:
     """Some rows of a view, evenly spaced, in memory."""
     n_rows = block.shape[0]
     positions = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _FEW)).astype(np.intp))
-    return in_memory(take_rows(block, positions))
+    return as_block(block).take(positions).in_memory().matrix
 
 
 def as_array(name: str, block: Any, dtype: type[np.generic] = np.float32) -> np.ndarray:
     """Rows in the form that torch needs: dense, writable, and of the type of `row_dtype`."""
-    block = to_dense(block)
+    block = as_block(block).dense().matrix
     if dtype is np.int64:
         return _as_integers(name, block)
     largest = np.finfo(np.float32).max

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks import in_memory, take_rows
+from mvcca.blocks import as_block
 from mvcca.machine.threads import each
 
 MOST_ROWS = 100_000  # of a gallery; more stored rows are represented by a random draw
@@ -37,8 +37,8 @@ class Gallery:
         if n_stored > MOST_ROWS:
             drawn = rng.choice(n_stored, MOST_ROWS - len(own), replace=False, shuffle=False)
             numbers = np.sort(drawn)
-            stored = take_rows(stored, numbers)
-        rows = np.asarray(in_memory(stored)).astype(own.dtype, copy=False)
+            stored = as_block(stored).take(numbers).matrix
+        rows = np.asarray(as_block(stored).in_memory().matrix).astype(own.dtype, copy=False)
         if not (is_finite := np.isfinite(rows).all(axis=1)).all():
             place = int(np.argmin(is_finite))
             number = place if numbers is None else numbers[place]
