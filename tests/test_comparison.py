@@ -1145,7 +1145,8 @@ def test_groups_are_matched_with_the_index_of_the_views():
 
 def test_a_search_keeps_groups_together_within_the_training_part():
     X, pairs = repeated_noise()
-    data = Data.of(X).with_groups()
+    data = Data.of(X)
+    data = replace(data, groups=Groups.found_in(data.views))
     (candidate,) = mvcca.compare({"CCA": CCA(2)}, X, cv=2).candidates
     settings = Settings(("mrr",), None, {"reg": [0.1, 1.0]}, {}, 0)
     rows = np.arange(0, 300, 2)

@@ -18,9 +18,10 @@ from mvcca.cli.inputs import (
     read_inputs,
 )
 from mvcca.cli.options import NETWORK_FLAGS, network_parameters
+from mvcca.comparison.data import text_views
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
-from mvcca.comparison.texts import text_step, text_views
+from mvcca.comparison.texts import text_step
 from mvcca.compose import PerView
 from mvcca.persistence import describe, resumable, save
 from mvcca.statistics.passes import workers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,12 +13,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mvcca.base import Requirements
+from mvcca.base.label_checks import check_labels
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
-from mvcca.comparison.texts import text_views
+from mvcca.linear import MVCCA, with_labels_as_view
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.views import as_views
+from mvcca.views.labels_by_view import LabelsByView
 
 # Parameters of methods selected by name; networks keep their own default ridge.
 DEFAULTS = {"n_components": 10, "reg": 0.1}
@@ -74,13 +77,35 @@ class Candidate:
 
     def labels_of(self, data: Data, objects: np.ndarray) -> Any:
         """The labels of some objects to learn from; a user's estimator may not know `Labels`."""
-        return data.labels_to_learn_from(objects, encoded=self.method is not None)
+        if self.method is not None:
+            return None if data.fit_labels is None else data.fit_labels[objects]
+        if isinstance(data.y, list):
+            return [data.y[i] for i in objects]
+        return None if data.y is None else data.y[objects]
 
     def cannot_learn(self, data: Data) -> str:
         """Why it cannot be fitted to the data; empty if it can."""
         if "labels" in self.learns_from:
             return "needs labels" if data.fit_labels is None else ""
         return "" if data.has_pairs else "needs objects seen in two views; these are unpaired"
+
+
+class ThreeViewCCA(MVCCA):
+    """`MVCCA` that adds the labels as a view named ``(labels)`` when it is fitted."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+        """Fit to the views and the labels."""
+        if y is None:
+            raise ValueError("Three-view CCA needs labels.")
+        views = as_views(X)
+        check_labels(LabelsByView.of(views, y, per_view=False))
+        return super().fit(with_labels_as_view(views, y, name="(labels)"))
+
+    def as_mvcca(self) -> MVCCA:
+        """The same fitted model without the labels' part of `fit`, which can be saved."""
+        model = MVCCA(**self.get_params())
+        model.__dict__.update(self.__dict__)
+        return model
 
 
 def candidates_of(
@@ -143,8 +168,8 @@ def _named(method: Method, data: Data, settings: Settings) -> Candidate:
     given: dict[str, Any] = {**DEFAULTS, "random_state": settings.random_state}
     if method.is_deep:
         del given["reg"]
-    if method.reads_words and (texts := text_views(data.views)):
-        given["tokens"] = texts
+    if data.texts and method.reads_words:
+        given["tokens"] = data.texts
     learns_from = "pairs" if method.learns_from == "pairs" else "labels"
     if method.learns_from == "labels as a view" and data.has_pairs:
         learns_from = "pairs, labels"

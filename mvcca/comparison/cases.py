@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.pipeline import compare
-from mvcca.comparison.result import ComparisonResult
+from mvcca.comparison.result import ComparisonResult, compare
 from mvcca.datasets import load_digits_views
 from mvcca.views import Labels, Views
 
@@ -86,7 +85,6 @@ class Case:
         Case
         """
         words = Data.of(self.views, self.labels).word_vectors(label_vectors)
-        assert words is not None
         assert self.labels is not None
         return replace(self, label_vectors=words, fit_labels=self.labels.word_sums(words))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from mvcca.blocks.containers import are_positions, few
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.groups import Groups, row_keys
 from mvcca.retrieval import Measure
+from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.words import with_words
 from mvcca.views import Labels, Views, as_views, holds_views
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
@@ -27,6 +28,9 @@ class Data:
     labels: Labels | None  # define relevant items
     fit_labels: Labels | None  # to learn from
     y: Any  # the same for any estimator, one per object
+    has_pairs: bool  # whether any object is seen in two views
+    relevant_labels: Labels | None  # label sets of the objects; None without classes or label sets
+    texts: list[str]  # names of the views of texts
     groups: Groups | None = None  # objects that belong together
 
     @classmethod
@@ -53,12 +57,9 @@ class Data:
             for name, block in views.items()
         }
         views = views.with_ids(numbers).replace(frames).checked_once()
-        return cls(views, ids, labels, learned, y)
-
-    @property
-    def has_pairs(self) -> bool:
-        """Whether any object is seen in two views."""
-        return bool((self.views.seen.sum(axis=1) > 1).any())
+        has_pairs = bool((views.seen.sum(axis=1) > 1).any())
+        relevant = labels if labels is not None and labels.are_sets else None
+        return cls(views, ids, labels, learned, y, has_pairs, relevant, text_views(views))
 
     @property
     def contents(self) -> dict[str, Any]:
@@ -75,22 +76,6 @@ class Data:
             "groups": None if self.groups is None else self.groups.codes,
         }
 
-    @property
-    def relevant_labels(self) -> Labels | None:
-        """Label sets of the objects; None without classes or label sets."""
-        return self.labels if self.labels is not None and self.labels.are_sets else None
-
-    def relevance_of(self, objects: np.ndarray) -> Labels | None:
-        """Label sets of some objects; None without classes or label sets."""
-        labels = self.relevant_labels
-        return None if labels is None else labels[objects]
-
-    def with_groups(self, groups: Any = None) -> Data:
-        """The same data with the user's groups, or else with objects that have equal rows."""
-        if groups is not None:
-            return replace(self, groups=Groups.given_by(groups, self.views, self.ids))
-        return replace(self, groups=Groups.found_in(self.views, self.labels))
-
     def folds(self, cv: Any, random_state: Any, objects: np.ndarray | None = None) -> list[Fold]:
         """Split the objects, or some of them, so that those of a group are in the same part."""
         objects = np.arange(len(self.views)) if objects is None else objects
@@ -101,25 +86,14 @@ class Data:
         are_given = self.groups.are_given
         return make_folds(self.views[objects], labels, cv, random_state, codes, are_given=are_given)
 
-    def labels_to_learn_from(self, objects: np.ndarray, *, encoded: bool) -> Any:
-        """The labels of some objects, encoded or as any estimator takes them."""
-        if encoded:
-            return None if self.fit_labels is None else self.fit_labels[objects]
-        if isinstance(self.y, list):
-            return [self.y[i] for i in objects]
-        return None if self.y is None else self.y[objects]
-
     @property
     def label_texts(self) -> list[str] | None:
         """Label names of each object; None without classes or label sets."""
-        return self.labels.texts() if self.labels is not None and self.labels.are_sets else None
+        return None if self.relevant_labels is None else self.relevant_labels.texts()
 
-    @property
-    def is_small(self) -> bool:
-        """Whether threads would cost more time than they save."""
-        return sum(X.shape[0] * X.shape[1] for _, X in self.views.items()) < 10**6
-
-    def check_relevance(self, relevance: str | None) -> None:
+    def check_relevance(
+        self, relevance: str | None, measures: Sequence[str], directions: Directions
+    ) -> None:
         """Raise ValueError if nothing can be relevant to anything."""
         if relevance not in (None, "pairs", "labels"):
             raise ValueError(
@@ -135,9 +109,10 @@ class Data:
                 "No item is relevant to any query: the views are unpaired, and real label vectors "
                 "do not define relevance. Give classes or label sets."
             )
-
-    def check_shared_labels(self) -> None:
-        """Raise ValueError if the labels of two views have no name in common."""
+        if not isinstance(directions, str) or directions == "within":
+            return
+        if not any(self.relevance_by(name, relevance) == "labels" for name in measures):
+            return
         assert self.labels is not None
         names = {v: self.labels[self.views.objects(v)].present() for v in self.views.names}
         for first, second in combinations(names, 2):
@@ -149,28 +124,28 @@ class Data:
                     "measures 'wmap@50' with label_vectors."
                 )
 
-    def word_vectors(self, label_vectors: Any) -> np.ndarray | None:
+    def relevance_by(
+        self, measure: str, relevance: str | None
+    ) -> Literal["pairs", "labels", "words"]:
+        """What makes an item right for a measure: its object, a shared label, or word vectors."""
+        parsed = Measure.parse(measure)
+        if relevance is None:
+            by_pairs = self.relevant_labels is None or (parsed.is_rank and self.has_pairs)
+        else:
+            by_pairs = relevance == "pairs"
+        if by_pairs:
+            return "pairs"
+        return "words" if parsed.kind == "wmap" else "labels"
+
+    def word_vectors(self, label_vectors: Any) -> np.ndarray:
         """Word vectors of the labels, one row per column of their vectors."""
-        if label_vectors is None:
-            return None
-        if self.labels is None or not self.labels.are_sets:
+        if self.relevant_labels is None:
             raise ValueError("label_vectors need classes or label sets; there are none.")
         if isinstance(label_vectors, Mapping):
             label_vectors = {str(name): vector for name, vector in label_vectors.items()}
-        return with_words(self.labels.with_text_names(), label_vectors).words
-
-    def relevance_is_by_labels(self, measure: str, relevance: str | None) -> bool:
-        """Whether a measure counts items with a shared label."""
-        is_by_words = Measure.parse(measure).kind == "wmap"
-        return not (is_by_words or self.relevance_is_by_pairs(measure, relevance))
-
-    def relevance_is_by_pairs(self, measure: str, relevance: str | None) -> bool:
-        """Whether a measure counts items of the same object, not items with a shared label."""
-        if relevance is not None:
-            return relevance == "pairs"
-        if self.relevant_labels is None:
-            return True
-        return Measure.parse(measure).is_rank and self.has_pairs
+        words = with_words(self.relevant_labels.with_text_names(), label_vectors).words
+        assert words is not None
+        return words
 
     def describe(self) -> list[str]:
         """Describe views and labels in lines of text."""
@@ -182,6 +157,11 @@ class Data:
         if self.fit_labels is not None and self.fit_labels is not self.labels:
             lines.append(f"labels to learn from: {self.fit_labels.describe()}")
         return lines
+
+
+def text_views(views: Views) -> list[str]:
+    """Names of the views of texts: single columns of strings."""
+    return [name for name, block in views.blocks.items() if block.holds_texts()]
 
 
 def _labels_of_objects(views: Views, y: Any, per_view: bool) -> Labels | None:

@@ -27,7 +27,7 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.folds import Fold
 from mvcca.comparison.progress import epochs_reported
-from mvcca.comparison.texts import text_step, text_views
+from mvcca.comparison.texts import text_step
 from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
@@ -94,7 +94,9 @@ def outcomes_of(
     found: Outcomes = {}
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     in_process = n_jobs in (None, 1)
-    run = _tagged_with_one_thread if data.is_small and not in_process else _tagged
+    # For few numbers, threads cost more time than they save.
+    is_small = sum(X.shape[0] * X.shape[1] for X in data.views.blocks.values()) < 10**6
+    run = _with_one_thread if is_small and not in_process else run_fold
 
     def tasks() -> Iterator[Any]:
         for fold in folds:
@@ -107,10 +109,10 @@ def outcomes_of(
                 yield delayed(run)(candidate, data, fold, settings, epochs)
 
     try:
-        limited = threadpool_limits(1) if data.is_small and in_process else nullcontext()
+        limited = threadpool_limits(1) if is_small and in_process else nullcontext()
         with limited, closing(parallel(tasks())) as done:
-            for name, number, outcome in done:
-                found[name, number] = outcome
+            for key, outcome in done:
+                found[key] = outcome
     except (KeyboardInterrupt, BrokenProcessPool) as error:
         if not found:
             raise
@@ -124,31 +126,26 @@ def _report(progress: Callable[[str], None], where: str, message: str) -> None:
     progress(f"{where}, {message}")
 
 
-def _tagged(
-    candidate: Candidate, data: Data, fold: Fold, settings: Settings, report: Any
-) -> tuple[str, int, Outcome]:
-    return candidate.name, fold.number, run_fold(candidate, data, fold, settings, report)
-
-
-def _tagged_with_one_thread(*task: Any) -> tuple[str, int, Outcome]:
+def _with_one_thread(*task: Any) -> tuple[tuple[str, int], Outcome]:
     with threadpool_limits(1):
-        return _tagged(*task)
+        return run_fold(*task)
 
 
 def run_fold(
     candidate: Candidate, data: Data, fold: Fold, settings: Settings, report: Report | None = None
-) -> Outcome:
-    """Fit a method and measure it."""
+) -> tuple[tuple[str, int], Outcome]:
+    """Fit a method and measure it; return the outcome with its key."""
+    key = candidate.name, fold.number
     if reason := candidate.cannot_learn(data):
-        return Failed(reason)
+        return key, Failed(reason)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            return _measured(candidate, data, fold, settings, report, caught)
+            return key, _measured(candidate, data, fold, settings, report, caught)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
-            return Failed(_in_one_line(error))
+            return key, Failed(_in_one_line(error))
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
@@ -178,19 +175,19 @@ class _OnObjects:
     labels: Labels | None
 
     def __call__(self, estimator: Any, X: Views, y: Any = None) -> float:
-        labels = None if self.labels is None else self.labels[np.asarray(X.ids) - 1]
         measure = self.settings.measures[0]
-        table = evaluate_retrieval(
-            X, estimator=estimator, **_options(self.settings, labels, [measure])
-        )
+        options = _options(self.settings, self.labels, np.asarray(X.ids) - 1, [measure])
+        table = evaluate_retrieval(X, estimator=estimator, **options)
         value = table.mean()[measure]
         return -value if Measure.parse(measure).smaller_is_better else value
 
 
-def _options(settings: Settings, labels: Any, measures: Sequence[str]) -> dict[str, Any]:
-    """What an evaluation takes of the settings."""
+def _options(
+    settings: Settings, labels: Labels | None, objects: np.ndarray, measures: Sequence[str]
+) -> dict[str, Any]:
+    """What an evaluation of some objects takes of the settings."""
     return {
-        "labels": labels,
+        "labels": None if labels is None else labels[objects],
         "measures": measures,
         "relevance": settings.relevance,
         "directions": settings.directions,
@@ -207,7 +204,7 @@ def _measured(
     caught: list[warnings.WarningMessage],
 ) -> Measured:
     held_out, step = data.views[fold.test], None
-    if candidate.method is not None and text_views(data.views[fold.train]):  # others have a step
+    if candidate.method is not None and data.texts:  # others have a step
         words = getattr(candidate.estimator, "tokens", None) or ()
         step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
         data = replace(data, views=step.transform(data.views))
@@ -226,7 +223,7 @@ def _measured(
     projected = ranking.project(held_out)
     has_ranks = data.has_pairs or settings.label_vectors is None
     measures = list(dict.fromkeys([*settings.measures, *([RANKS] if has_ranks else [])]))
-    options = _options(settings, data.relevance_of(fold.test), measures)
+    options = _options(settings, data.relevant_labels, fold.test, measures)
     table = evaluate_retrieval(projected, estimator=ranking, **options)
     query_seconds = perf_counter() - start
     scores = projected.scores
@@ -263,7 +260,7 @@ def by_chance(
     data: Data, fold: Fold, settings: Settings, measures: Sequence[str]
 ) -> RetrievalTable:
     """Exact expectation of measures if every query ranks its gallery in a random order."""
-    options = _options(settings, data.relevance_of(fold.test), measures)
+    options = _options(settings, data.relevant_labels, fold.test, measures)
     return expected_at_random(data.views[fold.test], **options)
 
 

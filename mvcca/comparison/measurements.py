@@ -192,7 +192,7 @@ class Measurements:
         """Description of the items that a measure counts as right."""
         if Measure.parse(measure).kind == "wmap":
             return "labels with similar word vectors"
-        if self.data.relevance_is_by_pairs(measure, self.settings.relevance):
+        if self.data.relevance_by(measure, self.settings.relevance) == "pairs":
             return self.presentation.same
         are_classes = self.data.labels is not None and self.data.labels.are_classes
         return self.presentation.like or ("the same class" if are_classes else "a label in common")

@@ -37,6 +37,8 @@ class Method:
         Training data.
     fixed : mapping
         Parameters that define this method; the user cannot change them.
+    is_deep : bool
+        Whether it trains networks, which needs torch.
     """
 
     name: str
@@ -45,11 +47,10 @@ class Method:
     path: str
     learns_from: LearnsFrom
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    is_deep: bool = field(init=False)
 
-    @property
-    def is_deep(self) -> bool:
-        """Whether it trains networks, which needs torch."""
-        return self.path.startswith("mvcca.deep")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_deep", self.path.startswith("mvcca.deep"))
 
     @property
     def reads_words(self) -> bool:
@@ -91,7 +92,7 @@ _TABLE = (
     _of(
         "three-view-cca",
         "three-view CCA",
-        "comparison.three_view:ThreeViewCCA",
+        "comparison.candidates:ThreeViewCCA",
         "MVCCA with the labels as an additional view",
         "labels as a view",
         power=4,

@@ -10,16 +10,12 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
+from mvcca.comparison.data import text_views
 from mvcca.compose import PerView, Tokens
 from mvcca.views import Views
 
 MIN_COUNT = 2
 TEXT_COMPONENTS = 100
-
-
-def text_views(views: Views) -> list[str]:
-    """Names of the views of texts: single columns of strings."""
-    return [name for name, block in views.blocks.items() if block.holds_texts()]
 
 
 def text_step(
