@@ -12,7 +12,6 @@ from mvcca.base._estimators import (
     all_or_nothing,
     forget,
 )
-from mvcca.base.projection import maps_of, projected
 from mvcca.base.requirements import Requirements
 
 __all__ = [
@@ -23,6 +22,4 @@ __all__ = [
     "StatisticEstimator",
     "all_or_nothing",
     "forget",
-    "maps_of",
-    "projected",
 ]

@@ -7,8 +7,9 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, wraps
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -20,16 +21,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base.label_checks import check_shared_labels
-from mvcca.base.projection import maps_of, mean_correlation, projected
 from mvcca.base.requirements import Requirements
-from mvcca.blocks import Block, as_block, as_source, to_host
+from mvcca.blocks import Block, as_block, as_source, kind_of, to_host
 from mvcca.blocks.checks import FLOATS, explained, reject_strings
 from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.warnings import warn
+from mvcca.measures import column_correlations
 from mvcca.model_selection import retrieval_scorer
 from mvcca.problem import (
+    Expected,
     Maps,
     Problem,
     Reg,
@@ -47,15 +49,6 @@ from mvcca.views.validation import (
     checked_sample_weight,
     read_small,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Input:
-    """Checked views, and a function that returns results in the user's container."""
-
-    views: Views
-    wrap: Callable[[Mapping[str, np.ndarray]], Any]
-
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -106,7 +99,18 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     @property
     def maps_(self) -> Maps | None:
         """The fitted affine maps as a value; None if scores are not made by such maps."""
-        return None
+        if not hasattr(self, "means_"):
+            return None
+        rho, expected = getattr(self, "expected_correlations_", None), None
+        if rho is not None:
+            expected = Expected(rho, self.expected_correlations_by_pair_, self.expected_deviations_)
+        return Maps(
+            self.weights_,
+            self.means_,
+            eigenvalues=getattr(self, "eigenvalues_", None),
+            power=getattr(self, "power", 0.0),
+            expected=expected,
+        )
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         """The function that projects checked rows of a view, which must not hold the estimator."""
@@ -122,8 +126,13 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         maps : Maps or None
             Affine maps to end in, `maps_` or others.
         """
-        k, dense = self.n_components_, self.requires.dense
-        return {n: projected(X, self._projection(n, maps), k, dense) for n, X in views.items()}
+        width, bytes_of_features = self.n_components_, 8 if self.requires.dense else 0
+        return {
+            name: block.mapped(
+                self._projection(name, maps), width, bytes_of_features * block.shape[1]
+            )
+            for name, block in views.blocks.items()
+        }
 
     def _scores(self, views: Views, method: str) -> dict[str, Any]:
         """What a method of this name returns for checked views, by view."""
@@ -160,7 +169,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         ValueError
             If a view is unknown or does not have the fitted features, or a value is not finite.
         """
-        check_is_fitted(self)
+        if not hasattr(self, "view_names_"):
+            check_is_fitted(self)  # raises; it takes longer than to project a query
         return self._scores(self._checked(views, 0 if len(views) else 1), method)
 
     def transform(self, X: Any, y: Any = None) -> Any:
@@ -196,8 +206,18 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__}.transform takes y only as the second view of a lone matrix "
                 "X, where it was fitted on two; labels are for fit and score."
             )
-        opened = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
-        return opened.wrap(self._scores(opened.views, method))
+        if not holds_views(X):
+            frames = {"X": X} if y is None else {"X": X, "y": y}
+            scores = self._scores(self._open_matrices(frames, reset=False, unpaired=True), method)
+            columns = self.get_feature_names_out()
+            out = tuple(self._frame(scores[n], columns, frame) for n, frame in frames.items())
+            return out[0] if y is None else out
+        views = as_views(X, self.view_names_, unpaired=True)
+        minimum = 0 if isinstance(X, Views) and len(X) else 1
+        scores = self._scores(self._checked(views, minimum), method)
+        columns = self.get_feature_names_out()
+        framed = {n: self._frame(block, columns, views[n]) for n, block in scores.items()}
+        return in_same_container(X, views, framed)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to X (and y), then project the views.
@@ -248,11 +268,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         second = None if self.requires.labels or holds_views(X) else y
         per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, second, reset=False, unpaired=unpaired).views
+        views = self._open(X, second, reset=False, unpaired=unpaired)
         if (views.seen.sum(axis=1) > 1).any():
-            blocks = {name: to_host(X) for name, X in self.scores_of(views, self.maps_).items()}
-            scores = views.select(list(blocks)).replace(blocks).in_memory()
-            correlation = mean_correlation(scores)
+            scores = views.replace(self.scores_of(views, self.maps_)).in_memory()
+            correlation = _mean_correlation(scores)
             if correlation is not None:
                 return correlation
         if y is None or (self.requires.pairs and not self.requires.labels):
@@ -277,7 +296,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         reset: bool,
         unpaired: bool = False,
         allow_empty: bool = False,
-    ) -> Input:
+    ) -> Views:
         """Check the input, against the fitted views unless `reset`; y is a second view here.
 
         With `allow_empty`, views of `Views` may have no rows. `reset` deletes the attributes of an
@@ -286,180 +305,153 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if reset:
             forget(self)
         if not holds_views(X):
-            return self._open_matrices(X, y, reset=reset, unpaired=unpaired)
-        raw = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
+            frames = {"X": X} if y is None else {"X": X, "y": y}
+            return self._open_matrices(frames, reset=reset, unpaired=unpaired)
+        views = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
         if reset:
-            self.n_features_in_ = raw.shape[1]
-            self.view_names_, self._widths = raw.names, raw.widths
-            self._column_names = {name: column_labels(block) for name, block in raw.items()}
-        minimum = 2 if reset else 0 if allow_empty and isinstance(X, Views) and len(X) else 1
-
-        def wrap(scores: Mapping[str, np.ndarray]) -> Any:
-            columns = self.get_feature_names_out()
-            framed = {n: self._frame(block, columns, raw[n]) for n, block in scores.items()}
-            return in_same_container(X, raw, framed)
-
-        return Input(self._checked(raw, minimum), wrap)
-
-    def _open_matrices(self, X: Any, y: Any, *, reset: bool, unpaired: bool) -> Input:
-        """Check one or two lone matrices, scikit-learn's convention for cross-decomposition."""
-        if not reset and "X" not in self.view_names_:
-            raise ValueError(
-                f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
-                f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
-            )
-        if y is not None and not reset and "y" not in self.view_names_:
-            raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
-        minimum = 2 if reset else 1
-        frames = {"X": X} if y is None else {"X": X, "y": y}
-        blocks = {n: self._check_matrix(n, frame, reset, minimum) for n, frame in frames.items()}
-        check_consistent_length(*blocks.values())
-        if reset:
-            self.view_names_ = tuple(blocks)
-            self._widths = {name: block.shape[1] for name, block in blocks.items()}
-        if all(_is_plain(frame) for frame in frames.values()):  # no row or column labels
-            self._column_names = {"X": None, "y": None} if reset else self._column_names
-            rows = {name: as_block(block) for name, block in blocks.items()}
-            views = Views.of(rows, np.ones((rows["X"].shape[0], len(rows)), dtype=bool))
-        else:
-            if reset:
-                self._column_names = {"X": column_labels(X), "y": column_labels(y)}
-            for name, frame in frames.items():
-                check_column_names(name, self._column_names[name], frame)
-            views = Views(blocks).with_ids(None if unpaired else common_row_labels(frames))
-
-        def wrap(scores: Mapping[str, np.ndarray]) -> Any:
-            columns = self.get_feature_names_out()
-            out = tuple(self._frame(scores[name], columns, frames[name]) for name in blocks)
-            return out if y is not None else out[0]
-
-        return Input(views, wrap)
-
-    def _check_matrix(self, name: str, X: Any, reset: bool, minimum: int) -> Any:
-        """Check X, whose features scikit-learn records, or y, which may be a vector."""
-        is_plain = _is_plain(X)
-        source = None if is_plain else X if as_block(X).on_device else as_source(X)
-        if source is not None:
-            if name == "y" and source.ndim == 1:
-                source = source[:, None]
-            block = self._check_view(name, as_block(source), ensure_min_samples=minimum)
-            checked = block.matrix
-            if name == "X" and reset:
-                self.n_features_in_ = checked.shape[1]
-        else:
-            if not is_plain:
-                reject_masks(X)
-                reject_strings(X)
-            options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
-            check = partial(validate_data, self, reset=reset)
-            if name == "y":
-                check = partial(check_array, estimator=self, input_name=name)
-                options["ensure_2d"] = False
-            try:
-                checked = check(X, **options)
-            except ValueError as error:
-                raise explained(error, X, **options) from None
-            if checked.ndim == 1:
-                checked = checked.reshape(-1, 1)
-        if not reset:
-            self._check_width(name, checked.shape[1])
-        return checked
+            self.n_features_in_ = views.shape[1]
+            self.view_names_, self._widths = views.names, views.widths
+            self._column_names = {name: column_labels(block) for name, block in views.items()}
+        may_be_empty = allow_empty and isinstance(X, Views) and len(X) > 0
+        return self._checked(views, 2 if reset else 0 if may_be_empty else 1)
 
     def _checked(self, views: Views, minimum: int) -> Views:
         """Views that fit the fitted ones, with rows that can be computed with."""
-        checked = {}
         for name, block in views.blocks.items():
             if name not in self.view_names_:
                 raise ValueError(
                     f"Unknown view {name!r}; {type(self).__name__} was fitted on the views "
                     f"{list(self.view_names_)}."
                 )
-            self._check_width(name, block.shape[1])
-            check_column_names(name, self._column_names[name], block.matrix)
-        for name, block in views.blocks.items():
-            checked[name] = self._check_view(name, block, ensure_min_samples=minimum)
-        return views.replace(checked)
+            self._check_features(name, block.shape[1], column_labels(block.matrix))
+        checked = {
+            name: self._check_view(name, block, ensure_min_samples=minimum)
+            for name, block in views.blocks.items()
+        }
+        return Views.of(checked, views.seen, views.ids)
 
-    def _check_view(self, name: str, block: Block, **options: Any) -> Block:
-        checked = block.checked(self, name, **options)
-        return checked.on_host() if self.requires.host else checked
-
-    def _check_width(self, name: str, width: int) -> None:
+    def _check_features(self, name: str, width: int, columns: tuple[str | int, ...] | None) -> None:
         fitted = self._widths[name]
         if width != fitted:
             raise ValueError(
                 f"View {name!r} has {width} features, but {type(self).__name__} is expecting "
                 f"{fitted} features as input."
             )
+        if columns is not None:
+            check_column_names(name, self._column_names[name], columns)
+
+    def _check_view(self, name: str, block: Block, **options: Any) -> Block:
+        checked = block.checked(self, name, **options)
+        return checked.on_host() if self.requires.host else checked
+
+    def _open_matrices(self, frames: dict[str, Any], *, reset: bool, unpaired: bool) -> Views:
+        """Check lone matrices X and y, scikit-learn's convention for cross-decomposition."""
+        if not reset and "X" not in self.view_names_:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
+                f"view of a lone matrix: {{{self.view_names_[0]!r}: X}}."
+            )
+        if "y" in frames and not reset and "y" not in self.view_names_:
+            raise ValueError(f"{type(self).__name__} was fitted without a second view y.")
+        blocks = {name: self._check_matrix(name, frame, reset) for name, frame in frames.items()}
+        check_consistent_length(*(block.matrix for block in blocks.values()))
+        columns: dict[str, Any] = dict.fromkeys(frames)
+        views = Views.of(blocks, np.ones((blocks["X"].shape[0], len(blocks)), dtype=bool))
+        if any(type(frame) is not np.ndarray for frame in frames.values()):  # which has no labels
+            columns = {name: column_labels(frame) for name, frame in frames.items()}
+            views = views.with_ids(None if unpaired else common_row_labels(frames))
+        if reset:
+            self.view_names_, self._widths = views.names, views.widths
+            self._column_names = columns
+        else:
+            for name, width in views.widths.items():
+                self._check_features(name, width, columns[name])
+        return views
+
+    def _check_matrix(self, name: str, X: Any, reset: bool) -> Block:
+        """Check X, whose features scikit-learn records, or y, which may be a vector."""
+        minimum = 2 if reset else 1
+        is_plain = type(X) is np.ndarray and X.dtype.kind in "fiub"
+        if not is_plain:
+            source = X if kind_of(X).on_device else as_source(X)
+            if source is not None:
+                is_vector = name == "y" and source.ndim == 1
+                block = as_block(source[:, None] if is_vector else source)
+                block = self._check_view(name, block, ensure_min_samples=minimum)
+                if name == "X" and reset:
+                    self.n_features_in_ = block.shape[1]
+                return block
+            reject_masks(X)
+            reject_strings(X)
+        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
+        check = partial(validate_data, self, reset=reset)
+        if name == "y":
+            check = partial(check_array, estimator=self, input_name=name)
+            options["ensure_2d"] = False
+        try:
+            checked = check(X, **options)
+        except ValueError as error:
+            raise explained(error, X, **options) from None
+        block = as_block(checked.reshape(-1, 1) if checked.ndim == 1 else checked)
+        return block if is_plain else block.canonical()
 
     def _open_fit(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Views, np.ndarray | None]:
-        """Checked views for an unsupervised fit, and weights of the objects."""
-        if not holds_views(X) and y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. With "
-                "one matrix X, y is the second view; or pass Views, a mapping or a list of views."
-            )
-        second = None if holds_views(X) else y
-        views = self._open(X, second, reset=reset, allow_empty=not reset).views
-        views = self._check_completeness(views, reset)
-        if reset and not (views.seen.sum(axis=1) > 1).any():
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        reset: bool = True,
+        labelled: bool | None = None,
+    ) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
+        """Checked views to learn from, labels of their rows if `labelled`, weights of objects."""
+        labelled = self.requires.labels if labelled is None else labelled
+        is_container = holds_views(X)
+        if y is None and (labelled or not is_container):
+            raise ValueError(_missing_y(type(self).__name__, labelled))
+        per_view = labelled and is_container and is_per_view(X, y)
+        views = self._open(
+            X,
+            None if labelled or is_container else y,
+            reset=reset,
+            unpaired=per_view and not isinstance(X, Views),
+            allow_empty=not reset,
+        )
+        labels = LabelsByView.of(views, y, per_view) if labelled else None
+        views = self._complete(views, reset)
+        if not labelled and reset and not (views.seen.sum(axis=1) > 1).any():
             raise ValueError(
                 f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "
                 "and MVMLCCA take labels instead; rows that do correspond are paired with "
                 "Views(blocks, index) or Views.aligned."
             )
         if sample_weight is None:
-            return views, None
+            return views, labels, None
         weights = checked_sample_weight(sample_weight, views, reset)
-        if weights is None or weights.all():
-            return views, weights
-        return views[weights > 0], weights[weights > 0]  # rows of weight 0 are dropped
-
-    def _open_supervised_fit(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Views, LabelsByView, np.ndarray | None]:
-        """Checked views, the labels of their rows, and object weights."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: it "
-                "learns from labels (a class vector, an indicator matrix, label sets, or real "
-                "label vectors)."
-            )
-        per_view = holds_views(X) and is_per_view(X, y)
-        unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, reset=reset, unpaired=unpaired, allow_empty=not reset).views
-        labels = LabelsByView.of(views, y, per_view)
-        views = self._check_completeness(views, reset)
-        weights = checked_sample_weight(sample_weight, views, reset)
-        if weights is not None and not weights.all():
-            counts = weights > 0
-            labels = labels.take({name: counts[views.objects(name)] for name in views.names})
-            views, weights = views[counts], weights[counts]
+        if not weights.all():  # rows of weight 0 are dropped
+            kept = weights > 0
+            if labels is not None:
+                labels = labels.take({name: kept[views.objects(name)] for name in views.names})
+            views, weights = views[kept], weights[kept]
         return views, labels, weights
 
-    def _check_completeness(self, views: Views, reset: bool) -> Views:
+    def _complete(self, views: Views, reset: bool) -> Views:
         """Check the number of views, or that a batch has the fitted ones; read small files."""
-        if reset:
-            self._check_number_of_views(views)
-        elif missing := [name for name in self.view_names_ if name not in views]:
-            raise ValueError(
-                f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
-            )
-        else:
-            views = views.select(self.view_names_)
-        return read_small(views) if views.is_lazy else views
-
-    def _check_number_of_views(self, views: Views) -> None:
         found, name = len(views.names), type(self).__name__
         least, most = self.requires.views
-        if found < least:
+        if reset and found < least:
             raise ValueError(f"{name} takes at least {least} views, got {found}.")
-        if most is not None and found > most:
+        if reset and most is not None and found > most:
             raise ValueError(
                 f"{name} takes {most} views, got {found}: {list(views.names)}. Use MVCCA for more."
             )
+        if missing := [name for name in self.view_names_ if name not in views.names]:
+            raise ValueError(
+                f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
+            )
+        if views.names != self.view_names_:
+            views = views.select(self.view_names_)
+        return read_small(views) if views.is_lazy else views
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -473,9 +465,28 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         return tags
 
 
-def _is_plain(X: Any) -> bool:
-    """Whether X is a NumPy array of numbers: no mask, no labels, no file."""
-    return type(X) is np.ndarray and X.dtype.kind in "fiub"
+def _missing_y(name: str, labelled: bool) -> str:
+    """Error message for a fit without the y that it needs."""
+    message = f"{name} requires y to be passed, but the target y is None"
+    if labelled:
+        return message + (
+            ": it learns from labels (a class vector, an indicator matrix, label sets, or real "
+            "label vectors)."
+        )
+    return message + (
+        ". With one matrix X, y is the second view; or pass Views, a mapping or a list of views."
+    )
+
+
+def _mean_correlation(scores: Views) -> float | None:
+    """Mean over components and pairs of views that share objects; None if no two views do."""
+    correlations = []
+    for pair in combinations(scores.names, 2):
+        both = scores.select(pair)
+        both = both[both.seen.all(axis=1)]
+        if len(both) > 1:
+            correlations.append(column_correlations(*(to_host(X) for _, X in both.items())))
+    return float(np.mean(correlations)) if correlations else None
 
 
 class LinearEstimator(MultiViewEstimator):
@@ -490,11 +501,7 @@ class LinearEstimator(MultiViewEstimator):
     n_components: Any  # int; None in methods that can find as many as the data give
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
-
-    @property
-    def maps_(self) -> Maps:
-        """The fitted affine maps as a value."""
-        return maps_of(self)
+    maps_: Maps
 
     def variates(self, X: Any, y: Any = None) -> Any:
         """Project rows as `transform` does, without the factors λ^power.
@@ -643,14 +650,9 @@ class StatisticEstimator(LinearEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        labels: LabelsByView | None
-        if self.requires.labels:
-            views, labels, weights = self._open_supervised_fit(X, y, sample_weight, reset=reset)
-        else:
-            views, weights = self._open_fit(X, y, sample_weight, reset=reset)
-            if not views.is_paired:
-                views, weights = self._pairs_of(views, weights, reset)
-            labels = None
+        views, labels, weights = self._open_fit(X, y, sample_weight, reset=reset)
+        if labels is None and not views.is_paired:
+            views, weights = self._pairs_of(views, weights, reset)
         rows = Rows(views, weights, labels, self._ridges(views, weights, batch))
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)

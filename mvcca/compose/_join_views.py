@@ -208,7 +208,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
                     f"View {name!r} has {block.shape[1]} features, but JoinViews is expecting "
                     f"{self._widths[name]} features as input."
                 )
-            check_column_names(name, self._columns[name], block)
+            check_column_names(name, self._columns[name], column_labels(block))
 
     def _check_view(self, name: str, block: Any) -> Any:
         try:

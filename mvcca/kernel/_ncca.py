@@ -177,7 +177,7 @@ class NCCA(MultiViewEstimator):
             an object is seen in one view only.
         """
         self._validate_params()
-        views = self._open_fit(X, y, None)[0].in_memory()
+        views = self._open_fit(X, y)[0].in_memory()
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "
@@ -239,7 +239,7 @@ class NCCA(MultiViewEstimator):
             If not both views are there.
         """
         check_is_fitted(self)
-        views = self._open(X, None if holds_views(X) else y, reset=False).views
+        views = self._open(X, None if holds_views(X) else y, reset=False)
         if set(views.names) != set(self.view_names_):
             raise ValueError(
                 f"NCCA.score takes the views {list(self.view_names_)}, got {list(views.names)}."

@@ -172,7 +172,8 @@ class CMOLRS(LinearEstimator):
             a label in common, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        views, labels, _ = self._open_supervised_fit(X, y, None)
+        views, labels, _ = self._open_fit(X, y)
+        assert labels is not None
         views = views.in_memory()
         exponents = exponents_of(views)
         views = scaled(views, exponents)

@@ -195,7 +195,8 @@ class JRL(LinearEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        given, of_rows, _ = self._open_supervised_fit(X, y, None)
+        given, of_rows, _ = self._open_fit(X, y)
+        assert of_rows is not None
         given = given.in_memory()
         exponents = exponents_of(given, by_column=given.names)  # they are standardised
         views = scaled(given, exponents)
@@ -294,7 +295,7 @@ class JRL(LinearEstimator):
         return np.asarray(block @ turned - self.means_[name] @ turned)
 
     def _open_unlabelled(self, X: Any, exponents: Exponents) -> dict[str, Any]:
-        views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
+        views = self._open(X, reset=False, unpaired=True, allow_empty=True)
         views = scaled(views.in_memory(), exponents)
         return {name: block for name, block in views.items() if block.shape[0]}
 

@@ -251,13 +251,14 @@ class PLS(RescaledEstimator):
             diagonal = np.full(rank, diagonal @ basis.lift(np.eye(rank, 1))[:, 0] ** 2)
         return Scaling.of(diagonal)
 
-    def _check_number_of_views(self, views: Views) -> None:
-        super()._check_number_of_views(views)
+    def _complete(self, views: Views, reset: bool) -> Views:
+        views = super()._complete(views, reset)
         if self.algorithm != "svd" and len(views.names) > 2:
             raise ValueError(
                 f"PLS with algorithm={self.algorithm!r} takes 2 views, got {len(views.names)}: "
                 f'{list(views.names)}. Use algorithm="svd" for more.'
             )
+        return views
 
 
 class CFA(PLS):

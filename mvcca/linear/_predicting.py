@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mvcca.base import StatisticEstimator, projected
-from mvcca.blocks import as_block
+from mvcca.base import StatisticEstimator
+from mvcca.blocks import Block, as_block
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 
@@ -41,12 +41,12 @@ class PredictingEstimator(StatisticEstimator):
             If X holds several views, or the target is unknown, ambiguous or the view itself.
         """
         check_is_fitted(self)
-        views = self._open(X, reset=False, unpaired=True, allow_empty=True).views
+        views = self._open(X, reset=False, unpaired=True, allow_empty=True)
         if len(views.names) != 1:
             raise ValueError(
                 f"predict takes rows of one view, got {list(views.names)}. Call it once per view."
             )
-        ((source, block),) = views.items()
+        ((source, block),) = views.blocks.items()
         return self._predictor(source, target)(block)
 
     def predictor(self, source: str, target: str | None = None) -> Callable[[MatrixLike], Any]:
@@ -77,20 +77,20 @@ class PredictingEstimator(StatisticEstimator):
         predicted = self._predictor(source, target)
 
         def function(rows: MatrixLike) -> Any:
-            views = self._open({source: rows}, reset=False, unpaired=True, allow_empty=True).views
-            return predicted(views[source])
+            views = self._open({source: rows}, reset=False, unpaired=True, allow_empty=True)
+            return predicted(views.block(source))
 
         return function
 
-    def _predictor(self, source: str, target: str | None) -> Callable[[Any], Any]:
+    def _predictor(self, source: str, target: str | None) -> Callable[[Block], Any]:
         """The same, for rows that have been checked."""
         target = self._checked_target(source, target)
         mean, maps = self.means_[target], self.maps_.select([source])
         product = maps.weights[source] @ self._coefficients(source, target)
         project = partial(replace(maps, weights={source: product}).project, source)
 
-        def predicted(block: Any) -> Any:
-            rows = projected(block, project, len(mean))
+        def predicted(block: Block) -> Any:
+            rows = block.mapped(project, len(mean))
             rows += as_block(rows).placed(mean)
             return rows
 

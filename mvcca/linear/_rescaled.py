@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from mvcca.base import StatisticEstimator
 from mvcca.problem import Maps
 from mvcca.views import Views
-from mvcca.views.labels_by_view import LabelsByView
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
@@ -27,19 +24,8 @@ class RescaledEstimator(StatisticEstimator):
         reg = self.reg if isinstance(self.reg, Mapping) else dict.fromkeys(views.names, self.reg)
         return exponents_of(views, [name for name in views.names if reg.get(name, "") == 0])
 
-    def _open_fit(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Views, np.ndarray | None]:
-        views, weights = super()._open_fit(X, y, sample_weight, reset=reset)
-        if reset:
-            self._exponents = self._exponents_of(views)
-        return (scaled(views, self._exponents) if self._exponents else views), weights
-
-    def _open_supervised_fit(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Views, LabelsByView, np.ndarray | None]:
-        opened = super()._open_supervised_fit(X, y, sample_weight, reset=reset)
-        views, labels, weights = opened
+    def _open_fit(self, *args: Any, reset: bool = True, **kwargs: Any) -> tuple[Views, Any, Any]:
+        views, labels, weights = super()._open_fit(*args, reset=reset, **kwargs)
         if reset:
             self._exponents = self._exponents_of(views)
         return (scaled(views, self._exponents) if self._exponents else views), labels, weights

@@ -13,7 +13,6 @@ from sklearn.utils.validation import _check_sample_weight
 from mvcca.blocks import to_host
 from mvcca.blocks.containers import (
     check_same_rows,
-    column_labels,
     correspond,
     few,
     reject_masks,
@@ -41,9 +40,10 @@ def column_names(block: Any) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
-def check_column_names(name: str, fitted: tuple[str | int, ...] | None, block: Any) -> None:
+def check_column_names(
+    name: str, fitted: tuple[str | int, ...] | None, found: tuple[str | int, ...] | None
+) -> None:
     """Raise if a DataFrame or file does not have the fitted columns in the same order."""
-    found = column_labels(block)
     if fitted is None or found is None or fitted == found:
         return
     fitted_names, found_names = _as_array(fitted), _as_array(found)
@@ -75,10 +75,8 @@ def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
     return array
 
 
-def checked_sample_weight(sample_weight: Any, views: Views, reset: bool) -> np.ndarray | None:
+def checked_sample_weight(sample_weight: Any, views: Views, reset: bool) -> np.ndarray:
     """Validate sample weights; in a first batch their sum must exceed 1 in every view."""
-    if sample_weight is None:
-        return None
     reject_masks(sample_weight)
     check_same_rows("sample_weight", row_labels(sample_weight), "the views", views.ids)
     column = np.empty((len(views), 1))

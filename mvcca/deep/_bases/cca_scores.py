@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mvcca.base import RankedByCorrelation, maps_of
+from mvcca.base import RankedByCorrelation
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep.endings import Ending, LinearCCA
@@ -81,6 +81,6 @@ class CCAScores(DeepEstimator, RankedByCorrelation):
             return
         blocks = {name: np.asarray(Z, float) for name, Z in self.encode(validation).items()}
         moments = Moments.of(validation.replace(blocks))
-        expected = expected_moments(self.weights_, moments.by_pair())
-        if expected is not None:
-            self.__dict__.update(replace(maps_of(self), expected=expected).attributes())
+        maps, expected = self.maps_, expected_moments(self.weights_, moments.by_pair())
+        if maps is not None and expected is not None:
+            self.__dict__.update(replace(maps, expected=expected).attributes())

@@ -17,10 +17,9 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 from torch import Generator, nn
 
-from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing, maps_of
+from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import Block, as_block
 from mvcca.blocks.containers import few
@@ -299,9 +298,13 @@ class DeepEstimator(MultiViewEstimator):
         representations : same container as X
             float32 matrices of shape (n_rows, n_scores), the outputs of each view's network.
         """
-        check_is_fitted(self)
-        data = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
-        return data.wrap({n: encoded(self.encoders_[n], n, X) for n, X in data.views.items()})
+        return self._transform(X, y, "encode")
+
+    def _scores(self, views: Views, method: str) -> dict[str, Any]:
+        """What a method of this name returns for checked views, by view."""
+        if method != "encode":
+            return super()._scores(views, method)
+        return {name: encoded(self.encoders_[name], name, X) for name, X in views.items()}
 
     @property
     def retrieval_ranking(self) -> tuple[str, str]:  # type: ignore[override]
@@ -391,11 +394,6 @@ class DeepEstimator(MultiViewEstimator):
 
     # ---- the parts of fit ------------------------------------------------------------------------
 
-    @property
-    def maps_(self) -> Maps | None:
-        """The affine maps of the networks' outputs as a value; None if these are the scores."""
-        return maps_of(self) if hasattr(self, "weights_") else None
-
     def _is_first_batch(self) -> bool:
         if hasattr(self, "_statistic"):
             return False
@@ -410,11 +408,12 @@ class DeepEstimator(MultiViewEstimator):
         """The user's rows, with the codes of their labels if the training uses them."""
         labels: LabelsByView | None = None
         if self.requires.labels or self._may_be_unpaired(X, y):
-            views, labels, _ = self._open_supervised_fit(X, y, None, reset=reset)
+            views, labels, _ = self._open_fit(X, y, reset=reset, labelled=True)
+            assert labels is not None
             names = views.names[:1] if views.is_paired else views.names
             check_labels(LabelsByView(labels.distinct, {n: labels.codes[n] for n in names}))
         else:
-            views = self._open_fit(X, y, None, reset=reset)[0]
+            views = self._open_fit(X, y, reset=reset)[0]
             if y is not None and holds_views(X) and self._reads_labels():
                 labels = LabelsByView.of(views, y, is_per_view(X, y))
         if self.requires.pairs and not views.is_paired:
@@ -494,7 +493,7 @@ class DeepEstimator(MultiViewEstimator):
         per_view = y_val is not None and is_per_view(X_val, y_val)
         unpaired = per_view and not isinstance(X_val, Views)
         given = as_views(X_val, names, unpaired=unpaired) if unpaired else X_val
-        views = self._open(given, reset=False).views
+        views = self._open(given, reset=False)
         pairs_only = self.requires.pairs or self._labels is None
         if set(views.names) != set(names) or (pairs_only and not views.is_paired):
             raise ValueError(

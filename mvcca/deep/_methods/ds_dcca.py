@@ -100,7 +100,7 @@ class DSDCCA(DCCA, DynamicallyScaled):
             scaling started.
         """
         check_is_fitted(self)
-        views = self._open(X, y, reset=False, unpaired=True, allow_empty=True).views
+        views = self._open(X, y, reset=False, unpaired=True, allow_empty=True)
         return {name: _scales(self.encoders_[name], name, block) for name, block in views.items()}
 
     def _new_network(
