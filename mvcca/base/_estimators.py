@@ -6,7 +6,7 @@ statistic of each method and the problem it solves are defined in `mvcca.linear`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial, wraps
 from itertools import combinations
@@ -17,7 +17,7 @@ import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base.label_checks import check_shared_labels
@@ -42,6 +42,7 @@ from mvcca.problem import (
 )
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
+from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.validation import (
@@ -285,6 +286,20 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     def _n_features_out(self) -> int:
         """Number of scores of every view, for `get_feature_names_out`."""
         return self.n_components_
+
+    def _by_view(self, parameter: str, names: Iterable[str]) -> dict[str, Any]:
+        """The value of a parameter for each view, validated as a single value is."""
+        given = getattr(self, parameter)
+        if not isinstance(given, Mapping):
+            return dict.fromkeys(names, given)
+        values = value_by_view(parameter, given, names)
+        allowed = [c for c in self._parameter_constraints[parameter] if c is not Mapping]
+        constraints = [make_constraint(c) for c in allowed]
+        for name, value in values.items():
+            if not any(constraint.is_satisfied_by(value) for constraint in constraints):
+                expected = ", or ".join(map(str, constraints))
+                raise ValueError(f"{parameter} of view {name!r} must be {expected}, got {value!r}.")
+        return values
 
     # ---- input checks ---------------------------------------------------------------------------
 

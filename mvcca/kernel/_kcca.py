@@ -33,7 +33,6 @@ from mvcca.problem import Exactness, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
-from mvcca.views.by_view import by_view
 
 _SEED_BOUND = 2**31 - 1
 
@@ -233,8 +232,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         if self.approximation is None:
             _check_memory(rows.views)
         seed = check_random_state(self.random_state).randint(_SEED_BOUND)
-        kernels = by_view(self, "kernel", rows.views.names)
-        gammas = by_view(self, "gamma", rows.views.names)
+        kernels = self._by_view("kernel", rows.views.names)
+        gammas = self._by_view("gamma", rows.views.names)
         self.feature_maps_ = {}
         for name, block in rows.views.items():
             try:

@@ -21,7 +21,6 @@ from mvcca.measures import column_correlations
 from mvcca.problem import Maps
 from mvcca.problem.linalg import fixed_signs
 from mvcca.views import holds_views
-from mvcca.views.by_view import by_view
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
@@ -184,8 +183,8 @@ class NCCA(MultiViewEstimator):
                 "objects are seen in one view only. Fit views[views.seen.all(axis=1)]."
             )
         names = views.names
-        n_neighbors, bandwidths = (by_view(self, p, names) for p in ("n_neighbors", "bandwidth"))
-        reducers = by_view(self, "reducer", names)
+        n_neighbors, bandwidths = (self._by_view(p, names) for p in ("n_neighbors", "bandwidth"))
+        reducers = self._by_view("reducer", names)
         smoothers = {}
         for name, block in views.items():
             try:

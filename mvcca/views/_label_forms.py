@@ -26,10 +26,11 @@ def encoded(y: Any) -> Encoded:
     if kind_of(y).is_sparse:
         matrix = own_csr(y)
         return _encode_matrix(matrix, matrix.data)
-    names = _names_of_columns(y)
-    sets = _label_sets(y)
-    if sets is not None:
-        return _encode_sets(sets)
+    names = None
+    if type(y) is not np.ndarray or y.dtype == object:  # other arrays hold no sets, nor names
+        names, sets = _names_of_columns(y), _label_sets(y)
+        if sets is not None:
+            return _encode_sets(sets)
     values = np.asarray(y)
     if values.dtype.kind == "O":
         values = _resolve_objects(values)

@@ -7,7 +7,7 @@ and are encoded once. Similarities between label vectors are in `mvcca.similarit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -48,6 +48,14 @@ class Labels:
         Index of the pandas object that the labels were, to refuse rows in another order.
     words : ndarray or None, shape (n_labels, n_dims)
         A word vector of length 1 for each label, to compare labels of different vocabularies.
+    names : ndarray, shape (n_labels,)
+        Names of the columns; their positions if they have no names.
+    n_distinct : int
+        Number of distinct label vectors.
+    n_labels : int
+        Number of columns of the label vectors.
+    are_sets : bool
+        Whether labels are classes or label sets, which define relevant items.
 
     Examples
     --------
@@ -66,12 +74,20 @@ class Labels:
     codes: np.ndarray = None  # type: ignore[assignment]  # see __post_init__
     ids: np.ndarray | None = None
     words: np.ndarray | None = None
+    names: np.ndarray = field(init=False)
+    n_distinct: int = field(init=False)
+    n_labels: int = field(init=False)
+    are_sets: bool = field(init=False)
 
     __iter__ = None  # over rows or labels?
 
     def __post_init__(self) -> None:
+        facts = vars(self)  # the class is frozen
+        facts["n_distinct"], facts["n_labels"] = map(int, self.vectors.shape)
+        facts["are_sets"] = bool(self.vectors.dtype.kind != "f")
+        facts["names"] = np.arange(self.n_labels) if self.vocabulary is None else self.vocabulary
         if self.codes is None:
-            object.__setattr__(self, "codes", np.arange(self.vectors.shape[0]))
+            facts["codes"] = np.arange(self.n_distinct)
 
     @classmethod
     def of(cls, y: Any, names: Sequence[Any] | None = None) -> Labels:
@@ -117,6 +133,9 @@ class Labels:
     def in_common(cls, parts: Sequence[Any]) -> list[Labels]:
         """Encode several labels of the same kind over the same distinct label vectors."""
         parts = [cls.of(part) for part in parts]
+        first, *rest = parts
+        if all(first._shares_vectors(other) for other in rest):
+            return parts
         whole = cls.concatenate(parts)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         split = zip(parts, np.split(whole.codes, ends), strict=True)
@@ -153,7 +172,7 @@ class Labels:
 
     def used(self) -> Labels:
         """Leave out label vectors without rows, and named labels that are in none of the others."""
-        is_used = self._is_used()
+        is_used = np.bincount(self.codes, minlength=self.n_distinct) > 0
         if is_used.all():
             return self
         moved = np.cumsum(is_used) - 1
@@ -165,23 +184,7 @@ class Labels:
         vectors, vocabulary = used.vectors[:, columns], self.vocabulary[columns]
         return replace(used, vectors=vectors, vocabulary=vocabulary, words=words)
 
-    def _is_used(self) -> np.ndarray:
-        """Which distinct label vectors rows have."""
-        is_used = np.zeros(self.n_distinct, dtype=bool)
-        is_used[self.codes] = True
-        return is_used
-
     # ---- label vectors ---------------------------------------------------------------------------
-
-    @property
-    def n_distinct(self) -> int:
-        """Number of distinct label vectors."""
-        return int(self.vectors.shape[0])
-
-    @property
-    def n_labels(self) -> int:
-        """Number of columns of the label vectors."""
-        return int(self.vectors.shape[1])
 
     @property
     def distinct(self) -> Labels:
@@ -189,19 +192,9 @@ class Labels:
         return Labels(self.vectors, self.vocabulary)
 
     @property
-    def names(self) -> np.ndarray:
-        """Names of the columns; their positions if they have no names."""
-        return np.arange(self.n_labels) if self.vocabulary is None else self.vocabulary
-
-    @property
     def matrix(self) -> Any:
         """The label vector of each row, (n_rows, n_labels): a csr_array of 0/1, or an array."""
         return self.vectors[self.codes]
-
-    @property
-    def are_sets(self) -> bool:
-        """Whether labels are classes or label sets, which define relevant items."""
-        return bool(self.vectors.dtype.kind != "f")
 
     @property
     def are_classes(self) -> bool:
@@ -280,7 +273,8 @@ class Labels:
 
     def present(self) -> list[Any]:
         """Names of the labels that rows have; positions if labels have no names."""
-        columns = np.unique(self.vectors[self._is_used()].indices).tolist()
+        is_used = np.bincount(self.codes, minlength=self.n_distinct) > 0
+        columns = np.unique(self.vectors[is_used].indices).tolist()
         if self.vocabulary is None:
             return [f"column {column}" for column in columns]
         return list(self.vocabulary[columns])
@@ -353,9 +347,13 @@ class Labels:
 
     # ---- several labels --------------------------------------------------------------------------
 
+    def _shares_vectors(self, other: Labels) -> bool:
+        """Whether codes of both refer to the same distinct label vectors."""
+        return self.vectors is other.vectors and self.vocabulary is other.vocabulary
+
     def _followed_by(self, other: Labels) -> Labels:
         """The rows of self, then those of others."""
-        if self.vectors is other.vectors and self.vocabulary is other.vocabulary:
+        if self._shares_vectors(other):
             return replace(self, codes=np.concatenate([self.codes, other.codes]), ids=None)
         a, b, vocabulary = common_columns(self, other)
         distinct = distinct_sets if self.are_sets and other.are_sets else distinct_rows

@@ -49,7 +49,6 @@ from mvcca.problem import Maps
 from mvcca.statistics import Moments, column_slices
 from mvcca.statistics.passes import file_of_next_pass, fingerprint_of, not_kept
 from mvcca.views import Labels, Views, as_views, holds_views
-from mvcca.views.by_view import by_view
 from mvcca.views.labels import rows_by_code
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 
@@ -521,7 +520,7 @@ class DeepEstimator(MultiViewEstimator):
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
-        rates = by_view(self, "learning_rate", views.names)
+        rates = self._by_view("learning_rate", views.names)
         optimizer = partial(optimizer, lr=min(rates.values()), weight_decay=self.weight_decay)
         by_name = rates if isinstance(self.learning_rate, Mapping) else None
         batches = ShuffledBatches if views.is_paired else LabelPairs

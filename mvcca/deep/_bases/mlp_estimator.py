@@ -16,7 +16,7 @@ from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
 from mvcca.deep._training.training_state import identity
 from mvcca.deep.encoders import Encoders, mlp
-from mvcca.views.by_view import by_view, value_by_view
+from mvcca.views.by_view import value_by_view
 
 
 @estimator
@@ -60,7 +60,7 @@ class NetworkEstimator(DeepEstimator):
     def _hidden_sizes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         """Widths of the hidden layers by view."""
         if isinstance(self.hidden_layer_sizes, Mapping):
-            sizes = by_view(self, "hidden_layer_sizes", names)
+            sizes = self._by_view("hidden_layer_sizes", names)
         else:
             sizes = dict.fromkeys(names, self._setting("hidden_layer_sizes"))
         for name, given in sizes.items():

@@ -19,7 +19,7 @@ from mvcca.deep.encoders import Encoders, mlp
 from mvcca.deep.functional import reconstruction_error
 from mvcca.deep.objectives import Batch
 from mvcca.deep.trainer import Objective
-from mvcca.views.by_view import by_view, value_by_view
+from mvcca.views.by_view import value_by_view
 
 
 @estimator
@@ -140,7 +140,7 @@ class CorrAE(NetworkEstimator):
             )
             for source, target in self._reconstructed(encoders.names)
         }
-        likelihood = by_view(self, "likelihood", encoders.names)
+        likelihood = self._by_view("likelihood", encoders.names)
         return CorrespondenceLoss(decoders, likelihood, self.correspondence)
 
 

@@ -18,7 +18,6 @@ from mvcca.deep.layers import StochasticGates
 from mvcca.deep.objectives import GateLoss, WeightedSum
 from mvcca.deep.trainer import Objective, Trainer
 from mvcca.views import Views
-from mvcca.views.by_view import by_view
 
 
 @estimator
@@ -93,7 +92,7 @@ class L0CCA(DCCA):
 
     def _objective(self, encoders: Encoders, widths: Widths, generator: Generator) -> Objective:
         correlation = super()._objective(encoders, widths, generator)
-        penalties = by_view(self, "gate_penalty", encoders.names)
+        penalties = self._by_view("gate_penalty", encoders.names)
         gates, weights = zip(*((encoders[n][0], penalties[n]) for n in encoders.names), strict=True)
         penalty = GateLoss(gates, weights, self.gate_reduction)
         return WeightedSum({"correlation": (1.0, correlation), "gates": (1.0, penalty)})

@@ -16,7 +16,6 @@ from mvcca.deep._bases.mlp_estimator import NetworkEstimator
 from mvcca.deep.encoders import Encoders
 from mvcca.deep.objectives import SoftCCALoss
 from mvcca.deep.trainer import Objective
-from mvcca.views.by_view import by_view
 
 
 @estimator
@@ -75,5 +74,5 @@ class SoftCCA(CCAScores, NetworkEstimator):
                 "SoftCCA compares scores one by one, so all networks must have outputs of the same "
                 f"width, got {widths}."
             )
-        decay = by_view(self, "decay", encoders.names)
+        decay = self._by_view("decay", encoders.names)
         return SoftCCALoss(widths, self._setting("decorrelation"), decay, self.sdl_reduction)
