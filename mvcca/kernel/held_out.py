@@ -26,7 +26,6 @@ from mvcca.statistics import (
     PairMoments,
     moments_of_block,
 )
-from mvcca.statistics.passes import in_precision
 from mvcca.views import Views
 
 _FOLDS = 5  # at most; each holds out a fifth of the objects at most
@@ -76,7 +75,7 @@ class Sample:
         """
         keys = _keys(views)
         kept = np.flatnonzero(fold_of(keys, n_objects) >= 0)
-        features = features_of(maps, in_precision(views[kept], _FLOAT64))
+        features = features_of(maps, views[kept].promoted(_FLOAT64))
         are_landmarks = np.zeros(len(kept), dtype=bool)
         for name, block in features.items() if not is_exact else ():
             if isinstance(own := maps[name], LandmarkFeatures):

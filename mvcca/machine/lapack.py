@@ -52,7 +52,7 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the k largest eigenvalues of a symmetric A, increasing, and their eigenvectors."""
     n = len(A)
     first = max(0, n - k)
-    if n < _LONG or not _is_32_bit():
+    if n < _LONG or _routine() is None:
         return linalg.eigh(A, subset_by_index=[first, n - 1])
     A = np.asarray_chkfinite(A)
     overwritten = np.array(A.T if A.flags.c_contiguous else A, float, order="F")
@@ -75,7 +75,8 @@ def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _syevr(A: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenpairs from position `first` on, by the routine that `scipy.linalg.eigh` calls, too."""
-    n = len(A)
+    n, routine = len(A), _routine()
+    assert routine is not None
     k = n - first
     values, vectors = np.empty(n), np.empty((n, k), order="F")
     support = np.empty(2 * n, dtype=np.intc)
@@ -86,7 +87,7 @@ def _syevr(A: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
             b"V", b"I", b"L", n, A, n, 0.0, 0.0, first + 1, n, 0.0, 0, values, vectors, n, support,
             work, lwork, iwork, liwork,
         )  # fmt: skip
-        _routine("dsyevr")(*map(_pointer, arguments), ctypes.byref(info))
+        routine(*map(_pointer, arguments), ctypes.byref(info))
         return info.value
 
     sizes, isizes = np.empty(1), np.empty(1, dtype=np.intc)
@@ -106,20 +107,16 @@ def _pointer(value: Any) -> Any:
 
 
 @cache
-def _routine(name: str) -> Callable[..., None]:
-    """A routine of SciPy's LAPACK; calls through ctypes release the GIL."""
-    capsule = cython_lapack.__pyx_capi__[name]
-    of_capsule = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    address = of_capsule(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _signature(name))
+def _routine() -> Callable[..., None] | None:
+    """The routine dsyevr of SciPy's LAPACK; calls through ctypes release the GIL.
+
+    None if LAPACK's integers are not C's, as they are in all wheels of SciPy.
+    """
+    capsule = cython_lapack.__pyx_capi__["dsyevr"]
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
+    signature = name_of(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
+    if signature.count(b" int *") != 11:
+        return None
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    address = address_of(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, signature)
     return ctypes.CFUNCTYPE(None)(address)
-
-
-def _signature(name: str) -> bytes:
-    of_capsule = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
-    return of_capsule(("PyCapsule_GetName", ctypes.pythonapi))(cython_lapack.__pyx_capi__[name])
-
-
-@cache
-def _is_32_bit() -> bool:
-    """Whether LAPACK's integers are C's, as in all wheels of SciPy."""
-    return _signature("dsyevr").count(b" int *") == 11

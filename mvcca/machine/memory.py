@@ -90,7 +90,9 @@ class PeakMemory:
         self._is_done = Event()
         with suppress(OSError):
             self._file = _STATISTICS.open("rb", buffering=0)  # kept open: opening takes longer
-            self._before, self.n_bytes = self._resident_bytes(), 0
+            self._before, self.n_bytes = 0, 0
+            self._look()
+            self._before, self.n_bytes = self.n_bytes, 0
             self._thread = Thread(target=self._watch, daemon=True)
             self._thread.start()
         return self
@@ -107,8 +109,7 @@ class PeakMemory:
             self._look()
 
     def _look(self) -> None:
-        self.n_bytes = max(self.n_bytes or 0, self._resident_bytes() - self._before)
-
-    def _resident_bytes(self) -> int:
+        """Note how much more memory is resident than before the body."""
         self._file.seek(0)
-        return int(self._file.read(100).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        n_bytes = int(self._file.read(100).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        self.n_bytes = max(self.n_bytes or 0, n_bytes - self._before)

@@ -32,6 +32,9 @@ _block_threads: ContextVar[int | None] = ContextVar("mvcca_block_threads", defau
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
     """The results of `function` for all blocks, in order."""
+    blocks = list(blocks)
+    if len(blocks) == 1 and _block_threads.get() is None:  # BLAS uses as many threads as it may
+        return [function(blocks[0])]
     return list(one_by_one(function, blocks))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from mvcca.blocks import as_block
 from mvcca.machine.config import block_slices
 from mvcca.statistics._moments import column_slices
-from mvcca.statistics.passes import accumulate, in_precision, row_bytes_of
+from mvcca.statistics.passes import accumulate, row_bytes_of
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -175,7 +175,7 @@ def _sums_of_block(
     weights: np.ndarray | None,
 ) -> LabelFeatureSums:
     """Sums over rows in memory; vectors[lines[a, p]] labels object a in view p."""
-    views = in_precision(views, dtype)
+    views = views.promoted(dtype)
     distinct = np.unique(lines[views.seen])
     of_distinct = features(_floats(vectors[distinct]))
     result = LabelFeatureSums.of_nothing(views.widths, features.n_features)

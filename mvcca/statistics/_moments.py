@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 from mvcca.blocks import Block, as_block, in_one_place, join, namespace, to_host
 from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
-from mvcca.statistics.passes import accumulate, in_precision
+from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
@@ -265,7 +265,7 @@ def column_slices(widths: dict[str, int]) -> dict[str, slice]:
 def _moments_of_features(
     features: Callable[[Views], Views], views: Views, weights: np.ndarray | None, dtype: np.dtype
 ) -> Moments:
-    return moments_of_block(features(in_precision(views, dtype)), weights, dtype)
+    return moments_of_block(features(views.promoted(dtype)), weights, dtype)
 
 
 def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike) -> Moments:

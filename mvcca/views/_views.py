@@ -303,6 +303,10 @@ class Views:
             return self
         return self.replace({name: block.in_memory() for name, block in self.blocks.items()})
 
+    def promoted(self, dtype: np.dtype) -> Views:
+        """The same objects with all views in `dtype` or a higher precision."""
+        return self.replace({name: block.promoted(dtype) for name, block in self.blocks.items()})
+
     @cached_property
     def _positions(self) -> np.ndarray:
         """Row of every object in each view in which it is seen, (n_objects, n_views)."""
@@ -448,7 +452,7 @@ def _as_block(name: str, rows: Any) -> Block:
             "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
             "x.reshape(1, -1)."
         )
-    return block.canonical()
+    return block.canonical() if block.is_sparse else block
 
 
 def _as_matrix(rows: Any) -> Any:

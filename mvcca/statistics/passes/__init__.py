@@ -6,7 +6,7 @@ a pass can resume from its checkpoint. What is added up is defined in `mvcca.sta
 """
 
 from mvcca.statistics.passes._accumulate import accumulate, fold, watched
-from mvcca.statistics.passes._blocks import in_precision, row_blocks, row_bytes_of
+from mvcca.statistics.passes._blocks import row_blocks, row_bytes_of
 from mvcca.statistics.passes._checkpoint import (
     checkpoint_of_fit,
     checkpoint_until_written,
@@ -27,7 +27,6 @@ __all__ = [
     "file_of_next_pass",
     "fingerprint_of",
     "fold",
-    "in_precision",
     "is_pass_file",
     "not_kept",
     "refuse_other_files",

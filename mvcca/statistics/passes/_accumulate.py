@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mvcca.machine.config import get_config, is_plain
+from mvcca.machine.config import block_slices, get_config, is_plain
 from mvcca.machine.threads import one_blas_thread_per_block
 from mvcca.statistics.passes._blocks import lanes_of, row_blocks, row_bytes_of, spans
 from mvcca.statistics.passes._checkpoint import checkpointed
@@ -64,9 +64,9 @@ def fold(
         Whether `step` takes device blocks. If so, other blocks are copied to the device that
         `mvcca.config_context` names; if not, device blocks are copied to the host.
     """
-    blocks = list(row_blocks(views, at_least, row_bytes))
     if is_plain(views):
-        return _over_memory(step, start, views, along, blocks)
+        return _over_memory(step, start, views, along, at_least, row_bytes)
+    blocks = list(row_blocks(views, at_least, row_bytes))
     return _pass(
         lambda state, block: step(state, *block),
         step,
@@ -105,9 +105,11 @@ def accumulate(
     MemoryError
         If the workers of the cluster have too little memory.
     """
-    blocks = list(row_blocks(views, at_least, row_bytes))
     if is_plain(views):
-        return _over_memory(lambda sums, *block: sums + of(*block), start, views, along, blocks)
+        return _over_memory(
+            lambda sums, *block: sums + of(*block), start, views, along, at_least, row_bytes
+        )
+    blocks = list(row_blocks(views, at_least, row_bytes))
     rows = max(block.stop - block.start for block in blocks)
     block_bytes = rows * (row_bytes_of(views) if row_bytes is None else row_bytes)
     tasks = RowTasks(views, along)
@@ -132,10 +134,18 @@ def accumulate(
 
 
 def _over_memory(
-    step: Callable[..., S], state: S, views: Views, along: Along, blocks: list[slice]
+    step: Callable[..., S],
+    state: S,
+    views: Views,
+    along: Along,
+    at_least: int,
+    row_bytes: int | None,
 ) -> S:
     """The loop of `fold` and `accumulate` over rows that need nothing else; see `is_plain`."""
-    if len(blocks) == 1:  # multiplied by all BLAS threads
+    if row_bytes is None:
+        row_bytes = sum(block.row_bytes for block in views.blocks.values())
+    blocks = list(block_slices(len(views), row_bytes, at_least))
+    if len(blocks) < 2:  # multiplied by all BLAS threads
         return step(state, views, *along)
     with one_blas_thread_per_block():
         for rows in blocks:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import ceil
 
-import numpy as np
-
 from mvcca.machine.config import block_size, block_slices
 from mvcca.views import Views
 
@@ -44,11 +42,6 @@ def lanes_of(blocks: list[slice], n_together: int) -> Iterator[list[slice]]:
 def spans(lanes: list[list[slice]]) -> list[slice]:
     """Rows of each lane."""
     return [slice(lane[0].start, lane[-1].stop) for lane in lanes]
-
-
-def in_precision(views: Views, dtype: np.dtype) -> Views:
-    """Views with blocks of at least the precision `dtype`."""
-    return views.replace({name: block.promoted(dtype) for name, block in views.blocks.items()})
 
 
 def row_bytes_of(views: Views) -> int:
