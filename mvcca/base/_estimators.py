@@ -590,7 +590,10 @@ class StatisticEstimator(LinearEstimator):
             Matrices between and within views.
         """
         Sigma = statistic.covariance()
-        return Problem(rows, statistic.mean(), Sigma, Sigma, moments=statistic)
+        predicts = hasattr(self, "predict")
+        return Problem(
+            rows, statistic.mean(), Sigma, Sigma, moments=statistic, with_patterns=predicts
+        )
 
     def _learn_problem(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""

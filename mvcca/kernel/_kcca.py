@@ -271,9 +271,12 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         return HeldOut(total, n_objects, sample)
 
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
-        # Centred features of n rows have rank n - 1 at most.
         heights = {} if rows.dtype is None else {n: X.shape[0] for n, X in rows.views.items()}
-        lacking = [n for n, height in heights.items() if height <= statistic.widths[n]]
+        lacking = {
+            name: f"centred features of {height} rows have rank {height - 1} at most"
+            for name, height in heights.items()
+            if height <= statistic.widths[name]
+        }
         problem = super().problem(rows, statistic)
         return replace(problem, rank_expected=lacking, exactness=Exactness(of_features=True))
 
@@ -292,7 +295,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         for name, features in self.feature_maps_.items():
             own = maps.weights[name], maps.means[name], maps.variances[name]
             weights[name], means[name], sizes[name] = features.in_basis(*own)
-        self._learn(replace(maps, weights=weights, means=means, variances=sizes, patterns=None))
+        self._learn(replace(maps, weights=weights, means=means, variances=sizes))
 
     # ---- feature maps ---------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.containers import check_same_rows
 from mvcca.linear._predicting import PredictingEstimator
-from mvcca.problem import Maps
 from mvcca.views import Labels, Views, as_views
 
 
@@ -87,6 +86,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(views=(2, 2))
+    patterns_: dict[str, np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name] for name in ("n_components", "reg")
     }
@@ -96,11 +96,6 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     ) -> None:
         self.n_components = n_components
         self.reg = reg
-
-    def _keep(self, maps: Maps) -> None:
-        super()._keep(maps)
-        assert maps.patterns is not None
-        self.patterns_ = maps.patterns
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T

@@ -15,7 +15,7 @@ from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
 from mvcca.problem import Exactness, Problem, Rows
 from mvcca.similarity import LabelGram, Similarity
-from mvcca.statistics import LabelFeatureSums, LabelSums
+from mvcca.statistics import LabelSums
 
 
 class MVMLCCA(LabelWeightedEstimator):
@@ -179,6 +179,14 @@ class MVMLCCA(LabelWeightedEstimator):
         else:
             Psi = sums.covariance()
         of_labels = self.within == "label"
+        lacking: dict[str, str] = {}
+        for p, (name, n_features) in enumerate(rows.widths().items() if of_labels else ()):
+            if isinstance(sums, LabelSums):
+                rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
+            else:
+                rank, kind = len(sums.sums), "label features"
+            if rank <= n_features:
+                lacking[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
         Sigma = {name: own.covariance() for name, own in statistic.moments.items()}
         return Problem(
             rows,
@@ -187,17 +195,16 @@ class MVMLCCA(LabelWeightedEstimator):
             within=Psi if of_labels else Sigma,
             is_joint=of_labels and not callable(self.label_similarity),
             ranks_between=self._ranks_between(sums),
-            rank_expected=self._lacking_rank(sums, rows) if of_labels else (),
+            rank_expected=lacking,
             exactness=Exactness(about_zero=True, of_features=of_labels),
         )
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
-        super()._learn_problem(rows, statistic)
+        problem = self.problem(rows, statistic)
+        self._learn(problem.solve(self.n_components))
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
-        if self.within == "sample":
-            return
-        if lacking := self._lacking_rank(statistic.sums, rows):
+        if lacking := problem.rank_expected:
             warn(
                 f"View {', '.join(lacking.values())}: the label-weighted covariance in the "
                 "constraint has less rank than features, and the ridge decides the rest. Set "
@@ -210,16 +217,3 @@ class MVMLCCA(LabelWeightedEstimator):
         elif not hasattr(self, "weights_"):  # later batches need not hold several label vectors
             self._check_labels(label_counts(rows))
         super()._fit_batches(rows, statistic)
-
-    def _lacking_rank(self, sums: LabelSums | LabelFeatureSums, rows: Rows) -> dict[str, str]:
-        """Views whose constraint lacks rank by construction, and why, in words."""
-        lacking: dict[str, str] = {}
-        for p, name in enumerate(sums.widths):
-            n_features = rows.widths()[name]
-            if isinstance(sums, LabelSums):
-                rank, kind = int(np.count_nonzero(sums.counts[:, p])), "distinct label sets"
-            else:
-                rank, kind = len(sums.sums), "label features"
-            if rank <= n_features:
-                lacking[name] = f"{name!r} has {n_features} features but only {rank} {kind}"
-        return lacking

@@ -178,6 +178,7 @@ class Maps:
             "means_": self.means,
             "eigenvalues_": self.eigenvalues,
             "ranks_": self.ranks,
+            "patterns_": self.patterns,
             "n_components_": next(W.shape[1] for W in self.weights.values()),
         }
         if self.expected is not None:

@@ -6,8 +6,8 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -50,10 +50,13 @@ class Problem:
         correlation is above 1. It holds for covariances of `moments`.
     with_diagonal : bool, default=False
         Whether the blocks A_pp take part too; eigenvalues are then those of A itself.
+    with_patterns : bool, default=False
+        Whether to find `Maps.patterns`, too, by which one of two views is predicted from the other.
     ranks_between : mapping of str to int, optional
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank.
-    rank_expected : collection of str
-        Views whose constraint lacks rank by construction, which is no reason to warn.
+    rank_expected : mapping of str to str
+        Views whose constraint lacks rank by construction, which is no reason to warn of rounding,
+        and why in words.
     exactness : Exactness
         How exactly the matrices are known; by default as covariances of the rows.
     """
@@ -65,8 +68,9 @@ class Problem:
     moments: Moments | PairMoments | None = None
     is_joint: bool = False
     with_diagonal: bool = False
+    with_patterns: bool = False
     ranks_between: Mapping[str, int] | None = None
-    rank_expected: Collection[str] = ()
+    rank_expected: Mapping[str, str] = field(default_factory=dict)
     exactness: Exactness = OF_COVARIANCES
 
     def solve(self, n_components: int) -> Maps:
@@ -103,7 +107,15 @@ class Problem:
                 bound=found.bound,
             )
             if self.moments is not None:
-                maps = self._with_expectations(maps, whiteners, between, within)
+                maps = self._with_expectations(maps, whiteners, within)
+            if self.with_patterns and len(within) == 2 and maps.bound:
+                # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
+                (p, W_p), (q, W_q) = maps.weights.items()
+                patterns = {
+                    p: between[p, q] @ W_q @ linalg.pinvh(W_q.T @ within[q] @ W_q),
+                    q: between[p, q].T @ W_p @ linalg.pinvh(W_p.T @ within[p] @ W_p),
+                }
+                maps = replace(maps, patterns=patterns)
         return maps.lifted(self.rows.bases) if self.rows.bases else maps
 
     def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
@@ -147,13 +159,9 @@ class Problem:
         self,
         maps: Maps,
         whiteners: Mapping[str, Whitener | Scaling],
-        between: Blocks,
         within: Mapping[str, np.ndarray],
     ) -> Maps:
-        """The same maps with what moments of the rows tell of new rows, and of the other view.
-
-        Warns if they fit any noise.
-        """
+        """The same maps with what moments of the rows tell of new rows; warn if they fit noise."""
         assert self.moments is not None
         assert isinstance(self.between, np.ndarray)
         assert maps.variances is not None
@@ -174,15 +182,7 @@ class Problem:
                 ridge = reg[name] * maps.variances[name].mean()
                 lost = ridge * whitener.squared_norm() if ridge else 0
                 freedom[name] = max(whitener.rank - lost, 0.0)
-        patterns = None
-        if len(within) == 2 and maps.weights:  # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
-            (p, W_p), (q, W_q) = maps.weights.items()
-            patterns = {
-                p: between[p, q] @ W_q @ linalg.pinvh(W_q.T @ within[q] @ W_q),
-                q: between[p, q].T @ W_p @ linalg.pinvh(W_p.T @ within[p] @ W_p),
-            }
-        expected = expected_moments(maps.weights, pairs, freedom)
-        return replace(maps, expected=expected, patterns=patterns)
+        return replace(maps, expected=expected_moments(maps.weights, pairs, freedom))
 
 
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:
