@@ -232,8 +232,8 @@ class DeepEstimator(MultiViewEstimator):
         elif y_val is not None:
             raise ValueError("y_val are the labels of X_val, which is missing.")
         seeds = self._draw_seeds()
-        checkpoint, file = None, file_of_next_pass()
-        if file is not None:
+        checkpoint = None
+        if get_config().checkpoint is not None and (file := file_of_next_pass()) is not None:
             checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), seeds)
             seeds = checkpoint.seeds
         if validation is None and self.validation_fraction is not None:
@@ -520,9 +520,11 @@ class DeepEstimator(MultiViewEstimator):
         objective = self._objective(encoders, _output_widths(encoders, views), generator)
         name = self.optimizer
         optimizer = _OPTIMIZERS[name] if isinstance(name, str) else name
-        rates = self._by_view("learning_rate", views.names)
-        optimizer = partial(optimizer, lr=min(rates.values()), weight_decay=self.weight_decay)
-        by_name = rates if isinstance(self.learning_rate, Mapping) else None
+        rate, by_name = self.learning_rate, None
+        if isinstance(rate, Mapping):
+            by_name = self._by_view("learning_rate", views.names)
+            rate = min(by_name.values())
+        optimizer = partial(optimizer, lr=rate, weight_decay=self.weight_decay)
         batches = ShuffledBatches if views.is_paired else LabelPairs
         return Trainer(
             encoders,
