@@ -136,13 +136,17 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         }
 
     def _scores(self, views: Views, method: str) -> dict[str, Any]:
-        """What a method of this name returns for checked views, by view."""
-        if method not in ("transform", "variates"):
-            return dict(getattr(self, method)(views).items())
-        maps = self.maps_
-        if method == "variates" and maps is not None and maps.power:
-            maps = replace(maps, power=0.0)
-        return self.scores_of(views, maps)
+        """What a public method of this name returns for checked views, by view.
+
+        Any method but these two computes it in ``_NAME_of``, or takes and returns `Views`.
+        """
+        if method in ("transform", "variates"):
+            maps = self.maps_
+            if method == "variates" and maps is not None and maps.power:
+                maps = replace(maps, power=0.0)
+            return self.scores_of(views, maps)
+        of_views = getattr(self, f"_{method}_of", None)
+        return dict(getattr(self, method)(views).items()) if of_views is None else of_views(views)
 
     def project(self, views: Views, method: str = "transform") -> dict[str, Any]:
         """Project the rows of `Views` and return the scores by view.
@@ -537,10 +541,6 @@ class LinearEstimator(MultiViewEstimator):
         assert maps is not None
         return partial(maps.select([name]).project, name)
 
-    def _learn(self, maps: Maps) -> None:
-        """Set the fitted attributes; warn if there are fewer components than asked for."""
-        self._keep(maps.checked(self.n_components))
-
     def _keep(self, maps: Maps) -> None:
         """Set the fitted attributes."""
         self.__dict__.update(maps.attributes())
@@ -597,7 +597,8 @@ class StatisticEstimator(LinearEstimator):
 
     def _learn_problem(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
-        self._learn(self.problem(rows, statistic).solve(self.n_components))
+        maps = self.problem(rows, statistic).solve(self.n_components)
+        self._keep(maps.checked(self.n_components))
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -770,12 +771,10 @@ class RankedByCorrelation(MultiViewEstimator):
         """
         return self._transform(X, y, "retrieval_scores")
 
-    def _scores(self, views: Views, method: str) -> dict[str, Any]:
-        """What a method of this name returns for checked views, by view."""
-        if method != "retrieval_scores":
-            return super()._scores(views, method)
-        scores = super()._scores(views, "transform")
-        if self.maps_ is not None and self.maps_.power:
+    def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:
+        """The vectors of checked views."""
+        maps, rho = self.maps_, self.expected_correlations_
+        scores = self.scores_of(views, maps)
+        if maps is not None and maps.power:
             return scores
-        rho = self.expected_correlations_
         return {name: profile_vectors(U, rho) for name, U in scores.items()}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mvcca.blocks import as_block
 from mvcca.blocks.containers import are_positions, few
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.groups import Groups, row_keys
@@ -56,7 +57,8 @@ class Data:
             name: block.set_axis(numbers[views.objects(name)]) if hasattr(block, "iloc") else block
             for name, block in views.items()
         }
-        views = views.with_ids(numbers).replace(frames).checked_once()
+        blocks = {name: as_block(frame) for name, frame in frames.items()}
+        views = Views.of(blocks, views.seen, numbers).checked_once()
         has_pairs = bool((views.seen.sum(axis=1) > 1).any())
         relevant = labels if labels is not None and labels.are_sets else None
         return cls(views, ids, labels, learned, y, has_pairs, relevant, text_views(views))

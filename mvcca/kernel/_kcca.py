@@ -295,7 +295,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         for name, features in self.feature_maps_.items():
             own = maps.weights[name], maps.means[name], maps.variances[name]
             weights[name], means[name], sizes[name] = features.in_basis(*own)
-        self._learn(replace(maps, weights=weights, means=means, variances=sizes))
+        maps = replace(maps, weights=weights, means=means, variances=sizes)
+        self._keep(maps.checked(self.n_components))
 
     # ---- feature maps ---------------------------------------------------------------------------
 

@@ -161,14 +161,13 @@ class AffineMap(PredictingEstimator):
         own = column_slices(statistic.widths)[self.target_]
         covariance = statistic.covariance()[own, own]
         variances = rows.variances(self.target_, covariance, of_rows=True)
-        self._learn(
-            replace(
-                maps,
-                weights=weights,
-                eigenvalues=maps.values,
-                variances={**maps.variances, self.target_: variances},
-            )
+        maps = replace(
+            maps,
+            weights=weights,
+            eigenvalues=maps.values,
+            variances={**maps.variances, self.target_: variances},
         )
+        self._keep(maps.checked(self.n_components))
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.weights_[target].T

@@ -256,10 +256,8 @@ class JRL(LinearEstimator):
         """
         return self._transform(X, None, "propagate")
 
-    def _scores(self, views: Views, method: str) -> dict[str, Any]:
-        """What a method of this name returns for checked views, by view."""
-        if method != "propagate":
-            return super()._scores(views, method)
+    def _propagate_of(self, views: Views) -> dict[str, Any]:
+        """The shares of checked views."""
         found = {}
         for name, block in views.in_memory().items():
             found[name] = np.zeros((0, self.n_components_), dtype=block.dtype)

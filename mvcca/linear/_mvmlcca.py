@@ -201,7 +201,7 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
         problem = self.problem(rows, statistic)
-        self._learn(problem.solve(self.n_components))
+        self._keep(problem.solve(self.n_components).checked(self.n_components))
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
         if lacking := problem.rank_expected:

@@ -190,16 +190,21 @@ class PLS(RescaledEstimator):
                 found = _by_deflation(
                     within, between, units, self.n_components, self.algorithm, rows.products
                 )
-        self._learn(
-            Maps(
-                weights=found.weights,
-                means={name: means[name] for name in found.weights},
-                eigenvalues=found.values,
-                ranks=found.ranks,
-                variances=dict(variances),
-                bound=found.bound,
-            ).lifted(rows.bases)
+        if self._exponents and not self.scale:  # signs depend on the relative sizes of views
+            powers = {name: self._power(name) for name in variances}
+            variances = {
+                name: np.ldexp(own, 2 * (powers[name] - max(powers.values())))
+                for name, own in variances.items()
+            }
+        maps = Maps(
+            weights=found.weights,
+            means={name: means[name] for name in found.weights},
+            eigenvalues=found.values,
+            ranks=found.ranks,
+            variances=dict(variances),
+            bound=found.bound,
         )
+        self._keep(maps.lifted(rows.bases).checked(self.n_components))
 
     def _exponents_of(self, views: Views) -> Exponents:
         if self.scale:
@@ -209,17 +214,6 @@ class PLS(RescaledEstimator):
             largest = max(int(exponents.max()) for exponents in found.values())
             return {name: np.full(width, largest) for name, width in views.widths.items()}
         return found
-
-    def _learn(self, maps: Maps) -> None:
-        if self._exponents and not self.scale:  # signs depend on the relative sizes of views
-            assert maps.variances is not None
-            powers = {name: self._power(name) for name in maps.variances}
-            variances = {
-                name: np.ldexp(own, 2 * (powers[name] - max(powers.values())))
-                for name, own in maps.variances.items()
-            }
-            maps = replace(maps, variances=variances)
-        super()._learn(maps)
 
     def _in_given_units(self, maps: Maps) -> Maps:
         if self.scale:

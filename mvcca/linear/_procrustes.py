@@ -146,7 +146,7 @@ class Procrustes(PredictingEstimator):
                 for name, own in columns.items()
             },
         )
-        self._learn(maps.lifted(rows.bases))
+        self._keep(maps.lifted(rows.bases).checked(self.n_components))
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         pair = self.view_names_.index(source), self.view_names_.index(target)

@@ -210,7 +210,7 @@ class Rows:
         reg |= {name: float(not scaled) for name, scaled in (equilibrate or {}).items()}
         find = {
             name: partial(row_space, equilibrate=not reg[name], ridge=reg[name])
-            for name, X in self.views.items()
+            for name, X in self.views.blocks.items()
             if 1 < X.shape[0] < X.shape[1]
         }
         return self._rotated(find) if find else self

@@ -348,7 +348,7 @@ class Views:
 
     def add(self, name: str, block: Any) -> Views:
         """Add a view in which all objects are seen."""
-        if name in self:
+        if name in self.names:
             raise ValueError(f"A view named {name!r} exists already; choose another name.")
         added = _named_blocks({name: block})
         if added[name].shape[0] != len(self):

@@ -133,8 +133,7 @@ class Labels:
     def in_common(cls, parts: Sequence[Any]) -> list[Labels]:
         """Encode several labels of the same kind over the same distinct label vectors."""
         parts = [cls.of(part) for part in parts]
-        first, *rest = parts
-        if all(first._shares_vectors(other) for other in rest):
+        if len({(id(part.vectors), id(part.vocabulary)) for part in parts}) == 1:
             return parts
         whole = cls.concatenate(parts)
         ends = np.cumsum([len(part) for part in parts])[:-1]
@@ -347,13 +346,9 @@ class Labels:
 
     # ---- several labels --------------------------------------------------------------------------
 
-    def _shares_vectors(self, other: Labels) -> bool:
-        """Whether codes of both refer to the same distinct label vectors."""
-        return self.vectors is other.vectors and self.vocabulary is other.vocabulary
-
     def _followed_by(self, other: Labels) -> Labels:
         """The rows of self, then those of others."""
-        if self._shares_vectors(other):
+        if self.vectors is other.vectors and self.vocabulary is other.vocabulary:
             return replace(self, codes=np.concatenate([self.codes, other.codes]), ids=None)
         a, b, vocabulary = common_columns(self, other)
         distinct = distinct_sets if self.are_sets and other.are_sets else distinct_rows

@@ -299,10 +299,8 @@ class DeepEstimator(MultiViewEstimator):
         """
         return self._transform(X, y, "encode")
 
-    def _scores(self, views: Views, method: str) -> dict[str, Any]:
-        """What a method of this name returns for checked views, by view."""
-        if method != "encode":
-            return super()._scores(views, method)
+    def _encode_of(self, views: Views) -> dict[str, Any]:
+        """The representations of checked views."""
         return {name: encoded(self.encoders_[name], name, X) for name, X in views.items()}
 
     @property
