@@ -6,26 +6,25 @@ names here. `mvcca.retrieval` calls these functions on blocks of queries, for sc
 in memory.
 """
 
-from mvcca.measures.correlation import column_correlations, total_correlation
-from mvcca.measures.gain import ndcg, ndcg_of_lists
-from mvcca.measures.hubs import hubness
-from mvcca.measures.order import descending_order, in_order, merge_parallel, ranked, unit_rows
-from mvcca.measures.precision import (
+from mvcca.measures.arrays import descending_order, in_order, merge_parallel, ranked, unit_rows
+from mvcca.measures.binary import (
     NoRelevant,
     Normalizer,
+    Ties,
     average_precision,
     average_precision_of_lists,
-    precision_at_k,
-    precision_recall_curve,
-)
-from mvcca.measures.ranks import (
-    Ties,
     mean_rank,
     mean_reciprocal_rank,
     median_rank,
+    precision_at_k,
+    precision_recall_curve,
     recall_at_k,
     relevant_ranks,
+    relevant_ranks_of_lists,
 )
+from mvcca.measures.correlation import column_correlations, total_correlation
+from mvcca.measures.gain import ndcg, ndcg_of_lists
+from mvcca.measures.hubs import hubness
 from mvcca.measures.weighted import (
     label_set_similarity,
     weighted_average_precision,
@@ -56,6 +55,7 @@ __all__ = [
     "ranked",
     "recall_at_k",
     "relevant_ranks",
+    "relevant_ranks_of_lists",
     "total_correlation",
     "unit_rows",
     "weighted_average_precision",

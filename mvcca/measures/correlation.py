@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.measures.checks import checked_matrix, same_shape
-from mvcca.measures.order import unit_rows
+from mvcca.measures.arrays import checked_matrix, same_shape, unit_rows
 
 
 def column_correlations(X: ArrayLike, Y: ArrayLike) -> np.ndarray:

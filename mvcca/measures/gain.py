@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvcca.measures.checks import checked_matrix, one_of, positive, same_shape
-from mvcca.measures.order import ranked
-from mvcca.measures.precision import NoRelevant, without_relevant
+from mvcca.measures.arrays import checked_matrix, one_of, positive, ranked, same_shape
+from mvcca.measures.binary import NoRelevant, without_relevant
 
 
 def ndcg(

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from mvcca.blocks import own_csr
-from mvcca.measures.checks import checked_matrix, one_of, positive, same_shape
-from mvcca.measures.order import ranked, unit_rows
+from mvcca.measures.arrays import checked_matrix, one_of, positive, ranked, same_shape, unit_rows
 
 
 def weighted_average_precision(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from mvcca.measures.checks import checked_matrix
+from mvcca.measures.arrays import checked_matrix
 
 
 def class_means(embeddings: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.evaluate import Directions, parsed, tabulated, tasks_of
-from mvcca.retrieval.measure import JudgedBy, Measure
+from mvcca.retrieval.evaluate import Directions, notes_on, parsed, tasks_of
+from mvcca.retrieval.measure import JudgedBy
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.retrieval.table import Direction, RetrievalTable
+from mvcca.retrieval.table import RetrievalTable
 from mvcca.retrieval.task import Task
 from mvcca.views import Views
 
@@ -34,29 +34,30 @@ def expected_at_random(
     # of the distribution of counts.
     nothing = {name: np.zeros((block.shape[0], 1)) for name, block in views.items()}
     collection = Collection.of(views.replace(nothing), None, labels, label_vectors)
-    tasks = tasks_of(collection, directions)
-    return tabulated(tasks, parsed(measures), relevance, _expected_row, "random order")
-
-
-def _expected_row(task: Task, by: Mapping[Measure, JudgedBy]) -> Direction:
-    """Expectations of all measures in one direction."""
-    lists = {kind: RandomLists(task, kind) for kind in set(by.values())}
-    expected = {measure: measure.expected(lists[kind]) for measure, kind in by.items()}
-    return task.as_row(
-        {
-            measure.name: float(np.mean(values)) if np.size(values) else float("nan")
-            for measure, values in expected.items()
-        }
-    )
+    wanted, tasks, rows = parsed(measures), tasks_of(collection, directions), []
+    used = {task.title: {own: task.choose(own, relevance) for own in wanted} for task in tasks}
+    for task in tasks:
+        by = used[task.title]
+        lists = {kind: RandomLists(task, kind) for kind in set(by.values())}
+        expected = {measure.name: measure.expected(lists[kind]) for measure, kind in by.items()}
+        rows.append(
+            task.direction(
+                {
+                    name: float(np.mean(values)) if np.size(values) else float("nan")
+                    for name, values in expected.items()
+                }
+            )
+        )
+    return RetrievalTable(tuple(rows), tuple(notes_on(used, "random order")))
 
 
 class RandomLists:
     """Lists in random order, of which measures have expectations."""
 
     def __init__(self, task: Task, by: JudgedBy) -> None:
-        self._judged = task.judged(by, np.zeros((len(task.queries), 1)))
-        self._leaves_out_self = task.leaves_out_self(by)
-        self._n_gallery = len(task.items)
+        self._judged = task.judged(by, np.zeros((len(task.queries.objects), 1)))
+        self._leaves_out_self = self._judged.exclude_self
+        self._n_gallery = len(task.items.objects)
         self.n_items: int = self._n_gallery - self._leaves_out_self
         # An item is found by all queries but its own.
         self.n_queries: int = len(self._judged.objects) - self._leaves_out_self

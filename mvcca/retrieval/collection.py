@@ -47,32 +47,33 @@ class Collection:
         Scores are rows that the estimator of a ranking projects, or are `Projected` already.
         """
         per_view = is_mapping(labels)
-        objects = None if per_view else _grouped_rows(scores)
-        unpaired, empty = per_view or objects is not None, {}
-        if ranking is not None and ranking.steps and not isinstance(scores, Projected):
-            scores = ranking.project(scores, unpaired)
+        empty: Mapping[str, np.ndarray] = {}
+        objects: dict[str, np.ndarray] | None = None
         if isinstance(scores, Projected):
             scores, empty = scores.rows, scores.empty
-        views = as_views(scores, unpaired=unpaired).in_memory()
-        if objects is None:
-            objects = {name: views.objects(name) for name in views.names}
-            _check_rows_of_labels(labels, views)
+        else:
+            objects = None if per_view else _grouped_rows(scores)
+            unpaired = per_view or objects is not None
+            if ranking is not None and ranking.steps:
+                projected = ranking.project(scores, unpaired)
+                scores, empty = projected.rows, projected.empty
+            scores = as_views(scores, unpaired=unpaired)
+        views: Views = scores.in_memory()
+        ids = views.ids if objects is None else None
+        objects = objects or {name: views.objects(name) for name in views.names}
         rows = {name: checked_rows(block, f"view {name!r}") for name, block in views.items()}
         widths = {name: block.shape[1] for name, block in rows.items()}
         if len(set(widths.values())) > 1:
             raise ValueError(f"Views must be projected into one space, got widths {widths}.")
-        if labels is None:
-            if label_vectors is not None:
-                raise ValueError("label_vectors need labels; there are none.")
-            return cls(rows, objects, gains=gains, empty=empty)
-        encode = _labels_of_views if per_view else _labels_of_objects
-        of_rows = encode(labels, rows if per_view else objects, label_vectors)
-        return cls(rows, objects, of_rows, per_view, gains, empty)
-
-    @property
-    def has_labels_by_position(self) -> bool:
-        """Whether columns of different views' labels are matched without names."""
-        return self.labels_by_view and any(own.vocabulary is None for own in self.labels.values())
+        if per_view:
+            by_name = _labels_of_views(labels, views, label_vectors)
+        elif labels is not None:
+            by_name = _labels_of_objects(labels, objects, label_vectors, ids)
+        elif label_vectors is None:
+            by_name = {}
+        else:
+            raise ValueError("label_vectors need labels; there are none.")
+        return cls(rows, objects, by_name, per_view, gains, empty)
 
     def joint(self, names: Sequence[str]) -> JointRows:
         """Rows of the objects that are seen in all of the views."""
@@ -81,14 +82,19 @@ class Collection:
                 raise ValueError(f"Unknown view {name!r}; the views are {list(self.rows)}.")
         if not names:
             raise ValueError("Expected the name of at least one view to join, got none.")
-        first, *others = names
-        if not others:
-            empty = {name: self.empty[name] for name in names if name in self.empty}
-            rows = {first: self.rows[first]}
-            return JointRows(rows, self.objects[first], self.labels.get(first), empty)
+        if len(names) > 1:
+            return self._joined(names)
+        [name] = names
+        are_empty = self.empty.get(name)
+        empty = {} if are_empty is None else {name: are_empty}
+        labels = self.labels.get(name)
+        return JointRows({name: self.rows[name]}, self.objects[name], labels, empty, are_empty)
+
+    def _joined(self, names: Sequence[str]) -> JointRows:
+        """Rows of the objects that are seen in all of several views."""
         if len(set(names)) < len(names):
             raise ValueError(f"Expected different views to join, got {list(names)}.")
-        shared = self.objects[first]
+        shared = self.objects[names[0]]
         for name in names:
             shared = np.intersect1d(shared, self.objects[name])
             if len(np.unique(self.objects[name])) < len(self.objects[name]):
@@ -97,9 +103,12 @@ class Collection:
             raise ValueError(f"No object is seen in all of the views {list(names)}.")
         places = {name: np.flatnonzero(np.isin(self.objects[name], shared)) for name in names}
         rows = {name: self.rows[name][own] for name, own in places.items()}
-        labels = self.labels[first][places[first]] if self.labels else None
+        labels = self.labels[names[0]][places[names[0]]] if self.labels else None
         empty = {name: self.empty[name][own] for name, own in places.items() if name in self.empty}
-        return JointRows(rows, shared, labels, empty)
+        are_empty = None
+        if len(empty) == len(names) and (in_all := np.all(list(empty.values()), axis=0)).any():
+            are_empty = in_all
+        return JointRows(rows, shared, labels, empty, are_empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,32 +118,14 @@ class JointRows:
     rows: dict[str, np.ndarray]  # (n_objects, n_components) each
     objects: np.ndarray  # (n_objects,), int
     labels: Labels | None
-    empty: Mapping[str, np.ndarray] = field(default_factory=dict)  # (n_objects,), where some are
+    empty: Mapping[str, np.ndarray]  # (n_objects,), empty rows of the views that have any
+    are_empty: np.ndarray | None  # (n_objects,), objects whose rows are all empty, if there are any
 
-    @property
-    def are_empty(self) -> np.ndarray | None:
-        """Which objects have an empty row in every view; None if none has."""
-        if len(self.empty) < len(self.rows):
-            return None
-        everywhere = np.logical_and.reduce(list(self.empty.values()))
-        return everywhere if everywhere.any() else None
-
-    @property
-    def n_empty(self) -> int:
-        """Number of these objects."""
-        return 0 if self.are_empty is None else int(self.are_empty.sum())
-
-    def as_queries(self, ranking: Ranking, targets: tuple[str, ...]) -> np.ndarray:
-        """Rows to query with, sums over the views in which an object's row is not empty."""
-        if not self.empty:
-            return ranking.queries(self.rows, targets)
-        none = np.zeros(len(self), dtype=bool)
+    def not_empty(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The rows that are not empty, and the places of their objects, by view."""
+        none = np.zeros(len(self.objects), dtype=bool)
         places = {name: np.flatnonzero(~self.empty.get(name, none)) for name in self.rows}
-        rows = {name: own[places[name]] for name, own in self.rows.items()}
-        return ranking.queries(rows, targets, places, len(self))
-
-    def __len__(self) -> int:
-        return len(self.objects)
+        return {name: own[places[name]] for name, own in self.rows.items()}, places
 
 
 def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:
@@ -164,20 +155,11 @@ def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = Fals
     return summed(Collection.of(scores).joint(names).rows, normalize=normalize)
 
 
-def _check_rows_of_labels(labels: Any, views: Views) -> None:
-    """Raise ValueError if the index of labels contradicts that of the views."""
-    if not is_mapping(labels):
-        check_same_rows("the labels", row_ids(labels), "the views", views.ids)
-        return
-    for name in views.names:
-        own = row_ids(labels.get(name))
-        check_same_rows(f"the labels of view {name!r}", own, f"view {name!r}", views.ids_of(name))
-
-
 def _labels_of_objects(
-    y: Any, objects: Mapping[str, np.ndarray], label_vectors: Any
+    y: Any, objects: Mapping[str, np.ndarray], label_vectors: Any, ids: np.ndarray | None
 ) -> dict[str, Labels]:
     """Label sets by view, from those of the objects."""
+    check_same_rows("the labels", row_ids(y), "the views", ids)
     labels = Labels.of(y).require_sets()
     n_objects = 1 + max(int(o.max(initial=-1)) for o in objects.values())
     if len(labels) != n_objects:
@@ -191,32 +173,33 @@ def _labels_of_objects(
     return {name: used[rows] for name, rows in objects.items()}
 
 
-def _labels_of_views(
-    y: Mapping[str, Any], rows: Mapping[str, np.ndarray], label_vectors: Any
-) -> dict[str, Labels]:
+def _labels_of_views(y: Mapping[str, Any], views: Views, label_vectors: Any) -> dict[str, Labels]:
     """Label sets by view, from those of the rows of each view.
 
     With `label_vectors`, every view has its own vocabulary.
     """
-    if set(y) != set(rows):
-        raise ValueError(f"Expected labels of the views {list(rows)}, got {list(y)}.")
-    parts = [Labels.of(y[name]) for name in rows]
+    names = views.names
+    for name in names:
+        own = row_ids(y.get(name))
+        check_same_rows(f"the labels of view {name!r}", own, f"view {name!r}", views.ids_of(name))
+    if set(y) != set(names):
+        raise ValueError(f"Expected labels of the views {list(names)}, got {list(y)}.")
+    parts = [Labels.of(y[name]) for name in names]
     if label_vectors is None:
         parts = [labels.require_sets() for labels in Labels.in_common(parts)]
     else:
-        vectors = words_by_view(label_vectors, list(rows))
+        vectors = words_by_view(label_vectors, list(names))
         parts = [
             with_words(own.require_sets(), vectors[name], name)
-            for name, own in zip(rows, parts, strict=True)
+            for name, own in zip(names, parts, strict=True)
         ]
-        lengths = {n: own.words.shape[1] for n, own in zip(rows, parts, strict=True)}  # type: ignore[union-attr]
+        lengths = {n: own.words.shape[1] for n, own in zip(names, parts, strict=True)}  # type: ignore[union-attr]
         if len(set(lengths.values())) > 1:
             raise ValueError(f"Expected word vectors of one length in all views, got {lengths}.")
-    labels = dict(zip(rows, parts, strict=True))
-    for name, block in rows.items():
-        if len(labels[name]) != len(block):
-            raise ValueError(f"View {name!r} has {len(block)} rows but {len(labels[name])} labels.")
-    return labels
+    for name, labels in zip(names, parts, strict=True):
+        if len(labels) != (height := views.block(name).shape[0]):
+            raise ValueError(f"View {name!r} has {height} rows but {len(labels)} labels.")
+    return dict(zip(names, parts, strict=True))
 
 
 def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:

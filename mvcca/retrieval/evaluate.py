@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Any, Literal
 
 import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
-from mvcca.measures.checks import positive
+from mvcca.measures.arrays import one_of, positive
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.measure import JudgedBy, Measure
-from mvcca.retrieval.ranked_task import Asked, RankedTask
 from mvcca.retrieval.ranking import Projected, Weighting
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.table import Direction, RetrievalTable
-from mvcca.retrieval.task import Task
+from mvcca.retrieval.table import RetrievalTable
+from mvcca.retrieval.task import Asked, RankedTask, Task
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
@@ -171,24 +170,28 @@ def evaluate_retrieval(
        Cross-modal Matching and Retrieval", CVPRW 2022, remark (b).
     """
     wanted = parsed(measures)
+    one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
     if keep_run is not None:
         positive(keep_run, "keep_run")
     asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
     collection = Collection.of(scores, asked.ranking, labels, label_vectors, gains)
-    tasks, used = tasks_of(collection, directions), set[JudgedBy]()
-
-    def row(task: Task, by: Mapping[Measure, JudgedBy]) -> Direction:
-        used.update(by.values())
-        return RankedTask(task, asked, exclude_self).as_row(by, no_relevant, keep_run)
-
-    table = tabulated(tasks, wanted, relevance, row, str(asked))
-    notes = []
-    if collection.has_labels_by_position and "labels" in used:
+    tasks = tasks_of(collection, directions, exclude_self)
+    used = {task.title: {own: task.choose(own, relevance) for own in wanted} for task in tasks}
+    rows = [
+        RankedTask(task, asked).as_row(used[task.title], no_relevant, keep_run) for task in tasks
+    ]
+    notes = notes_on(used, str(asked))
+    if (
+        collection.labels_by_view
+        and any("labels" in by.values() for by in used.values())
+        and any(own.vocabulary is None for own in collection.labels.values())
+    ):
         notes.append("labels: columns without names, matched by position in all views")
-    empty = {"+".join(task.query): task.queries for task in tasks if task.queries.n_empty}
-    for query, rows in empty.items():
-        notes.append(f"{query}: {note_on(rows.n_empty, len(rows))}, counted as not found")
-    return RetrievalTable(table.rows, (*table.notes, *notes))
+    empty = {"+".join(task.query): task.queries.are_empty for task in tasks}
+    for query, own in empty.items():
+        if own is not None:
+            notes.append(f"{query}: {note_on(int(own.sum()), len(own))}, counted as not found")
+    return RetrievalTable(tuple(rows), tuple(notes))
 
 
 def recall_curve(
@@ -232,9 +235,8 @@ def recall_curve(
     collection = Collection.of(scores, asked.ranking, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
-    for task in tasks_of(collection, directions):
-        ranked = RankedTask(task, asked, exclude_self)
-        ranks = ranked.lists(task.choose(measure, relevance)).ranks(ties)
+    for task in tasks_of(collection, directions, exclude_self):
+        ranks = RankedTask(task, asked).lists(task.choose(measure, relevance)).ranks(ties)
         recalls = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
         curves["+".join(task.query), "+".join(task.target)] = recalls
     return curves
@@ -248,29 +250,10 @@ def parsed(names: str | Sequence[str]) -> list[Measure]:
     return found
 
 
-def tabulated(
-    tasks: Sequence[Task],
-    measures: Sequence[Measure],
-    relevance: RelevanceBy | None,
-    row: Callable[[Task, Mapping[Measure, JudgedBy]], Direction],
-    similarity: str,
-) -> RetrievalTable:
-    """Table of the rows of all tasks, with the meaning of the measures."""
-    rows, used = [], {}
-    for task in tasks:
-        used[task.title] = {measure: task.choose(measure, relevance) for measure in measures}
-        rows.append(row(task, used[task.title]))
-    return RetrievalTable(tuple(rows), tuple(_notes(used, similarity)))
-
-
-def tasks_of(collection: Collection, directions: Directions) -> list[Task]:
+def tasks_of(
+    collection: Collection, directions: Directions, exclude_self: bool = True
+) -> list[Task]:
     """The directions to evaluate."""
-    return [Task.of(collection, *pair) for pair in _directions(collection, directions)]
-
-
-def _directions(
-    collection: Collection, directions: Directions
-) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
     views: list[tuple[str, ...]] = [(name,) for name in collection.rows]
     cross, within = list(permutations(views, 2)), [(view, view) for view in views]
     if isinstance(directions, str):
@@ -288,15 +271,18 @@ def _directions(
             f"There is no direction to evaluate between the views {list(collection.rows)}. "
             'Use directions="within" for a single view.'
         )
-    return chosen
+    return [Task(collection, query, target, exclude_self) for query, target in chosen]
 
 
 def _names(views: Names) -> tuple[str, ...]:
     return (views,) if isinstance(views, str) else tuple(views)
 
 
-def _notes(used: dict[str, dict[Measure, JudgedBy]], similarity: str) -> list[str]:
-    """Meaning of the measures, one line for those with the same meaning."""
+def notes_on(used: Mapping[str, Mapping[Measure, JudgedBy]], similarity: str) -> list[str]:
+    """Meaning of the measures, one line for those with the same meaning.
+
+    `used` is the kind of relevance that each measure uses, by the title of the direction.
+    """
     meanings: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for measure in next(iter(used.values())):
         titles: dict[JudgedBy, list[str]] = {}

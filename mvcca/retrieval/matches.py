@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from mvcca.retrieval.collection import Collection
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
-from mvcca.retrieval.ranked_task import Asked, RankedTask
 from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.task import Task
+from mvcca.retrieval.task import Asked, RankedTask, Task
 from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
@@ -200,8 +199,8 @@ def calibrate_matches(
     """
     asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
     collection = Collection.of(scores, asked.ranking)
-    task = Task.of(collection, (query,), (target,))
-    lists = RankedTask(task, asked, exclude_self=False).lists("pairs")
+    task = Task(collection, (query,), (target,), exclude_self=False)
+    lists = RankedTask(task, asked).lists("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0
     for values, is_match in lists.scored_pairs():
         if is_match.all(axis=1).any():

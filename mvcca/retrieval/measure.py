@@ -17,7 +17,6 @@ import numpy as np
 from mvcca import measures
 from mvcca.machine.warnings import warn
 from mvcca.measures import NoRelevant, chance
-from mvcca.measures.checks import one_of
 from mvcca.retrieval.ranked_lists import Lists, RankedLists
 from mvcca.retrieval.relevance import RelevanceBy
 
@@ -185,6 +184,10 @@ class Measure:
     kind: str
     k: int | None
     variant: Any
+    judged_by: tuple[JudgedBy, ...]  # the first available kind of relevance is the default
+    is_rank: bool  # only the first relevant item counts
+    is_of_gallery: bool  # it describes the gallery and has no value for single queries
+    smaller_is_better: bool  # it is a rank or a skewness, and not a share
 
     @classmethod
     def parse(cls, name: str) -> Measure:
@@ -209,31 +212,19 @@ class Measure:
             known_as = f"a variant of {known_variants}" if known_variants else "no variant"
             raise ValueError(f"{name!r}: expected {known_as}.")
         default = (k and own.variant_at_k) or next(iter(own.variants), None)
-        return cls(name, kind, k, variant or default)
-
-    @property
-    def is_rank(self) -> bool:
-        """Whether only the first relevant item counts."""
-        return _KINDS[self.kind].of == "ranks"
-
-    @property
-    def is_of_gallery(self) -> bool:
-        """Whether it describes the gallery and has no value for single queries."""
-        return _KINDS[self.kind].of == "occurrences"
-
-    @property
-    def smaller_is_better(self) -> bool:
-        """Whether it is a rank or a skewness, and not a share."""
-        return _KINDS[self.kind].smaller_is_better
-
-    @property
-    def judged_by(self) -> tuple[JudgedBy, ...]:
-        """Kinds of relevance, the first available of which is used by default."""
-        return ("classes",) if self.variant == "class_means" else _KINDS[self.kind].judged_by
+        return cls(
+            name,
+            kind,
+            k,
+            variant or default,
+            judged_by=("classes",) if variant == "class_means" else own.judged_by,
+            is_rank=own.of == "ranks",
+            is_of_gallery=own.of == "occurrences",
+            smaller_is_better=own.smaller_is_better,
+        )
 
     def per_query(self, lists: RankedLists, no_relevant: NoRelevant = "zero") -> np.ndarray:
         """Value of each query: a rank, a reciprocal rank, a precision, or 1 for a hit and 0."""
-        one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
         kind = _KINDS[self.kind]
         if kind.of == "ranks":
             return np.asarray(kind.value(lists.ranks(self.variant), self.k))

@@ -9,10 +9,11 @@ import numpy as np
 
 from mvcca.blocks import as_block
 from mvcca.measures import NoRelevant, Ties
+from mvcca.measures.arrays import one_of
 from mvcca.retrieval.hubs import Bank, HubCorrection, check_bank, checked_correction, corrected
 from mvcca.retrieval.measure import Measure
-from mvcca.retrieval.ranked_lists import RankedLists
-from mvcca.retrieval.relevance import Relevance
+from mvcca.retrieval.ranked_lists import Judged, RankedLists
+from mvcca.retrieval.relevance import Relevance, checked_relevance
 from mvcca.retrieval.search import Gallery, checked_rows, row_blocks, search
 from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.views.typing import MatrixLike
@@ -110,9 +111,9 @@ def ranks(
     ValueError
         If shapes do not fit, the gallery is empty or a value is not finite.
     """
+    one_of(ties, ("optimistic", "average", "pessimistic"), "ties")
     prepared = _gallery(gallery, similarity, hubness, bank)
-    rows = checked_rows(queries, "queries", prepared.dtype)
-    return RankedLists(rows, prepared, relevance, exclude_self).ranks(ties)
+    return _lists(queries, prepared, relevance, exclude_self).ranks(ties)
 
 
 def per_query(
@@ -153,9 +154,9 @@ def per_query(
     wanted = Measure.parse(measure)
     if wanted.is_of_gallery:
         raise ValueError(f"{measure!r} describes a gallery and has no value for single queries.")
+    one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
     prepared = _gallery(gallery, similarity, hubness, bank)
-    rows = checked_rows(queries, "queries", prepared.dtype)
-    return wanted.per_query(RankedLists(rows, prepared, relevance, exclude_self), no_relevant)
+    return wanted.per_query(_lists(queries, prepared, relevance, exclude_self), no_relevant)
 
 
 def score_blocks(
@@ -204,3 +205,13 @@ def _gallery(
         return gallery
     queries, items = bank if isinstance(bank, tuple) else (bank, None)
     return corrected(gallery, Bank(checked_correction(hubness), queries, items))
+
+
+def _lists(
+    queries: MatrixLike, gallery: Gallery, relevance: Any, exclude_self: bool
+) -> RankedLists:
+    """Ranked lists of a gallery, with checked relevance."""
+    rows = checked_rows(queries, "queries", gallery.dtype)
+    given = checked_relevance(relevance, (len(rows), len(gallery)), exclude_self)
+    numbers = np.arange(len(rows))
+    return RankedLists(Judged(rows, numbers, numbers, given, exclude_self), gallery)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from mvcca.blocks import as_block, to_plain
 from mvcca.blocks.containers import few, reject_masks
-from mvcca.measures.checks import same_shape
+from mvcca.measures.arrays import same_shape
 from mvcca.measures.gain import checked_gains
 from mvcca.views import Labels
 from mvcca.views.typing import LabelsLike
@@ -89,7 +89,14 @@ class SharedLabel:
     """
 
     def __init__(self, queries: Labels, gallery: Labels) -> None:
-        _check_shared(queries.present(), gallery.present())
+        of_queries, of_gallery = queries.present(), gallery.present()
+        if of_queries and of_gallery and set(of_gallery).isdisjoint(of_queries):
+            raise ValueError(
+                f"The labels of the queries ({few(of_queries)}) have nothing in common with those "
+                f"of the gallery ({few(of_gallery)}), so nothing is relevant. Use the same names "
+                "on both sides, or compare labels by word vectors: evaluate_retrieval(..., "
+                "label_vectors=..., measures='wmap@50')."
+            )
         vectors = queries.vectors
         # BLAS is fastest for few labels; it takes floats, which hold these counts exactly.
         if vectors.shape[1] <= _FEW_LABELS:
@@ -102,11 +109,11 @@ class SharedLabel:
 
     def of(self, queries: slice) -> np.ndarray:
         """Whether each query shares a label with each gallery row."""
-        return self._shares(queries)[:, self._gallery]
+        return (self._n_shared(queries) > 0)[:, self._gallery]
 
     def of_items(self, queries: slice, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Relevance of items, and each query's number of relevant gallery rows."""
-        shares = self._shares(queries)
+        shares = self._n_shared(queries) > 0
         hits = np.take_along_axis(shares, self._gallery[items], axis=1)
         return hits, (shares.astype(np.float64) @ self._copies).astype(np.intp)
 
@@ -131,10 +138,6 @@ class SharedLabel:
         for grade in range(1, n_grades):
             best += places < at_least[:, [grade]]
         return best
-
-    def _shares(self, queries: slice) -> np.ndarray:
-        """Whether each query shares a label with each distinct label set."""
-        return self._n_shared(queries) > 0
 
     def _n_shared(self, queries: slice) -> np.ndarray:
         """Number of labels that each query shares with each distinct label set."""
@@ -227,6 +230,25 @@ class GivenGains(GradedRelevance):
         return checked_gains(as_block(values).dense().matrix)
 
 
+def checked_relevance(relevance: Any, shape: tuple[int, int], exclude_self: bool) -> Relevance:
+    """Relevance of queries and gallery rows as users pass it; by pairs if it is None."""
+    if relevance is None:
+        relevance = by_pairs(*shape)
+    elif not hasattr(relevance, "gains_of_items"):
+        relevance = GivenRelevance(relevance)
+    if relevance.shape != shape:
+        raise ValueError(
+            f"Relevance is of {relevance.shape[0]} queries and {relevance.shape[1]} gallery rows, "
+            f"got {shape[0]} and {shape[1]}."
+        )
+    if exclude_self and isinstance(relevance, SameObject) and relevance.is_self_only():
+        raise ValueError(
+            "With exclude_self=True nothing is relevant by pairs: the only row paired with a query "
+            "is the query itself. Pass relevance=by_labels(y, y), or a boolean matrix."
+        )
+    return relevance
+
+
 def by_pairs(n_queries: int, n_gallery: int) -> SameObject:
     """Relevance of paired rows: gallery row i is relevant to query i alone.
 
@@ -280,13 +302,3 @@ def by_labels(query_labels: LabelsLike, gallery_labels: LabelsLike) -> SharedLab
     """
     queries, gallery = Labels.in_common([query_labels, gallery_labels])
     return SharedLabel(queries.require_sets(), gallery)
-
-
-def _check_shared(queries: list[Any], gallery: list[Any]) -> None:
-    if queries and gallery and set(gallery).isdisjoint(queries):
-        raise ValueError(
-            f"The labels of the queries ({few(queries)}) have nothing in common with those of the "
-            f"gallery ({few(gallery)}), so nothing is relevant. Use the same names on both sides, "
-            "or compare labels by word vectors: evaluate_retrieval(..., label_vectors=..., "
-            "measures='wmap@50')."
-        )

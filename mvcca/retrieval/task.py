@@ -1,69 +1,48 @@
-"""One direction of an evaluation: queries, items, and the relevance of items to queries."""
+"""One direction of an evaluation: queries, items, their relevance, and the ranked lists."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mvcca import measures
-from mvcca.retrieval.collection import Collection, JointRows
+from mvcca.measures import NoRelevant
+from mvcca.retrieval.collection import Collection
+from mvcca.retrieval.hubs import BankOfViews, HubCorrection, corrected
 from mvcca.retrieval.measure import JudgedBy, Measure
-from mvcca.retrieval.relevance import GivenGains, Relevance, RelevanceBy, SameObject, SharedLabel
+from mvcca.retrieval.ranked_lists import Judged, RankedLists
+from mvcca.retrieval.ranking import Ranking, Weighting
+from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, SharedLabel
+from mvcca.retrieval.runs import Run
+from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similar_labels import SimilarLabels
+from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.retrieval.table import Direction
 from mvcca.views import Labels
 
 _BY_CHOICE = ("pairs", "labels", "gains")
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Queries and the relevance of the gallery's rows to them."""
-
-    rows: np.ndarray  # (n_queries, n_components), to query with
-    objects: np.ndarray  # (n_queries,), the object of each query; for class means, its number
-    places: np.ndarray  # (n_queries,), the row of each query in its view
-    relevance: Relevance
-    are_empty: np.ndarray | None = None  # (n_queries,), queries that find nothing
-
-
-@dataclass(frozen=True, eq=False)
 class Task:
     """Queries and items of one direction, each of one view, or of several that are added."""
 
-    query: tuple[str, ...]
-    target: tuple[str, ...]
-    queries: JointRows
-    items: JointRows
-    gains: Any  # as in `GivenGains`, or None
-
-    @classmethod
-    def of(cls, collection: Collection, query: tuple[str, ...], target: tuple[str, ...]) -> Task:
-        """The direction between views of a collection."""
-        queries, items = collection.joint(query), collection.joint(target)
-        return cls(query, target, queries, items, collection.gains)
-
-    @property
-    def title(self) -> str:
-        """The direction in words."""
-        return f"{'+'.join(self.query)} -> {'+'.join(self.target)}"
-
-    @property
-    def is_within(self) -> bool:
-        """Whether queries and items are rows of the same views."""
-        return set(self.query) == set(self.target)
-
-    @cached_property
-    def is_paired(self) -> np.ndarray:
-        """Which queries show an object of the gallery."""
-        return np.isin(self.queries.objects, self.items.objects)
-
-    def leaves_out_self(self, by: JudgedBy) -> bool:
-        """Whether queries are gallery items, which ranked lists can leave out."""
-        return self.is_within and by != "classes"
+    def __init__(
+        self,
+        collection: Collection,
+        query: tuple[str, ...],
+        target: tuple[str, ...],
+        exclude_self: bool = True,
+    ) -> None:
+        self.query, self.target = query, target
+        self.title = f"{'+'.join(query)} -> {'+'.join(target)}"
+        self.queries, self.items = collection.joint(query), collection.joint(target)
+        self.is_within = set(query) == set(target)  # rows of the same views
+        # Which queries show an object of the gallery.
+        self.is_paired = np.isin(self.queries.objects, self.items.objects)
+        self._gains, self._exclude_self = collection.gains, exclude_self
 
     def choose(self, measure: Measure, relevance: RelevanceBy | None) -> JudgedBy:
         """The kind of relevance that a measure uses, `relevance` if it is given and applies."""
@@ -86,45 +65,49 @@ class Task:
         raise ValueError(f"{self.title}: {asked} needs {self._missing(possible[0])}.")
 
     def judged(self, by: JudgedBy, rows: np.ndarray) -> Judged:
-        """Relevance of one kind; `rows` are those of all queries, to query with."""
-        objects, empty, every = self.queries.objects, self.queries.are_empty, np.arange(len(rows))
+        """Queries and relevance of one kind; `rows` are those of all queries, to query with."""
+        queries, items = self.queries, self.items
+        objects, empty, every = queries.objects, queries.are_empty, np.arange(len(rows))
+        excluded = self._exclude_self and self.is_within
+        relevance: Any
         if by == "pairs":
-            paired = np.flatnonzero(self.is_paired)
-            same = SameObject(objects[paired], self.items.objects)
-            own = None if empty is None else empty[paired]
-            return Judged(rows[paired], objects[paired], paired, same, own)
-        if by == "gains":
-            given = GivenGains(self.gains, objects, self.items.objects)
-            return Judged(rows, objects, every, given, empty)
-        labels, of_items = self.queries.labels, self.items.labels
+            every = np.flatnonzero(self.is_paired)
+            rows, objects = rows[every], objects[every]
+            empty = None if empty is None else empty[every]
+            relevance = SameObject(objects, items.objects)
+        elif by == "gains":
+            relevance = GivenGains(self._gains, objects, items.objects)
+        elif by == "words":
+            assert queries.labels is not None
+            assert items.labels is not None
+            relevance = SimilarLabels(queries.labels, items.labels)
+        elif by == "labels":
+            relevance = self._shared_label(queries.labels, items.labels)
+        else:
+            return self._class_means(rows)
+        return Judged(rows, objects, every, relevance, excluded, empty)
+
+    def _class_means(self, rows: np.ndarray) -> Judged:
+        """The mean row of each class as a query."""
+        labels, empty = self.queries.labels, self.queries.are_empty
         assert labels is not None
-        assert of_items is not None
-        if by == "words":
-            return Judged(rows, objects, every, SimilarLabels(labels, of_items), empty)
-        if by == "labels":
-            return Judged(rows, objects, every, self._shared_label(labels, of_items), empty)
         known = np.ones(len(rows), dtype=bool) if empty is None else ~empty
         means, classes = measures.class_means(rows[known], self._classes(labels)[known])
-        named = replace(labels, codes=classes, ids=None)
         numbers = np.arange(len(classes))
-        return Judged(means, numbers, numbers, self._shared_label(named, of_items))
+        named = replace(labels, codes=classes, ids=None)
+        return Judged(means, numbers, numbers, self._shared_label(named, self.items.labels))
 
-    def as_row(self, values: dict[str, float], **kept: Any) -> Direction:
+    def direction(self, values: dict[str, float], **kept: Any) -> Direction:
         """Row of a table."""
-        return Direction(
-            "+".join(self.query),
-            "+".join(self.target),
-            len(self.queries),
-            0 if self.is_within else int(self.is_paired.sum()),
-            len(self.items),
-            values,
-            **kept,
-        )
+        n_paired = 0 if self.is_within else int(self.is_paired.sum())
+        n_queries, n_items = len(self.queries.objects), len(self.items.objects)
+        names = "+".join(self.query), "+".join(self.target)
+        return Direction(*names, n_queries, n_paired, n_items, values, **kept)
 
     def _missing(self, by: JudgedBy) -> str | None:
         """What relevance of this kind needs and does not have, or None."""
         if by == "gains":
-            return None if self.gains is not None else "gains; there are none"
+            return None if self._gains is not None else "gains; there are none"
         if by == "pairs":  # a view is not paired with itself
             has_pairs = not self.is_within and self.is_paired.any()
             return None if has_pairs else "objects seen in both views; there are none"
@@ -134,8 +117,17 @@ class Task:
             return "label_vectors, a word vector for every label"
         return None
 
-    def _shared_label(self, queries: Labels, items: Labels) -> SharedLabel:
-        if _have_other_columns(queries, items):
+    def _shared_label(self, queries: Labels | None, items: Labels | None) -> SharedLabel:
+        assert queries is not None
+        assert items is not None
+        without_names = queries.vocabulary is None and items.vocabulary is None
+        if (
+            queries.vectors is not items.vectors
+            and without_names  # word vectors tell whether columns are the same labels
+            and queries.words is not None
+            and items.words is not None
+            and not np.array_equal(queries.words, items.words)
+        ):
             raise ValueError(
                 f"{self.title}: the two views have other label vectors, so that column i of one "
                 "view's labels is another label than column i of the other's, and shared labels "
@@ -153,13 +145,93 @@ class Task:
         return labels.codes
 
 
-def _have_other_columns(a: Labels, b: Labels) -> bool:
-    """Whether word vectors tell that columns without names are other labels on the other side."""
-    return (
-        a.vectors is not b.vectors
-        and a.words is not None
-        and b.words is not None
-        and a.vocabulary is None
-        and b.vocabulary is None
-        and not np.array_equal(a.words, b.words)
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The ranking that a user asks for, and the bank of its correction for hubs."""
+
+    ranking: Ranking
+    bank: BankOfViews | None = None
+
+    @classmethod
+    def of(
+        cls,
+        scores: Any,
+        estimator: Any = None,
+        similarity: Similarity | None = None,
+        weighting: Weighting | None = "auto",
+        hubness: str | HubCorrection | None = None,
+        bank: Any = None,
+    ) -> Asked:
+        """The ranking of an estimator, or of scores; the estimator may be a `Ranking`."""
+        if bank is not None and bank is scores and hubness is not None:
+            raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
+        if isinstance(estimator, Ranking):
+            ranking = estimator
+        elif estimator is not None:
+            ranking = Ranking.of(estimator, similarity, weighting)
+        else:
+            ranking = Ranking(similarity=similarity_of(similarity or "cosine"))
+            if weighting not in ("auto", None):
+                raise ValueError(
+                    f"weighting={weighting!r} needs the correlations of an estimator: pass "
+                    "estimator= and the views to project."
+                )
+        if hubness is None and bank is None:
+            return cls(ranking)
+        return cls(ranking, BankOfViews.of(hubness, bank, ranking))
+
+    def __str__(self) -> str:
+        if self.bank is None:
+            return str(self.ranking)
+        return f"{self.ranking}, {self.bank.correction}"
+
+
+class RankedTask:
+    """Ranked lists of a task, for each kind of relevance."""
+
+    def __init__(self, task: Task, asked: Asked) -> None:
+        ranking, queries = asked.ranking, task.queries
+        rows, places = queries.not_empty() if queries.empty else (queries.rows, None)
+        self._task = task
+        self._rows = ranking.queries(rows, task.target, places, len(queries.objects))
+        self._gallery = Gallery.of(ranking.items(task.items.rows), ranking.similarity)
+        if asked.bank is not None:
+            bank = asked.bank.between(task.query, task.target, ranking)
+            self._gallery = corrected(self._gallery, bank)
+        self._lists: dict[JudgedBy, RankedLists] = {}
+
+    def lists(self, by: JudgedBy) -> RankedLists:
+        """Ranked lists with this relevance."""
+        if by not in self._lists:
+            self._lists[by] = RankedLists(self._task.judged(by, self._rows), self._gallery)
+        return self._lists[by]
+
+    def as_row(
+        self, by: Mapping[Measure, JudgedBy], no_relevant: NoRelevant, keep_run: int | None
+    ) -> Direction:
+        """Row of the table, with the first `keep_run` items of each list."""
+        values, per_query, objects = {}, {}, {}
+        for measure in sorted(by, key=lambda own: -(own.k or 0)):  # shorter lists are cut
+            lists = self.lists(by[measure])
+            if measure.is_of_gallery:
+                values[measure.name] = measure.of_gallery(lists)
+                continue
+            own = measure.per_query(lists, "nan" if no_relevant == "skip" else no_relevant)
+            kept = ~np.isnan(own) if no_relevant == "skip" else slice(None)
+            per_query[measure.name], objects[measure.name] = own[kept], lists.judged.objects[kept]
+            values[measure.name] = measure.reduce(own[kept])
+        names = [measure.name for measure in by]
+        return self._task.direction(
+            {name: values[name] for name in names},
+            per_query={name: per_query[name] for name in names if name in per_query},
+            query_objects={name: objects[name] for name in names if name in objects},
+            runs={} if keep_run is None else {k: _run(v, keep_run) for k, v in self._lists.items()},
+        )
+
+
+def _run(lists: RankedLists, k: int) -> Run:
+    """The first k items of every list, and what is relevant."""
+    judged, (scores, items) = lists.judged, lists.best(k)
+    return Run(
+        judged.places, scores, items, judged.relevance, judged.exclude_self, judged.are_empty
     )

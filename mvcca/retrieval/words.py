@@ -10,7 +10,7 @@ import numpy as np
 
 from mvcca.blocks import as_block
 from mvcca.measures import unit_rows
-from mvcca.measures.checks import checked_matrix
+from mvcca.measures.arrays import checked_matrix
 from mvcca.views import Labels
 
 
