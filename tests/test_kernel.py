@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from mvcca import CCA, KCCA, MVCCA, Views, config_context, evaluate_retrieval
 from mvcca.datasets import load_digits_views, make_gaussian_views, make_nonlinear_views
 from mvcca.kernel import _kcca
-from mvcca.kernel.held_out import _keys, fold_of
+from mvcca.kernel.held_out import fold_of, keys_of
 from mvcca.kernel.kernels import Kernel, features_at, greedy_landmarks, median_gamma
 from mvcca.linear.features import FourierFeatures
 from mvcca.machine import memory as _memory
@@ -555,17 +555,17 @@ def test_objects_that_no_fold_holds_out_stay_so_as_objects_are_added():
 
 def test_keys_of_objects_are_of_their_numbers_only():
     views = random_views(50)
-    keys = _keys(views)
+    keys = keys_of(views)
     assert len(np.unique(keys)) == 50
     sparse = views.replace({name: sp.csr_array(X) for name, X in views.items()})
     single = views.replace({name: X.astype(np.float32) for name, X in views.items()})
     double = views.replace({name: X.astype(np.float64) for name, X in single.items()})
-    np.testing.assert_array_equal(_keys(sparse), keys)
-    np.testing.assert_array_equal(_keys(views.select(views.names[::-1])), keys)
-    np.testing.assert_array_equal(_keys(views[::-1]), keys[::-1])
-    np.testing.assert_array_equal(_keys(single), _keys(double))
+    np.testing.assert_array_equal(keys_of(sparse), keys)
+    np.testing.assert_array_equal(keys_of(views.select(views.names[::-1])), keys)
+    np.testing.assert_array_equal(keys_of(views[::-1]), keys[::-1])
+    np.testing.assert_array_equal(keys_of(single), keys_of(double))
     many = Views({"x": np.arange(20_000.0)[:, None], "y": -np.arange(20_000.0)[:, None]})
-    counts, _ = np.histogram(_keys(many), bins=20, range=(0, 1))
+    counts, _ = np.histogram(keys_of(many), bins=20, range=(0, 1))
     assert np.abs(counts - 1000).max() < 150  # five standard deviations
 
 

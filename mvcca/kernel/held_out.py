@@ -73,7 +73,7 @@ class Sample:
         The choice depends on the numbers of an object only: it is the same in any order, for dense
         and sparse rows, and equal objects are held out together.
         """
-        keys = _keys(views)
+        keys = keys_of(views)
         kept = np.flatnonzero(fold_of(keys, n_objects) >= 0)
         features = features_of(maps, views[kept].promoted(_FLOAT64))
         are_landmarks = np.zeros(len(kept), dtype=bool)
@@ -155,7 +155,7 @@ def features_of(maps: Mapping[str, FeatureMap], views: Views) -> Views:
     )
 
 
-def _keys(views: Views) -> np.ndarray:
+def keys_of(views: Views) -> np.ndarray:
     """A pseudo-random number in [0, 1) of each object, from the numbers of its rows."""
     bits = np.zeros(len(views), dtype=np.uint64)
     for name, block in views.blocks.items():

@@ -16,7 +16,7 @@ from mvcca.blocks import as_block
 from mvcca.machine.warnings import warn
 from mvcca.problem import mean_and_variance
 from mvcca.views import Views
-from mvcca.views.powers_of_two import exponents_of, means_back, scaled
+from mvcca.views.powers_of_two import exponents_of
 
 # Sinkhorn iterations before Newton's, which have to start close to the solution.
 _PLAIN_ITERATIONS = 15
@@ -44,20 +44,21 @@ class Smoother:
         if reducer is not None:
             reducer = clone(reducer).fit(X)
             X = reducer.transform(X)
-        given = Views({name: as_block(X).promoted(np.dtype(np.float64))})
-        exponents = exponents_of(given)
-        rows = scaled(given, exponents).blocks[name]
+        rows = as_block(X).promoted(np.dtype(np.float64))
+        power = 0  # of two, by which rows are divided if their squares leave the range of floats
+        if exponents := exponents_of(Views({name: rows})):
+            power = int(exponents[name][0])
+            rows = rows.scaled(np.full(X.shape[1], np.ldexp(1.0, -power)))
         X = rows.matrix
         mean, variance = mean_and_variance(name, X)
         squared = variance.sum()
         origin = None
         if not rows.is_sparse or squared < mean @ mean:  # far from zero, sparse rows gain nothing
             X = as_block(X).dense().matrix - mean
-            origin = means_back({name: mean}, exponents)[name]
+            origin = np.ldexp(mean, power)
         unit = np.sqrt(squared)
         search = NearestNeighbors(n_neighbors=min(n_neighbors, n_rows)).fit(X / unit)
-        unit = float(means_back({name: np.full(len(mean), unit)}, exponents)[name][0])
-        return cls(reducer, origin, unit, search, bandwidth)
+        return cls(reducer, origin, float(np.ldexp(unit, power)), search, bandwidth)
 
     def __call__(self, X: Any, fitted: bool = False) -> csr_array:
         """The weights, shape (n_rows, n_training_rows), n_neighbors of them in every row.

@@ -199,7 +199,7 @@ class JRL(LinearEstimator):
         assert of_rows is not None
         given = given.in_memory()
         exponents = exponents_of(given, by_column=given.names)  # they are standardised
-        views = scaled(given, exponents)
+        views = scaled(given, exponents) if exponents else given
         check_labels(of_rows)
         reg = reg_of_names(self.reg, views.names, positive=True)
         more = {} if X_unlabeled is None else self._open_unlabelled(X_unlabeled, exponents)
