@@ -23,8 +23,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mvcca.base.label_checks import check_shared_labels
 from mvcca.base.requirements import Requirements
 from mvcca.blocks import Block, as_block, as_source, kind_of, to_host
-from mvcca.blocks.checks import FLOATS, explained, reject_strings
-from mvcca.blocks.containers import column_labels, common_row_labels, reject_masks
+from mvcca.blocks.checks import (
+    FLOATS,
+    column_labels,
+    common_row_labels,
+    explained,
+    reject_masks,
+    reject_strings,
+)
 from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.warnings import warn

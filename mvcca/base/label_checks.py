@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from mvcca.blocks.containers import few
+from mvcca.blocks.checks import few
 from mvcca.machine.warnings import warn
 from mvcca.similarity import Similarity
 from mvcca.statistics import LabelSums

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.containers import are_positions, few
+from mvcca.blocks.checks import are_positions, few
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.groups import Groups, row_keys
 from mvcca.retrieval import Measure

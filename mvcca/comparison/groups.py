@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from mvcca.blocks import as_block
-from mvcca.blocks.containers import check_same_rows, few, row_labels
+from mvcca.blocks.checks import check_same_rows, few, row_labels
 from mvcca.comparison.folds import Fold
 from mvcca.views import Labels, Views
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca.blocks.containers import few
+from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.fits import Failed, Measured, Outcome

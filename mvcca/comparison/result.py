@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import hash as hash_of
 
-from mvcca.blocks.containers import few
+from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Settings, candidates_of
 from mvcca.comparison.data import Data
 from mvcca.comparison.export import write

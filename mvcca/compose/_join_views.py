@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
 from mvcca.blocks import join, to_plain
-from mvcca.blocks.checks import FLOATS, of_view
-from mvcca.blocks.containers import column_labels, reject_masks
+from mvcca.blocks.checks import FLOATS, column_labels, of_view, reject_masks
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import MatrixLike, ViewsLike

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import of_view
-from mvcca.blocks.containers import reject_masks
+from mvcca.blocks.checks import of_view, reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.blocks import as_block
-from mvcca.blocks.containers import reject_masks
+from mvcca.blocks.checks import reject_masks
 from mvcca.views import Views, holds_views
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import MatrixLike

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
-from mvcca.blocks.containers import check_same_rows
+from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.views import Labels, Views, as_views
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import is_mapping
-from mvcca.blocks.containers import check_same_rows
+from mvcca.blocks.checks import check_same_rows
 from mvcca.retrieval.ranking import Projected, Ranking, summed
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.words import with_words, words_by_view

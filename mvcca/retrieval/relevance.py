@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mvcca.blocks import as_block, to_plain
-from mvcca.blocks.containers import few, reject_masks
+from mvcca.blocks.checks import few, reject_masks
 from mvcca.measures.arrays import same_shape
 from mvcca.measures.gain import checked_gains
 from mvcca.views import Labels

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from mvcca.blocks import as_block, kind_of, own_csr
-from mvcca.blocks.containers import are_positions, column_labels, few, reject_masks
+from mvcca.blocks.checks import are_positions, column_labels, few, reject_masks
 
 _SMALLEST_LABEL, _LARGEST_LABEL = 1e-150, 1e150  # of real label vectors
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import Block, as_block, is_mapping, stack
-from mvcca.blocks.containers import (
+from mvcca.blocks.checks import (
     are_positions,
     check_same_rows,
     common_row_labels,

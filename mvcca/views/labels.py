@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from mvcca.blocks import read_values, stack
-from mvcca.blocks.containers import are_positions, few, row_labels
+from mvcca.blocks.checks import are_positions, few, row_labels
 from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, distinct_sets, encoded
 
 __all__ = [

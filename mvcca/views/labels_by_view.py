@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing, check_consistent_length
 
 from mvcca.blocks import is_mapping
-from mvcca.blocks.checks import of_view
-from mvcca.blocks.containers import check_same_rows, row_labels
+from mvcca.blocks.checks import check_same_rows, of_view, row_labels
 from mvcca.views import Views
 from mvcca.views.labels import Labels
 

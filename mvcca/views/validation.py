@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from mvcca.blocks import to_host
-from mvcca.blocks.containers import (
+from mvcca.blocks.checks import (
     check_same_rows,
     correspond,
     few,

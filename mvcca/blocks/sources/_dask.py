@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from mvcca.blocks.containers import reject_masks
+from mvcca.blocks.checks import reject_masks
 from mvcca.blocks.sources._positions import Positions, as_index, as_positions
 from mvcca.blocks.sources._row_source import RowSource, SourceError
 from mvcca.machine.warnings import warn

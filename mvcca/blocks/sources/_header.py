@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mvcca.blocks.containers import few
+from mvcca.blocks.checks import few
 
 __all__ = ["holds_text", "is_header", "is_missing", "is_number"]
 

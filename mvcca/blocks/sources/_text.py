@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.blocks.containers import few
+from mvcca.blocks.checks import few
 from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
 from mvcca.machine.warnings import warn
 

@@ -22,7 +22,7 @@ from torch import Generator, nn
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import Block, as_block
-from mvcca.blocks.containers import few
+from mvcca.blocks.checks import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvcca.blocks.containers import common_row_labels
+from mvcca.blocks.checks import common_row_labels
 from mvcca.interop.migration.gallery import Gallery
 from mvcca.interop.migration.maps import NEW, OLD, Map, Ridges, rotation
 from mvcca.interop.migration.measured import LeftOut, found_shares, neighbors_kept, ranks_under

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.containers import reject_masks
+from mvcca.blocks.checks import reject_masks
 from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import InnerProduct
 
