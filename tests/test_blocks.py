@@ -173,7 +173,10 @@ def test_a_file_of_sparse_rows_is_sparse_and_knows_its_empty_rows(tmp_path):
 @pytest.mark.parametrize("make", [csr_array, csc_matrix, coo_array])
 def test_nearly_full_columns_of_any_sparse_format_are_shifted(make):
     expected = [0, 0, 0, 0, X[:, 4].sum() / np.count_nonzero(X[:, 4])]
-    rows, shift = as_block(make(X)).shifted()
+    block = as_block(make(X))
+    shift = block.origin()
+    rows = block.about(shift)
+    assert rows.is_sparse
     assert_allclose(shift, expected)
     assert_allclose(rows.dense().matrix + shift, X, atol=1e-12)
 

@@ -167,10 +167,6 @@ class Block(ABC):
         """Rows in float64 less `origin`; sparse rows stay sparse unless all columns are moved."""
         return self.plain().about(origin)
 
-    def shifted(self) -> tuple[Block, np.ndarray]:
-        """Sparse rows that can be centred by algebra without loss of digits, and the shift."""
-        return self.plain().shifted()
-
     def scaled(self, factors: np.ndarray) -> Block:
         """Rows in host memory with columns multiplied by `factors`."""
         return self.plain().scaled(factors)
@@ -251,7 +247,7 @@ class Block(ABC):
         """
         X = other.dense()
         mean, other_mean = self.column_means(weights), X.column_means(weights)
-        centred = X.centred(other_mean)[0]
+        centred = X.about(other_mean)
         left = centred.column_means(weights)
         centred.matrix -= left
         if weights is not None:

@@ -10,11 +10,12 @@ import numpy as np
 from mvcca.blocks._block import Block
 from mvcca.blocks.checks import FLOATS, check_numbers, of_view
 from mvcca.blocks.row_hashes import hashes_of_dense
-from mvcca.machine.config import block_size, block_slices
+from mvcca.machine.config import block_slices
 from mvcca.machine.threads import each
 
 __all__ = ["DenseBlock"]
 
+_MANY_BYTES = 2**26  # which one thread checks slowly
 _SAMPLED_ROWS, _MORE_ROWS = 256, 4096  # which tell the sizes of columns
 
 
@@ -153,7 +154,7 @@ class DenseBlock(Block):
         return self.shape[1] == 1 and self.shape[0] > 0 and isinstance(self.matrix[0, 0], str)
 
     def checked(self, estimator: Any, name: str, **options: Any) -> DenseBlock:
-        is_large = len(self.matrix) > block_size(self.row_bytes) and self.dtype in FLOATS
+        is_large = self.matrix.nbytes > _MANY_BYTES and self.dtype in FLOATS
         try:
             # Large rows are checked by several threads, and by scikit-learn if that finds a fault.
             finite = is_large and self.is_finite()

@@ -95,24 +95,18 @@ class SparseBlock(Block):
         return np.where(full, totals / np.maximum(stored, 1), 0)
 
     def about(self, origin: np.ndarray | None) -> DenseBlock | SparseBlock:
-        if origin is None:
-            return SparseBlock(self.matrix.astype(np.float64, copy=False))
-        return self.dense().about(origin) if origin.all() else self.moved(origin)
+        X = self.matrix.astype(np.float64, copy=False)  # SciPy sums float32 rows in float32
+        if origin is None or not origin.any():
+            return SparseBlock(X)
+        if origin.all():
+            return self.dense().about(origin)
+        return SparseBlock(
+            csr_array(X - csr_array(np.ones((X.shape[0], 1))) @ csr_array(origin[None]))
+        )
 
-    def shifted(self) -> tuple[SparseBlock, np.ndarray]:
+    def centred(self, mean: np.ndarray) -> tuple[Block, np.ndarray]:
         shift = self.origin()
-        return self.moved(shift), shift
-
-    def moved(self, shift: np.ndarray) -> SparseBlock:
-        """X - 1 shiftᵀ in float64; shifted columns become full."""
-        X = self.matrix.astype(np.float64)  # SciPy sums float32 rows in float32
-        if shift.any():
-            X = csr_array(X - csr_array(np.ones((X.shape[0], 1))) @ csr_array(shift[None]))
-        return SparseBlock(X)
-
-    def centred(self, mean: np.ndarray) -> tuple[SparseBlock, np.ndarray]:
-        rows, shift = self.shifted()
-        return rows, mean - shift
+        return self.about(shift), mean - shift
 
     def scaled(self, factors: np.ndarray) -> SparseBlock:
         X = own_csr(self.matrix)

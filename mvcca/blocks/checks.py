@@ -46,7 +46,7 @@ def reject_strings(block: Any) -> None:
 
 def check_numbers(block: Any, estimator: Any, **options: Any) -> Any:
     """Convert a matrix to CSR or dense floats, with scikit-learn's checks and detailed errors."""
-    if type(block) is not np.ndarray or block.dtype.kind not in "fiub":
+    if not issparse(block) and (type(block) is not np.ndarray or block.dtype.kind not in "fiub"):
         reject_masks(block)
         reject_strings(block)
     from sklearn.utils import check_array

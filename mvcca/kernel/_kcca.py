@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
-from mvcca.blocks import as_block, namespace, stack, to_host
+from mvcca.blocks import as_block, namespace, stack
 from mvcca.blocks.checks import of_view
 from mvcca.kernel.held_out import HeldOut, Sample, features_of
 from mvcca.kernel.kernels import (
@@ -266,7 +266,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         is_exact = self.approximation is None
         sample_of = partial(Sample.of, maps, self._n_before + n_objects, is_exact)
         none = views[:0].in_memory()
-        none = none.replace({name: to_host(block) for name, block in none.items()})
+        none = none.replace({name: block.on_host() for name, block in none.blocks.items()})
         sample = accumulate(sample_of, sample_of(none, None), views, weights)
         return HeldOut(total, n_objects, sample)
 

@@ -345,7 +345,7 @@ def _empty_rows(
     rows_without_words = getattr(model, "rows_without_words", None)
     empty = {}
     for name, block in views.blocks.items():
-        noted = [before.get(name), block.empty_rows()]
+        noted = [before.get(name), block.empty_rows() if block.is_sparse else None]
         if rows_without_words is not None:
             noted.append(rows_without_words(name, block.matrix))
         found = [rows for rows in noted if rows is not None]

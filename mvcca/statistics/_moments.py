@@ -301,9 +301,9 @@ def _scatter_by_pair(
     """Means and residues (V, D), and scatter (D, D), each over the objects that two views share."""
     columns, blocks, shifts = list(column_slices(views.widths).values()), [], []
     for block in views.blocks.values():
-        rows, shift = block.shifted() if block.is_sparse else (block, np.zeros(block.shape[1]))
-        blocks.append(rows)
-        shifts.append(shift)
+        # Sparse rows are centred by algebra, which must not lose digits.
+        shifts.append(block.origin() if block.is_sparse else np.zeros(block.shape[1]))
+        blocks.append(block.about(shifts[-1]) if block.is_sparse else block)
     seen, n_features = views.seen, views.shape[1]
     centers = np.zeros((2, len(blocks), n_features))
     scatter = np.zeros((n_features, n_features))

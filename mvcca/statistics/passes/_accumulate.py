@@ -65,7 +65,17 @@ def fold(
         `mvcca.config_context` names; if not, device blocks are copied to the host.
     """
     if is_plain(views):
-        return _over_memory(step, start, views, along, at_least, row_bytes)
+        if row_bytes is None:
+            row_bytes = sum(block.row_bytes for block in views.blocks.values())
+        cuts = list(block_slices(len(views), row_bytes, at_least))
+        if len(cuts) < 2:  # multiplied by all BLAS threads
+            return step(start, views, *along)
+        state = start
+        with one_blas_thread_per_block():
+            for rows in cuts:
+                parts = (None if part is None else part[rows] for part in along)
+                state = step(state, views[rows], *parts)
+        return state
     blocks = list(row_blocks(views, at_least, row_bytes))
     return _pass(
         lambda state, block: step(state, *block),
@@ -106,8 +116,13 @@ def accumulate(
         If the workers of the cluster have too little memory.
     """
     if is_plain(views):
-        return _over_memory(
-            lambda sums, *block: sums + of(*block), start, views, along, at_least, row_bytes
+        return fold(
+            lambda sums, *block: sums + of(*block),
+            start,
+            views,
+            *along,
+            at_least=at_least,
+            row_bytes=row_bytes,
         )
     blocks = list(row_blocks(views, at_least, row_bytes))
     rows = max(block.stop - block.start for block in blocks)
@@ -131,27 +146,6 @@ def accumulate(
         yield from cluster.map(of, type(start), tasks, remaining, load)
 
     return _pass(operator.add, of, start, views, along, spans(lanes), terms)
-
-
-def _over_memory(
-    step: Callable[..., S],
-    state: S,
-    views: Views,
-    along: Along,
-    at_least: int,
-    row_bytes: int | None,
-) -> S:
-    """The loop of `fold` and `accumulate` over rows that need nothing else; see `is_plain`."""
-    if row_bytes is None:
-        row_bytes = sum(block.row_bytes for block in views.blocks.values())
-    blocks = list(block_slices(len(views), row_bytes, at_least))
-    if len(blocks) < 2:  # multiplied by all BLAS threads
-        return step(state, views, *along)
-    with one_blas_thread_per_block():
-        for rows in blocks:
-            parts = (None if part is None else part[rows] for part in along)
-            state = step(state, views[rows], *parts)
-    return state
 
 
 def _pass(
