@@ -226,15 +226,18 @@ def _measured(
     options = _options(settings, data.relevant_labels, fold.test, measures)
     table = evaluate_retrieval(projected, estimator=ranking, **options)
     query_seconds = perf_counter() - start
-    scores = projected.scores
+    scores, transformed = projected.scores, Ranking.of(estimator, "cosine")
     if not ranking.compares_scores:
-        scores = estimator.transform(data.views[fold.test])
+        scores = transformed.project(data.views[fold.test]).scores
+    shown = projected.rows if fold.number == 0 else None
+    if shown is not None and ranking.is_by_target:
+        shown = _rows_of_first_views(ranking, shown)
     fitted = getattr(estimator, "best_estimator_", estimator)
     return Measured(
         table,
         str(ranking),
         ranking.similarity,
-        _correlations(train, estimator.transform),
+        _correlations(train, lambda views: transformed.project(views).scores),
         _correlations(held_out, lambda _: scores),
         fit_seconds,
         query_seconds,
@@ -243,14 +246,12 @@ def _measured(
         clone(fitted),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
-        _shown(ranking, projected.rows) if fold.number == 0 else None,
+        shown,
     )
 
 
-def _shown(ranking: Ranking, rows: Views) -> Views:
-    """Rows to compare; if queries depend on the target, those of the first two views."""
-    if not ranking.is_by_target:
-        return rows
+def _rows_of_first_views(ranking: Ranking, rows: Views) -> Views:
+    """Queries of the first view and items of the second, for queries that depend on the target."""
     source, target, *_ = rows.names
     queries = ranking.queries({source: rows[source]}, (target,))
     return rows.replace({source: queries, target: ranking.items({target: rows[target]})})
