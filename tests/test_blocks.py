@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_array, csc_matrix, csr_array, dok_array, save_npz
 
-from mvcca.blocks import KINDS, as_block, is_mapping, join, kind_of, open_matrix, stack
+from mvcca.blocks import KINDS, as_block, is_mapping, kind_of, open_matrix, stack
 
 N, D = 23, 5
 rng = np.random.default_rng(0)
@@ -79,7 +79,7 @@ OPERATIONS = {
     "no rows": (lambda block: block.take(slice(4, 4)), X[4:4]),
     "columns": (lambda block: block.by_columns()[:, [1, 3]], X[:, [1, 3]]),
     "stacked": (lambda block: stack([block, block.take(slice(0, 2))]), np.vstack([X, X[:2]])),
-    "side by side": (lambda block: join([block, block]), np.hstack([X, X])),
+    "side by side": (lambda block: stack([block, block], axis=1), np.hstack([X, X])),
     "booleans": (lambda block: block.booleans(), X != 0),
     "Dask array": (lambda block: as_block(block.as_dask()), X),
     "mapped": (lambda block: as_block(block.mapped(lambda X: as_block(X) @ V, 2)), X @ V),

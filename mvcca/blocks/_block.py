@@ -154,7 +154,9 @@ class Block(ABC):
 
         Dense rows are centred. Sparse ones are shifted in nearly full columns only.
         """
-        return self.plain().centred(mean)
+        rows = self.plain()
+        origin = rows.origin() if rows.is_sparse else mean
+        return rows.about(origin), mean - origin
 
     def origin(self) -> np.ndarray:
         """What may be subtracted from rows to keep digits, (d,).
@@ -178,14 +180,9 @@ class Block(ABC):
         return da.asarray(self.plain().matrix)
 
     @classmethod
-    def stacked(cls, blocks: Sequence[Any]) -> Block:
-        """Rows of several blocks of this kind, one block after the other."""
-        return blocks[0].dense().stacked([block.dense() for block in blocks])
-
-    @classmethod
-    def side_by_side(cls, blocks: Sequence[Any]) -> Block:
-        """Columns of several blocks of this kind with the same rows."""
-        return blocks[0].dense().side_by_side([block.dense() for block in blocks])
+    def stacked(cls, blocks: Sequence[Any], axis: int) -> Block:
+        """Rows of several blocks one after the other, or with ``axis=1`` their columns."""
+        return blocks[0].dense().stacked([block.dense() for block in blocks], axis)
 
     def placed(self, values: np.ndarray) -> Any:
         """NumPy values in the precision and in the place of these rows."""

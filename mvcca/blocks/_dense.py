@@ -46,9 +46,6 @@ class DenseBlock(Block):
     def moved_by(self, move: Callable[[np.ndarray], Any]) -> Any:
         return move(self.matrix)
 
-    def centred(self, mean: np.ndarray) -> tuple[DenseBlock, np.ndarray]:
-        return DenseBlock(self.matrix - mean), np.zeros(len(mean))
-
     def origin(self) -> np.ndarray:
         return np.asarray(self.matrix.mean(axis=0, dtype=np.float64))
 
@@ -61,12 +58,8 @@ class DenseBlock(Block):
         return DenseBlock(self.matrix * factors.astype(self.dtype))
 
     @classmethod
-    def stacked(cls, blocks: Sequence[Any]) -> DenseBlock:
-        return DenseBlock(np.concatenate([block.matrix for block in blocks]))
-
-    @classmethod
-    def side_by_side(cls, blocks: Sequence[Any]) -> DenseBlock:
-        return DenseBlock(np.concatenate([block.matrix for block in blocks], axis=1))
+    def stacked(cls, blocks: Sequence[Any], axis: int) -> DenseBlock:
+        return DenseBlock(np.concatenate([block.matrix for block in blocks], axis=axis))
 
     # ---- products and sums -----------------------------------------------------------------------
 

@@ -87,17 +87,9 @@ class DeviceBlock(Block):
         return beside(values.astype(self.dtype, copy=False), self.matrix)
 
     @classmethod
-    def stacked(cls, blocks: Sequence[Any]) -> Block:
-        return cls._concatenated(blocks, axis=0)
-
-    @classmethod
-    def side_by_side(cls, blocks: Sequence[Any]) -> Block:
-        return cls._concatenated(blocks, axis=1)
-
-    @classmethod
-    def _concatenated(cls, blocks: Sequence[Any], axis: int) -> Block:
+    def stacked(cls, blocks: Sequence[Any], axis: int) -> DeviceBlock:
         matrices = [block.matrix for block in blocks]
-        return cls(namespace(matrices[0]).concat(matrices, axis=axis))
+        return DeviceBlock(namespace(matrices[0]).concat(matrices, axis=axis))
 
     # ---- products and sums -----------------------------------------------------------------------
 

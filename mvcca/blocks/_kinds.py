@@ -21,7 +21,6 @@ __all__ = [
     "KINDS",
     "as_block",
     "is_mapping",
-    "join",
     "kind_of",
     "read_values",
     "stack",
@@ -70,28 +69,21 @@ def to_plain(matrix: Any) -> Any:
     return csr_array(rows.matrix) if rows.is_sparse else rows.matrix
 
 
-def stack(matrices: Iterable[Any]) -> Any:
-    """Rows of several matrices, one matrix after the other: sparse if one of them is sparse."""
-    kind, blocks = _in_common(matrices)
-    return (blocks[0] if len(blocks) == 1 else kind.stacked(blocks)).matrix
+def stack(matrices: Iterable[Any], axis: int = 0) -> Any:
+    """Rows of several matrices, one after the other, or with ``axis=1`` their columns.
 
-
-def join(matrices: Iterable[Any]) -> Any:
-    """Columns of several matrices with the same rows: sparse if one of them is sparse."""
-    kind, blocks = _in_common(matrices)
-    return (blocks[0] if len(blocks) == 1 else kind.side_by_side(blocks)).matrix
-
-
-def _in_common(matrices: Iterable[Any]) -> tuple[type[Block], list[Block]]:
-    """Blocks of one kind."""
+    The result is sparse if one of the matrices is sparse.
+    """
     blocks = [as_block(matrix) for matrix in matrices]
+    if len(blocks) == 1:
+        return blocks[0].in_memory().matrix
     if not all(block.on_device for block in blocks):
         blocks = [block.in_memory().on_host() for block in blocks]
     if any(block.is_sparse for block in blocks):
-        return SparseBlock, blocks
+        return SparseBlock.stacked(blocks, axis).matrix
     if len({type(block) for block in blocks}) > 1:
         blocks = [block.dense() for block in blocks]
-    return type(blocks[0]), blocks
+    return type(blocks[0]).stacked(blocks, axis).matrix
 
 
 def read_values(values: Any) -> Any:

@@ -104,24 +104,15 @@ class SparseBlock(Block):
             csr_array(X - csr_array(np.ones((X.shape[0], 1))) @ csr_array(origin[None]))
         )
 
-    def centred(self, mean: np.ndarray) -> tuple[Block, np.ndarray]:
-        shift = self.origin()
-        return self.about(shift), mean - shift
-
     def scaled(self, factors: np.ndarray) -> SparseBlock:
         X = own_csr(self.matrix)
         X.data *= factors.astype(X.dtype)[X.indices]
         return SparseBlock(X)
 
     @classmethod
-    def stacked(cls, blocks: Sequence[Any]) -> SparseBlock:
-        matrices = [block.matrix for block in blocks]
-        return SparseBlock(csr_array(sparse_vstack(matrices, format="csr")))
-
-    @classmethod
-    def side_by_side(cls, blocks: Sequence[Any]) -> SparseBlock:
-        matrices = [block.matrix for block in blocks]
-        return SparseBlock(csr_array(sparse_hstack(matrices, format="csr")))
+    def stacked(cls, blocks: Sequence[Any], axis: int) -> SparseBlock:
+        joined = sparse_hstack if axis else sparse_vstack
+        return SparseBlock(csr_array(joined([block.matrix for block in blocks], format="csr")))
 
     # ---- products and sums -----------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
-from mvcca.blocks import join, to_plain
+from mvcca.blocks import stack, to_plain
 from mvcca.blocks.checks import FLOATS, column_labels, of_view, reject_masks
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.output import OutputContainerMixin
@@ -181,7 +181,7 @@ class JoinViews(OneToOneFeatureMixin, OutputContainerMixin, BaseEstimator):
 
     def _join(self, blocks: list[Any]) -> Any:
         if self.how == "concat":
-            return join(blocks)
+            return stack(blocks, axis=1)
         total = reduce(add, map(to_plain, blocks))
         return total / len(blocks) if self.how == "mean" else total
 

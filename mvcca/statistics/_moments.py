@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvcca.blocks import Block, as_block, in_one_place, join, namespace, to_host
+from mvcca.blocks import Block, as_block, in_one_place, namespace, stack, to_host
 from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics.passes import accumulate
@@ -308,6 +308,8 @@ def _scatter_by_pair(
     centers = np.zeros((2, len(blocks), n_features))
     scatter = np.zeros((n_features, n_features))
     for p, q in combinations_with_replacement(range(len(blocks)), 2):
+        if blocks[q].is_sparse:
+            p, q = q, p  # the sparse one first
         both = seen[:, p] & seen[:, q]
         if not both.any():
             continue
@@ -316,27 +318,16 @@ def _scatter_by_pair(
             for v, X in ((p, blocks[p]), (q, blocks[q]))
         )
         w, in_p, in_q = None if weights is None else weights[both], columns[p], columns[q]
-        mean_p, mean_q, scatter[in_p, in_q] = _pair_scatter(A, B, w, dtype)
+        if A.is_sparse:  # centring would fill in the zeros
+            mean_p, mean_q, left, part = A.scatter_with(B, w)
+            mean_p, mean_q = _exact_sum(mean_p, 0.0), _exact_sum(mean_q, left)
+        else:
+            alone, precision = [A], dtype if views.on_device else np.dtype(np.float64)
+            mean_p, mean_q, part = _scatter(alone, alone if A is B else [B], w, precision)
         centers[:, q, in_p], centers[:, p, in_q] = mean_p, mean_q
-        scatter[in_q, in_p] = scatter[in_p, in_q].T
+        scatter[in_p, in_q], scatter[in_q, in_p] = part, part.T
     means, left = _exact_sum(np.concatenate(shifts), centers[0])
     return means, left + centers[1], scatter
-
-
-def _pair_scatter(
-    A: Block, B: Block, weights: np.ndarray | None, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means (2, d_a) and (2, d_b), as `_exact_sum`, and scatter (d_a, d_b) of the same rows."""
-    if A.is_sparse:  # centring would fill in the zeros
-        mean_a, mean_b, left, scatter = A.scatter_with(B, weights)
-        return _exact_sum(mean_a, 0.0), _exact_sum(mean_b, left), scatter
-    if B.is_sparse:
-        mean_b, mean_a, scatter = _pair_scatter(B, A, weights, dtype)
-        return mean_a, mean_b, scatter.T
-    if not (A.on_device or B.on_device):
-        dtype = np.dtype(np.float64)
-    alone = [A]
-    return _scatter(alone, alone if A is B else [B], weights, dtype)
 
 
 def _scatter(
@@ -484,8 +475,8 @@ def _scatter_on_device(
     """Means (2, d) of blocks side by side, and their scatter with `right`, which may be `left`."""
     blocks = in_one_place(left if right is left else [*left, *right]) or []
     blocks = [block.promoted(dtype) for block in blocks]
-    A = join(blocks[: len(left)])
-    B = A if right is left else join(blocks[len(left) :])
+    A = stack(blocks[: len(left)], axis=1)
+    B = A if right is left else stack(blocks[len(left) :], axis=1)
     n_rows, height = A.shape[0], max(_STACKED_ROWS, A.shape[1], B.shape[1])
     whole = n_rows // height * height
     scatter, single = np.zeros((A.shape[1], B.shape[1])), as_block(A).dtype == np.float32

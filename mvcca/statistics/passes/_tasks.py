@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from mvcca.blocks import as_block, join, stack
+from mvcca.blocks import as_block, stack
 from mvcca.machine.config import config_context, get_config
 from mvcca.machine.threads import one_blas_thread
 from mvcca.views import Views
@@ -156,7 +156,8 @@ def _joined(chunks: Any, heights: list[int] | None, read: Callable[[Any, int], A
         return read(chunks.made(), 0)
     starts = np.cumsum([0, *heights]).tolist()
     rows = [
-        read(join(side_by_side), start) for side_by_side, start in zip(chunks, starts, strict=False)
+        read(stack(side_by_side, axis=1), start)
+        for side_by_side, start in zip(chunks, starts, strict=False)
     ]
     return stack(rows)
 
