@@ -420,7 +420,7 @@ def test_an_interrupted_fit_resumes_from_its_checkpoint_bit_for_bit(
 ):
     monkeypatch.setattr(_checkpoint, "_SECONDS", 0)
     opened, y = saved(tmp_path, blocks, "npy"), y_of(estimator, labels)
-    with config_context(block_rows=90):
+    with config_context(block_rows=90, checkpoint=tmp_path / "whole"):
         n_blocks = len(blocks_read(lambda: estimator.fit(opened, y)))
         reference = estimator.weights_
     with config_context(block_rows=90, checkpoint=tmp_path / "kept"):
