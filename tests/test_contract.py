@@ -1,8 +1,8 @@
 """The contract that every estimator keeps, as one table of estimators and one of each thing asked.
 
 A new estimator adds itself to `ESTIMATORS` (or `STEPS`) and is held to all of it, in every storage.
-`make test` tries the first case of a product on every estimator, and all cases on one estimator per
-family; the rest is slow.
+`make test` tries the first case of a product on every estimator but those that are alike, and all
+cases on one estimator per family; the rest is slow.
 """
 
 from __future__ import annotations
@@ -154,8 +154,21 @@ CHECKED_SLOWLY = [est for est in _SETTINGS if est not in CHECKED]
 SLOW = pytest.mark.slow
 
 
+# Kernel CCA from landmarks is fitted as from random features, and all networks have one `fit`: what
+# every estimator keeps is tried quickly on the first of them.
+ALIKE = [*KERNEL[2:], *DEEP[1:]]
+
+
 def over(estimators: list[Any]) -> Any:
-    return pytest.mark.parametrize("estimator", estimators, ids=lambda e: " ".join(repr(e).split()))
+    params = [
+        pytest.param(
+            estimator,
+            id=" ".join(repr(estimator).split()),
+            marks=SLOW if estimator in ALIKE else (),
+        )
+        for estimator in estimators
+    ]
+    return pytest.mark.parametrize("estimator", params)
 
 
 # One estimator per family, on which every case of a product is tried; the first case is tried on
@@ -179,7 +192,8 @@ def crossed(
             if name != first and estimator in other_networks:
                 continue
             values = case if "," in argument else (case,)
-            marks = () if (widely and name == first) or estimator in FAMILIES else SLOW
+            is_first = widely and name == first and estimator not in ALIKE
+            marks = () if is_first or estimator in FAMILIES else SLOW
             label = f"{name}-{' '.join(repr(estimator).split())}"
             params.append(pytest.param(estimator, *values, id=label, marks=marks))
     names = ["estimator", *(part.strip() for part in argument.split(","))]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 from functools import reduce
 from operator import getitem
 
@@ -195,9 +193,6 @@ def test_a_file_without_its_networks_says_which_are_missing(path):
     )
     with pytest.raises(ModelFileError, match=message):
         load(path)
-    program = f"from mvcca import load; load({str(path)!r})"
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "encoders=" in answer.stderr.splitlines()[-1]
 
 
 def test_networks_that_a_file_does_not_need_are_refused(path):

@@ -6,8 +6,6 @@ That they are as all estimators are is asked in tests/test_contract.py.
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -557,16 +555,3 @@ def test_a_line_per_epoch_is_written_on_request(capsys):
     lines = capsys.readouterr().err.splitlines()
     started = [line.split("  ")[0] for line in lines if line.startswith("epoch")]
     assert started == ["epoch 1/2", "epoch 2/2"]
-
-
-def test_without_torch_the_error_says_what_to_install():
-    program = (
-        "import sys; sys.modules['torch'] = None\n"
-        "import mvcca\n"
-        "try:\n    from mvcca.deep import DCCA\n"
-        "except ImportError as error:\n    print(error)"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-    assert "pip install mvcca[deep]" in answer.stdout

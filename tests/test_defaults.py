@@ -56,7 +56,10 @@ def hits_of(model: Any, views: Views) -> Any:
     return index.search({"image": views["image"]}, target="text", k=5)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in DEEP[1:] else ()) for name in ESTIMATORS],
+)
 def test_defaults_fit_transform_rank_save_and_load(name, tmp_path):
     views, y = few_rows()
     model = with_defaults(ESTIMATORS[name]).fit(views, y)

@@ -378,13 +378,6 @@ def test_a_missing_library_names_its_extra(library, call, extra, monkeypatch, tm
         call(CCA(2).fit(rows()), tmp_path)
 
 
-def test_importing_interop_imports_none_of_its_libraries():
-    program = "import sys, mvcca.interop; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    loaded = set(run.stdout.decode().split())
-    assert not loaded & {"torch", "onnx", "datasets", "anndata", "mudata", "sentence_transformers"}
-
-
 # ---- Arrow tables and Hugging Face datasets -----------------------------------------------------
 
 

@@ -50,13 +50,24 @@ if find_spec("torch"):
     from deep_estimators import DEEP
 HOLD_CODE = ("CovarianceCCA", "EncoderCCA")  # which files do not
 NAMES = ("image", "text")
-every_estimator = pytest.mark.parametrize(
-    "estimator", [*ESTIMATORS, *DEEP], ids=lambda estimator: type(estimator).__name__
-)
-of_unpaired_views = pytest.mark.parametrize(
-    "estimator",
-    [e for e in ESTIMATORS if e.requires.labels] + [e for e in DEEP if not e.requires.pairs],
-    ids=lambda estimator: type(estimator).__name__,
+
+
+def over(estimators: list[Any]) -> Any:
+    """Parametrise over estimators; of the networks, only the first is quick."""
+    params = [
+        pytest.param(
+            estimator,
+            id=type(estimator).__name__,
+            marks=pytest.mark.slow if estimator in DEEP[1:] else (),
+        )
+        for estimator in estimators
+    ]
+    return pytest.mark.parametrize("estimator", params)
+
+
+every_estimator = over([*ESTIMATORS, *DEEP])
+of_unpaired_views = over(
+    [e for e in ESTIMATORS if e.requires.labels] + [e for e in DEEP if not e.requires.pairs]
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
@@ -96,14 +95,6 @@ def test_projected_rows_draw_what_the_estimator_draws(display, cca, views):
         np.testing.assert_array_equal(one.get_xydata(), other.get_xydata())
     for one, other in zip(scatters(of_estimator), scatters(of_scores), strict=True):
         np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())
-
-
-def test_plotting_is_imported_without_matplotlib():
-    program = "import sys, mvcca.plotting; print('matplotlib' in sys.modules)"
-    answer = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-    assert answer.stdout.strip() == "False"
 
 
 def test_a_missing_matplotlib_names_what_to_install(monkeypatch, cca, views):

@@ -13,9 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from sklearn.decomposition import NMF
+from sklearn.pipeline import make_pipeline
 
 import mvcca
+from mvcca import CCA, PerView, save
 from mvcca.base import MultiViewEstimator
 
 ROOT = Path(__file__).parents[1]
@@ -71,15 +75,33 @@ def test_dir_lists_the_public_names_and_nothing_else():
     assert set(dir(mvcca)) == {*mvcca.__all__, "deep", "__version__"}
 
 
-def test_submodules_are_there_after_a_bare_import_and_heavy_libraries_are_not():
+# What a new process imports, and what that must not import; each includes what was imported before.
+IMPORTS = [
+    ("mvcca", {"numpy", "scipy", "sklearn", "torch", "dask", "cupy", "numba", "pandas"}),
+    ("mvcca.blocks.sources", {"h5py", "zarr", "pyarrow", "dask", "pandas"}),
+    ("mvcca.retrieval", {"numba"}),
+    ("mvcca.interop", {"onnx", "datasets", "anndata", "mudata", "sentence_transformers"}),
+    ("mvcca.plotting", {"matplotlib"}),
+]
+
+
+def test_submodules_are_there_after_a_bare_import_and_heavy_libraries_are_not(tmp_path):
+    path = tmp_path / "model.mvcca"
+    counts = np.random.default_rng(0).poisson(3, (20, 5))
+    model = make_pipeline(PerView(NMF(2, max_iter=1000)), CCA(1))
+    save(model.fit({"image": counts, "text": counts[::-1]}), path)
     code = f"""
-import sys, mvcca
-dir(mvcca)
-heavy = {{"numpy", "scipy", "sklearn", "torch", "dask", "cupy", "matplotlib", "numba", "pandas"}}
-assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
+import sys
+from importlib import import_module
+for name, heavy in {IMPORTS}:
+    dir(import_module(name))
+    assert not heavy & sys.modules.keys(), (name, heavy & sys.modules.keys())
+import mvcca
 for name in {SUBMODULES}:
     assert getattr(mvcca, name).__all__
-assert "torch" not in sys.modules
+mvcca.save(mvcca.load({str(path)!r}), {str(path)!r})  # imports the classes that the file names
+heavy = {{"torch", "matplotlib", "pytest", "sklearn.manifold"}}
+assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
 if {bool(find_spec("torch"))}:
     assert mvcca.deep.__all__
 """

@@ -460,18 +460,6 @@ print(top_k(numpy.eye(40), numpy.eye(40), 1)[1].ravel().tolist() == list(range(4
     assert answer.stdout.strip() == "True"
 
 
-def test_ranking_loads_numba_only_to_search():
-    program = "import sys, mvcca.retrieval; print('numba' in sys.modules)"
-    answer = subprocess.run(
-        [sys.executable, "-c", program],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(mvcca.__file__).parents[1])},
-    )
-    assert answer.stdout.strip() == "False"
-
-
 @pytest.mark.parametrize("form", [np.asarray, np.uint8, float, list, sp.csr_array, sp.coo_matrix])
 @pytest.mark.parametrize("k", [None, 7])
 def test_relevance_may_be_a_matrix(form, k):

@@ -94,14 +94,36 @@ def unpaired(kind: str = "dense") -> Views:
 
 KINDS = ["dense", "sparse", "mixed"]
 LABELLED = [MLCCA(), MVMLCCA(within="sample")]
-CASES = {
-    f"{type(estimator).__name__}-{views.__name__}-{kind}": (estimator, partial(views, kind))
-    for estimator in [CCA(reg=0.01), MVCCA(), *LABELLED]
-    for views in (paired, partly_paired, unpaired)
-    for kind in KINDS
-    if estimator.requires.labels or views is not unpaired
-}
-everything = pytest.mark.parametrize(("estimator", "views"), CASES.values(), ids=CASES.keys())
+ALL = [CCA(reg=0.01), MVCCA(), *LABELLED]
+# A dense view beside a sparse one is tried quickly on all, views of one kind on the first.
+everything = pytest.mark.parametrize(
+    ("estimator", "views"),
+    [
+        pytest.param(
+            estimator,
+            partial(views, kind),
+            id=f"{type(estimator).__name__}-{views.__name__}-{kind}",
+            marks=() if kind == "mixed" or estimator is ALL[0] else pytest.mark.slow,
+        )
+        for estimator in ALL
+        for views in (paired, partly_paired, unpaired)
+        for kind in KINDS
+        if estimator.requires.labels or views is not unpaired
+    ],
+)
+every_kind = pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [
+        pytest.param(
+            estimator,
+            kind,
+            id=f"{kind}-{estimator!r}",
+            marks=() if kind == "mixed" or estimator is ALL[0] else pytest.mark.slow,
+        )
+        for estimator in ALL
+        for kind in KINDS
+    ],
+)
 
 
 def folds(views: Views) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -130,8 +152,8 @@ def test_cross_validation_is_the_loop_by_hand(estimator, views):
     assert np.mean(found["train_score"]) > 0.1
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("estimator", [CCA(), MVCCA(), *LABELLED], ids=repr)
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
 def test_grid_search_finds_the_best_of_the_loop_by_hand(estimator, n_jobs):
     X = paired("mixed")
     grid = {"reg": [1e-4, 0.1, 10.0], "n_components": [1, 2]}
@@ -183,8 +205,7 @@ def test_train_test_split_keeps_objects_and_labels_together(estimator, views):
     assert model.score(test, y_test) == pytest.approx(expected.score(X[rows[1]], CLASSES[rows[1]]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("estimator", [CCA(), MVCCA(), *LABELLED], ids=repr)
+@every_kind
 def test_learning_and_validation_curves_are_loops_by_hand(estimator, kind):
     X = paired(kind)
     sizes, train_scores, test_scores = learning_curve(
@@ -309,13 +330,10 @@ def test_a_pipeline_is_its_steps_one_after_the_other(estimator, views):
     np.testing.assert_allclose(alone["text"], scores["text"], atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind
 @pytest.mark.parametrize("how", ["concat", "mean", "sum"])
-@pytest.mark.parametrize(
-    "estimator", [CCA(3), MVCCA(3), MLCCA(3), MVMLCCA(3, within="sample")], ids=repr
-)
 def test_a_classifier_learns_from_what_the_views_share(estimator, how, kind):
-    X = paired(kind)
+    X, estimator = paired(kind), clone(estimator).set_params(n_components=3)
     model = make_pipeline(
         PerView(StandardScaler(with_mean=False)), estimator, JoinViews(how), LogisticRegression()
     )

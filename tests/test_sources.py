@@ -466,14 +466,6 @@ def test_threads_that_read_at_once_all_read_right(tmp_path, container):
         assert list(pool.map(read, range(4))) == [0, 0, 0, 0]
 
 
-def test_importing_sources_imports_no_library_that_reads_files():
-    program = "import sys, mvcca.blocks.sources; print(*sys.modules)"
-    answer = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-    assert not {"h5py", "zarr", "pyarrow", "dask", "pandas"} & set(answer.stdout.split())
-
-
 # What is read, and how much memory it takes
 
 
