@@ -369,8 +369,11 @@ METHODS_WITH_STATISTICS = {
 
 @pytest.mark.parametrize(
     ("method", "number"),
-    [("cca", signal.SIGINT), ("cca", signal.SIGKILL), ("mvmlcca", signal.SIGKILL)],
-    ids=["cca-SIGINT", "cca-SIGKILL", "mvmlcca-SIGKILL"],
+    [
+        pytest.param("cca", signal.SIGINT, id="cca-SIGINT"),
+        pytest.param("cca", signal.SIGKILL, id="cca-SIGKILL", marks=pytest.mark.slow),
+        pytest.param("mvmlcca", signal.SIGKILL, id="mvmlcca-SIGKILL", marks=pytest.mark.slow),
+    ],
 )
 def test_a_fit_that_was_ended_by_a_signal_resumes_to_the_same_bits(
     capsys, monkeypatch, method, number

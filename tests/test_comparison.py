@@ -573,7 +573,7 @@ def test_the_report_begins_with_a_verdict_and_ends_with_the_next_step(result, tm
         assert f"mvcca.save(result.refit({method!r}), " in html.unescape(page)
 
 
-@pytest.mark.parametrize("labels", [None, CLASSES])
+@pytest.mark.parametrize("labels", [pytest.param(None, marks=pytest.mark.slow), CLASSES])
 def test_queries_are_named_by_their_words_or_the_index_of_the_views_or_their_row(labels, tmp_path):
     pd = pytest.importorskip("pandas")
     names = [f"page {i}" for i in range(0, 2 * N, 2)]

@@ -468,7 +468,12 @@ OF_CHANCE = (
 
 @pytest.mark.parametrize(
     ("directions", "relevance"),
-    [("cross", None), ("cross", "labels"), ("within", None), ([(("a", "b"), "c")], "pairs")],
+    [
+        ("cross", "labels"),
+        pytest.param("cross", None, marks=pytest.mark.slow),
+        pytest.param("within", None, marks=pytest.mark.slow),
+        pytest.param([(("a", "b"), "c")], "pairs", marks=pytest.mark.slow),
+    ],
 )
 def test_expected_measures_are_those_of_random_scores(directions, relevance):
     """Partly paired views, and label sets of any size; 60 draws."""

@@ -530,7 +530,9 @@ def test_an_unknown_correction_is_an_error_that_lists_those_known():
         top_k(QUERIES, GALLERY, 3, hubness="clsl", bank=BANK)
 
 
-@pytest.mark.parametrize("hubness", NAMES)
+@pytest.mark.parametrize(
+    "hubness", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
+)
 def test_memory_is_bounded_by_blocks(hubness):
     queries, gallery, bank = rows(3000, 8), rows(4000, 8, seed=1), rows(3500, 8, seed=2)
     options = {"hubness": hubness, "bank": (bank, bank)}

@@ -238,7 +238,15 @@ def test_frequencies_and_landmarks_are_drawn_from_the_first_batch_alone():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10**9])
-@pytest.mark.parametrize("approximation", [None, "fourier", "nystroem", "cholesky"])
+@pytest.mark.parametrize(
+    "approximation",
+    [
+        None,
+        "fourier",
+        pytest.param("nystroem", marks=pytest.mark.slow),
+        pytest.param("cholesky", marks=pytest.mark.slow),
+    ],
+)
 def test_the_size_of_blocks_changes_no_score(approximation, rows):
     views = random_views()
     model = KCCA(2, approximation=approximation, n_landmarks=20, random_state=0)
@@ -485,10 +493,14 @@ PLANTED = make_gaussian_views(
 ).views
 VARIANTS = [
     KCCA(10, random_state=0),
-    KCCA(10, reg=1.0, random_state=0),
-    KCCA(10, approximation="nystroem", n_landmarks=100, random_state=0),
+    pytest.param(KCCA(10, reg=1.0, random_state=0), marks=pytest.mark.slow),
+    pytest.param(
+        KCCA(10, approximation="nystroem", n_landmarks=100, random_state=0), marks=pytest.mark.slow
+    ),
     KCCA(10, approximation="fourier", n_landmarks=100, random_state=0),
-    KCCA(10, approximation="cholesky", n_landmarks=100, random_state=0),
+    pytest.param(
+        KCCA(10, approximation="cholesky", n_landmarks=100, random_state=0), marks=pytest.mark.slow
+    ),
 ]
 
 

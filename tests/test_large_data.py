@@ -281,10 +281,11 @@ def test_two_lone_files_are_two_views_as_two_matrices_are(blocks, tmp_path):
 
 
 def test_methods_that_need_all_rows_read_them(blocks, tmp_path):
+    blocks = {name: X[:400] for name, X in blocks.items()}
     opened = saved(tmp_path, blocks, "npy")
     for estimator in (KCCA(2, gamma=0.01), NCCA(2), CCA(2, reg="auto")):
         reference = estimator.fit(blocks).transform(blocks)
-        with config_context(block_rows=300):
+        with config_context(block_rows=120):
             ours = estimator.fit(opened).transform(opened)
         for name, scores in reference.items():
             np.testing.assert_allclose(ours[name], scores, atol=1e-6)
@@ -414,7 +415,9 @@ RESUMED = [
 
 
 @over(RESUMED)
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "part", [0.5, *(pytest.param(p, marks=pytest.mark.slow) for p in (0.2, 0.9))]
+)
 def test_an_interrupted_fit_resumes_from_its_checkpoint_bit_for_bit(
     estimator, part, blocks, labels, tmp_path, monkeypatch
 ):

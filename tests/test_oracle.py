@@ -399,11 +399,11 @@ CHECKS = {
     "KCCA": check_fourier,
 }
 LEFT_TO_TEST_LONG = (pytest.mark.slow, pytest.mark.long)
-SLOW = [pytest.param(range(80, 400), marks=pytest.mark.slow)]
+SLOW = [pytest.param(range(40, 400), marks=pytest.mark.slow)]
 SLOW += [pytest.param(range(a, a + 400), marks=LEFT_TO_TEST_LONG) for a in range(400, 2000, 400)]
 
 
-@pytest.mark.parametrize("seeds", [range(80), *SLOW], ids=str)
+@pytest.mark.parametrize("seeds", [range(40), *SLOW], ids=str)
 @pytest.mark.parametrize("method", CHECKS)
 def test_a_fit_gives_the_reference_or_says_what_it_lost(method, seeds):
     for seed in seeds:

@@ -562,7 +562,14 @@ def planted_scores(n_components):
     return {"image": first, "text": second}
 
 
-@pytest.mark.parametrize("name", ["US$ and C$", r"\frac{$", "$x_$", "$$", "$"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "US$ and C$",
+        "$",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in (r"\frac{$", "$x_$", "$$")),
+    ],
+)
 def test_names_with_dollars_are_drawn_as_they_are(name):
     scores = {name: planted_scores(3)["image"], "text": planted_scores(3)["text"]}
     model = CCA(2).fit(scores)

@@ -438,6 +438,7 @@ def test_no_queries_find_nothing():
     assert ranks(rows(0), rows(5), by_labels(np.zeros((0, 2)), np.ones((5, 2)))).shape == (0,)
 
 
+@pytest.mark.slow
 def test_kernels_compile_without_a_cache_where_nothing_can_be_written():
     program = """
 import numba, numpy

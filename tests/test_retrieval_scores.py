@@ -123,6 +123,7 @@ def test_deep_estimators_expect_the_correlations_of_their_validation_rows(
 
 # ---- the likelihood ratio -----------------------------------------------------------------------
 
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 WEIGHTINGS = ("likelihood", "profile-likelihood", "likelihood-cosine", "correlation^2", None)
 
 
@@ -203,7 +204,7 @@ def test_each_pair_of_views_has_its_own_correlations_and_joint_queries_add_ratio
         np.testing.assert_allclose(q @ g.T, ratios(queries, targets), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_with_the_planted_correlations_no_power_ranks_better(seed):
     rho = np.array([0.95, 0.9, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05])
     model, rows = planted(rho, 10), gaussian_views(3000, rho, 10, seed)
@@ -276,7 +277,7 @@ def test_the_profile_likelihood_adds_the_views_before_it_profiles_their_scale(
     np.testing.assert_allclose(table.mean()["mrr"], mrr, rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_joint_queries_find_more_than_sums_of_vectors_and_than_any_cosine(seed):
     rng = np.random.default_rng(seed)
     names, rho = tuple("abcd"), 0.7 * np.exp(-np.arange(200) / 40)
