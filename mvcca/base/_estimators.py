@@ -42,7 +42,6 @@ from mvcca.problem import (
     Problem,
     Reg,
     Rows,
-    profile_vectors,
     reg_of_names,
     shrinkages,
 )
@@ -56,6 +55,8 @@ from mvcca.views.validation import (
     checked_sample_weight,
     read_small,
 )
+
+_INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -349,11 +350,14 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                     f"{list(self.view_names_)}."
                 )
             self._check_features(name, block.shape[1], column_labels(block.matrix))
-        checked = {
-            name: self._check_view(name, block, ensure_min_samples=minimum)
-            for name, block in views.blocks.items()
-        }
-        return Views.of(checked, views.seen, views.ids)
+        blocks = {}
+        for name, block in views.blocks.items():
+            options: dict[str, Any] = {"ensure_min_samples": minimum}
+            if self.requires.integers and isinstance(block.matrix, np.ndarray):
+                options |= {"dtype": _INTEGERS} if block.dtype in _INTEGERS else {}
+            checked = block.checked(self, name, **options)
+            blocks[name] = checked.on_host() if self.requires.host else checked
+        return Views.of(blocks, views.seen, views.ids)
 
     def _check_features(self, name: str, width: int, columns: tuple[str | int, ...] | None) -> None:
         fitted = self._widths[name]
@@ -364,10 +368,6 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             )
         if columns is not None:
             check_column_names(name, self._column_names[name], columns)
-
-    def _check_view(self, name: str, block: Block, **options: Any) -> Block:
-        checked = block.checked(self, name, **options)
-        return checked.on_host() if self.requires.host else checked
 
     def _open_matrices(self, frames: dict[str, Any], *, reset: bool, unpaired: bool) -> Views:
         """Check lone matrices X and y, scikit-learn's convention for cross-decomposition."""
@@ -402,10 +402,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             if source is not None:
                 is_vector = name == "y" and source.ndim == 1
                 block = as_block(source[:, None] if is_vector else source)
-                block = self._check_view(name, block, ensure_min_samples=minimum)
+                block = block.checked(self, name, ensure_min_samples=minimum)
                 if name == "X" and reset:
                     self.n_features_in_ = block.shape[1]
-                return block
+                return block.on_host() if self.requires.host else block
             reject_masks(X)
             reject_strings(X)
         options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
@@ -731,56 +731,3 @@ class StatisticEstimator(LinearEstimator):
                 "partial_fit."
             )
         return True
-
-
-class RankedByCorrelation(MultiViewEstimator):
-    """Base of the estimators whose components are correlated across views."""
-
-    expected_correlations_: np.ndarray
-    expected_correlations_by_pair_: np.ndarray
-    expected_deviations_: dict[str, np.ndarray]
-
-    def retrieval_scores(self, X: Any, y: Any = None) -> Any:
-        r"""Project rows to the vectors whose inner product ranks best.
-
-        If views are jointly Gaussian, the log-likelihood ratio of "the rows x and y show the same
-        object" against "they do not" is, with scores a and b of unit variance,
-
-            Σ_i w_i a_i b_i - Σ_i v_i (a_i² + b_i²) / 2 + constant,
-            w_i = ρ_i / (1 - ρ_i²),   v_i = ρ_i² / (1 - ρ_i²).
-
-        Rows of real data differ in scale more than Gaussian ones do. If the scale of each row is
-        unknown, its maximum-likelihood value makes the ratio an increasing function of
-
-            Σ_i w_i a_i b_i / √(Σ_i v_i a_i² Σ_i v_i b_i²),
-
-        the profile likelihood: the inner product of the vectors √w_i a_i / √(Σ_j v_j a_j²). For a
-        joint query or target, a and b are sums of the scores of its views; sums of these vectors
-        would fix a scale per view and rank worse. Plain
-        scores give a component with correlation .1 the weight of one with .9. ρ is
-        ``expected_correlations_``. If `power` is set, it weights the components instead, and these
-        are the scores of `transform`.
-
-        Parameters
-        ----------
-        X, y
-            As for `transform`.
-
-        Returns
-        -------
-        vectors : same container as X
-            As `transform` gives them.
-
-        See Also
-        --------
-        mvcca.evaluate_retrieval : Other rankings by name, with its parameter `weighting`.
-        """
-        return self._transform(X, y, "retrieval_scores")
-
-    def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:
-        """The vectors of checked views."""
-        maps, rho = self.maps_, self.expected_correlations_
-        scores = self.scores_of(views, maps)
-        if maps is not None and maps.power:
-            return scores
-        return {name: profile_vectors(U, rho) for name, U in scores.items()}

@@ -23,6 +23,8 @@ class Requirements:
         Whether device rows are copied to the host, and scores back.
     float64 : bool
         Whether float32 products of float32 rows never suffice.
+    integers : bool
+        Whether integers in arrays stay integers, such as pixels and the words of texts.
     features : bool
         Whether views are solved in the basis of their features; else in any.
     """
@@ -33,4 +35,5 @@ class Requirements:
     dense: bool = False
     host: bool = False
     float64: bool = False
+    integers: bool = False
     features: bool = False

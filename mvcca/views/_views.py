@@ -110,13 +110,15 @@ class Views:
     def _hold(self, blocks: dict[str, Block], seen: np.ndarray, ids: np.ndarray | None) -> None:
         """Set the attributes, once for all: views never change."""
         self.blocks, self.seen, self.ids = blocks, seen, ids
-        self.names = tuple(blocks)
-        self.widths = {name: block.shape[1] for name, block in blocks.items()}
-        self.shape = seen.shape[0], sum(self.widths.values())
+        self.names, self.widths = tuple(blocks), {}
         self.is_paired = bool(seen.all())
-        self.is_lazy = any(block.is_lazy for block in blocks.values())
-        self.is_sparse = any(block.is_sparse for block in blocks.values())
-        self.on_device = any(block.on_device for block in blocks.values())
+        self.is_lazy = self.is_sparse = self.on_device = False
+        for name, block in blocks.items():
+            self.widths[name] = block.shape[1]
+            self.is_lazy |= block.is_lazy
+            self.is_sparse |= block.is_sparse
+            self.on_device |= block.on_device
+        self.shape = seen.shape[0], sum(self.widths.values())
 
     @classmethod
     def of(

@@ -21,7 +21,7 @@ from torch import Generator, nn
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
-from mvcca.blocks import Block, as_block
+from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
 from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
@@ -64,7 +64,6 @@ _MONITORED = {  # columns of the history
     "valid_map": "valid_map",
 }
 _FLOATS = (np.float64, np.float32)
-_INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
 _LITTLE = 2**24  # bytes, which need not be looked for
 _SEED_BOUND = 2**31 - 1
 
@@ -163,7 +162,7 @@ class DeepEstimator(MultiViewEstimator):
     _n_rows = cast("int", None)  # of the first fit; they decide what "auto" is
     _n_words = cast("dict[str, int]", None)  # sizes of the vocabularies of its views of words
     _probe_rows = cast("dict[str, Any]", None)  # by which loading compares networks of the user
-    requires = Requirements(host=True)
+    requires = Requirements(host=True, integers=True)
     encoders = cast("Any", None)  # networks of the user, where a method takes some
     _within_rows = False  # whether outputs must be fewer than rows; the ending warns of the others
     _is_scheduled = False  # whether an epoch depends on how many there are to be
@@ -625,11 +624,6 @@ class DeepEstimator(MultiViewEstimator):
                 f"View {name!r} has no variance after its network: all rows have the same scores. "
                 f"Either the rows are all the same, or {self._collapse_advice}."
             )
-
-    def _check_view(self, name: str, block: Block, **options: Any) -> Block:
-        if isinstance(block.matrix, np.ndarray) and block.dtype in _INTEGERS:
-            options["dtype"] = _INTEGERS  # such as the words of a text, or pixels
-        return super()._check_view(name, block, **options)
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         return partial(_project, self.encoders_[name], name, maps and maps.select([name]))
