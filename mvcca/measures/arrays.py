@@ -12,7 +12,7 @@ from mvcca.blocks import as_block
 
 RelevanceLike: TypeAlias = ArrayLike | sparray | spmatrix
 
-_SHORT = 2**12  # columns; shorter rows are sorted faster together than one by one
+_SHORT = 2**14  # bytes of a row; shorter rows are sorted faster together than one by one
 _PARALLEL_ULPS = 8  # between entries of parallel rows: two roundings, and those of a projection
 
 # ---- checks -------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     order = np.empty((len(scores), length), dtype=np.intp)
     sort = _sort_float32 if scores.dtype == np.float32 else _sort
     rest = np.arange(len(scores))
-    if 0 < length < scores.shape[1] <= _SHORT:
+    if 0 < length < scores.shape[1] and scores.itemsize * scores.shape[1] <= _SHORT:
         reach = scores >= np.partition(scores, -length, axis=1)[:, -length, None]
         exact = reach.sum(axis=1) == length  # others have ties at the end of the list
         items = np.nonzero(reach[exact])[1].reshape(-1, length)

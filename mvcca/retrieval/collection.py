@@ -52,7 +52,8 @@ class Collection:
         if isinstance(scores, Projected):
             scores, empty = scores.rows, scores.empty
         else:
-            objects = None if per_view else _grouped_rows(scores)
+            if not per_view and is_mapping(scores) and not isinstance(scores, Views):
+                objects = _grouped_rows(scores)
             unpaired = per_view or objects is not None
             if ranking is not None and ranking.steps:
                 projected = ranking.project(scores, unpaired)
@@ -202,10 +203,8 @@ def _labels_of_views(y: Mapping[str, Any], views: Views, label_vectors: Any) -> 
     return dict(zip(names, parts, strict=True))
 
 
-def _grouped_rows(scores: Any) -> dict[str, np.ndarray] | None:
+def _grouped_rows(scores: Mapping[str, Any]) -> dict[str, np.ndarray] | None:
     """Object of each row in a mapping of matrices whose heights are multiples of the smallest."""
-    if not is_mapping(scores) or isinstance(scores, Views):
-        return None
     heights = {name: _height(block) for name, block in scores.items()}
     least = min(heights.values(), default=0)
     if len(set(heights.values())) < 2 or not least or any(h % least for h in heights.values()):

@@ -180,7 +180,8 @@ def evaluate_retrieval(
     rows = [
         RankedTask(task, asked).as_row(used[task.title], no_relevant, keep_run) for task in tasks
     ]
-    notes = notes_on(used, str(asked))
+    correction = "" if asked.bank is None else f", {asked.bank.correction}"
+    notes = notes_on(used, f"{asked.ranking}{correction}")
     if (
         collection.labels_by_view
         and any("labels" in by.values() for by in used.values())

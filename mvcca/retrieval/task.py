@@ -180,11 +180,6 @@ class Asked:
             return cls(ranking)
         return cls(ranking, BankOfViews.of(hubness, bank, ranking))
 
-    def __str__(self) -> str:
-        if self.bank is None:
-            return str(self.ranking)
-        return f"{self.ranking}, {self.bank.correction}"
-
 
 class RankedTask:
     """Ranked lists of a task, for each kind of relevance."""

@@ -53,6 +53,8 @@ class IndexedView(Gallery):
         lengths: np.ndarray | None,
         n_at_origin: int,
         largest_norm: float,
+        ids: np.ndarray,
+        objects: np.ndarray,
     ) -> IndexedView:
         """View of stored parts, which are not copied; memory-mapped ones are not read."""
         origin = similarity.origin
@@ -71,11 +73,19 @@ class IndexedView(Gallery):
         ]
         if any(part.ndim != 2 or part.dtype not in (np.float32, np.float64) for part in parts):
             raise ValueError("rows of a gallery are matrices of float32 or float64")
-        view = cls(similarity, ChunkedRows.of_parts(parts), float(largest_norm))
         kept = ChunkedRows()
         if lengths is not None:
             kept = kept.plus(checked_rows(lengths[:, None], "lengths")[:, 0])
-        return replace(view, lengths=kept, n_at_origin=n_at_origin)
+        return cls(
+            similarity,
+            ChunkedRows.of_parts(parts),
+            float(largest_norm),
+            ids=ChunkedRows().plus(ids),
+            objects=ChunkedRows().plus(objects),
+            rows_by_id=SortedKeys().plus(ids, np.arange(len(ids))),
+            lengths=kept,
+            n_at_origin=n_at_origin,
+        )
 
     @property
     def kept(self) -> np.ndarray:
@@ -95,20 +105,13 @@ class IndexedView(Gallery):
             largest_norm=max(self.largest_norm, largest_norm(similarity, vectors)),
             lengths=self.lengths if lengths is None else self.lengths.plus(lengths),
             n_at_origin=self.n_at_origin or len(rows),
-        ).with_ids(ids, objects)
+            ids=self.ids.plus(ids),
+            objects=self.objects.plus(objects),
+            rows_by_id=self.rows_by_id.plus(ids, np.arange(len(self), len(self) + len(ids))),
+        )
         if similarity.origin is not None and len(view) >= 2 * view.n_at_origin:
             return view._with_checked_origin()
         return view
-
-    def with_ids(self, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
-        """View with the ids and objects of its last rows."""
-        places = np.arange(len(self) - len(ids), len(self))
-        return replace(
-            self,
-            ids=self.ids.plus(ids),
-            objects=self.objects.plus(objects),
-            rows_by_id=self.rows_by_id.plus(ids, places),
-        )
 
     def without(self, ids: np.ndarray) -> IndexedView:
         """View without the rows of some ids, where it has them."""
@@ -185,12 +188,11 @@ class Contents:
         rows = checked_rows(rows, f"view {name!r}", first=first)
         if not len(rows):
             return self
-        view = self._view_for(name, ids, replaces)
+        view, objects, contents = self._opened(name, ids, replaces)
         if len(view) and rows.shape[1] != view.n_components:
             raise ValueError(
                 f"View {name!r} has {view.n_components} components, got rows of {rows.shape[1]}."
             )
-        objects, contents = self._numbered(ids)
         kept = view.without(ids) if replaces else view
         return replace(contents, views={**self.views, name: kept.plus(rows, ids, objects)})
 
@@ -228,16 +230,13 @@ class Contents:
                 objects[rows >= 0] = view.objects.take(rows[rows >= 0])
         return objects
 
-    def _numbered(self, ids: np.ndarray) -> tuple[np.ndarray, Contents]:
-        """Objects with these ids, and contents in which the new ones have their numbers."""
-        objects = self._objects_of(ids)
-        new = np.flatnonzero(objects < 0)
-        objects[new] = np.arange(self.n_numbered, self.n_numbered + len(new))
-        n_objects, n_numbered = self.n_objects + len(new), self.n_numbered + len(new)
-        return objects, replace(self, n_objects=n_objects, n_numbered=n_numbered)
+    def _opened(
+        self, name: str, ids: np.ndarray, replaces: bool = False
+    ) -> tuple[IndexedView, np.ndarray, Contents]:
+        """The view to which rows with these ids can be added, and the objects of the ids.
 
-    def _view_for(self, name: str, ids: np.ndarray, replaces: bool = False) -> IndexedView:
-        """The view to which rows with these ids can be added."""
+        In the contents that are returned the new objects have their numbers.
+        """
         view = self.views.get(name, IndexedView(self.similarity))
         if len(view) and view.ids.dtype.kind != ids.dtype.kind:
             raise ValueError(f"ids of view {name!r} are {view.ids.dtype}, got {ids.dtype}.")
@@ -249,7 +248,11 @@ class Contents:
                 f"View {name!r} would hold several rows with the id {repeated[0]}; "
                 "an id names one object."
             )
-        return view
+        objects = self._objects_of(ids)
+        new = np.flatnonzero(objects < 0)
+        objects[new] = np.arange(self.n_numbered, self.n_numbered + len(new))
+        n_objects, n_numbered = self.n_objects + len(new), self.n_numbered + len(new)
+        return view, objects, replace(self, n_objects=n_objects, n_numbered=n_numbered)
 
     # ---- what is searched -----------------------------------------------------------------------
 
@@ -345,10 +348,11 @@ class Contents:
         largest_norm: float,
     ) -> Contents:
         ids = restored_ids(ids)
-        self._view_for(name, ids)
-        objects, contents = self._numbered(ids)
+        _, objects, contents = self._opened(name, ids)
         similarity = self.similarity if origin is None else Euclidean(origin)
-        view = IndexedView.of_stored(similarity, rows, norms, n_at_origin, largest_norm)
+        view = IndexedView.of_stored(
+            similarity, rows, norms, n_at_origin, largest_norm, ids, objects
+        )
         if len(view) != len(ids):
             raise ValueError(f"rows and ids of view {name!r} do not belong together")
-        return replace(contents, views={**self.views, name: view.with_ids(ids, objects)})
+        return replace(contents, views={**self.views, name: view})
