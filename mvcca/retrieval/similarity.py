@@ -37,8 +37,8 @@ class InnerProduct:
         """The similarity with the least rounding in a gallery of rows like these."""
         return self
 
-    def lengths(self, _: np.ndarray) -> np.ndarray | None:
-        """What `items` divides rows by, in float64, if they are divided."""
+    def lengths(self, _: np.ndarray, __: np.ndarray) -> np.ndarray | None:
+        """What rows were divided by to make their item vectors, in float64, if they were."""
         return None
 
     def rows(self, items: np.ndarray, _: np.ndarray | None) -> np.ndarray:
@@ -87,12 +87,12 @@ class Cosine(InnerProduct):
         """Rows of length 1."""
         return self._of_length_1(unit_rows(rows))
 
-    def lengths(self, rows: np.ndarray) -> np.ndarray:
-        """Lengths of rows of any magnitude."""
-        largest = np.abs(rows).max(axis=1, initial=0).astype(np.float64)
-        column = largest[:, None]
-        scaled = np.divide(rows, column, out=np.zeros(rows.shape), where=column > 0)
-        return largest * self._lengths(scaled)
+    def lengths(self, rows: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Ratio of the largest entry of each row to that of its vector; 0 for a vector of zeros."""
+        places = np.abs(rows).argmax(axis=1)[:, None]
+        of_rows = np.take_along_axis(rows, places, axis=1)[:, 0].astype(np.float64)
+        of_items = np.take_along_axis(items, places, axis=1)[:, 0].astype(np.float64)
+        return np.divide(of_rows, of_items, out=np.zeros(len(rows)), where=of_items != 0)
 
     def rows(self, items: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
         """Items times their lengths."""
@@ -103,15 +103,9 @@ class Cosine(InnerProduct):
         """Vectors of rows whose Euclidean length is 1."""
         if self.correlations is None:
             return unit
-        lengths = self._lengths(unit)[:, None].astype(unit.dtype)
-        return np.divide(unit, lengths, out=np.zeros_like(unit), where=lengths > 0)
-
-    def _lengths(self, rows: np.ndarray) -> np.ndarray:
-        """Lengths of rows whose squares neither overflow nor underflow."""
-        if self.correlations is None:
-            return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
         rho = self.correlations.astype(np.float64)
-        return np.asarray(np.sqrt(np.einsum("ij,ij,j->i", rows, rows, rho)))
+        lengths = np.sqrt(np.einsum("ij,ij,j->i", unit, unit, rho))[:, None].astype(unit.dtype)
+        return np.divide(unit, lengths, out=np.zeros_like(unit), where=lengths > 0)
 
 
 @dataclass(frozen=True, eq=False)

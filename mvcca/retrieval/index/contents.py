@@ -97,7 +97,8 @@ class IndexedView(Gallery):
     def plus(self, rows: np.ndarray, ids: np.ndarray, objects: np.ndarray) -> IndexedView:
         """View with finite rows of new ids, at the cost of these rows."""
         similarity = self.similarity if len(self) else self.similarity.near(rows)
-        vectors, lengths = similarity.items(rows), similarity.lengths(rows)
+        vectors = similarity.items(rows)
+        lengths = similarity.lengths(rows, vectors)
         view = replace(
             self,
             similarity=similarity,

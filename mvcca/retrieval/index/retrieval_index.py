@@ -306,7 +306,9 @@ class RetrievalIndex:
         self, scores: Views, target: Target, k: int, normalize: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids of the k best objects for projected queries."""
-        rows = {name: checked_rows(block, f"view {name!r}") for name, block in scores.items()}
+        rows = {
+            name: checked_rows(block, f"view {name!r}") for name, block in scores.blocks.items()
+        }
         places = None if scores.is_paired else {name: scores.objects(name) for name in rows}
         found = []
         # A faiss index holds no more rows than the views if these are read while it is locked.
@@ -400,7 +402,7 @@ class RetrievalIndex:
             scores = self._ranking.project(rows).rows.in_memory()
             for name in scores.names:
                 own = objects[scores.objects(name)]
-                contents = contents.plus(name, scores[name], own, first[name], replaces)
+                contents = contents.plus(name, scores.blocks[name], own, first[name], replaces)
                 first[name] += len(own)
         return contents.with_joined(ids) if before.joints else contents
 

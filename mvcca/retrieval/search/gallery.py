@@ -59,6 +59,16 @@ class Gallery:
     lineage: object = field(default_factory=object)  # another one if rows have moved
     device: Any = None  # array without rows on the device that the rows came from, or None
 
+    n_ranked: int = field(init=False)  # rows without the removed ones
+    n_components: int = field(init=False)  # of the rows that the vectors were made of
+    dtype: Any = field(init=False)  # precision of the scores
+
+    def __post_init__(self) -> None:
+        width = self.rows.chunks[0].shape[1] if self.rows.chunks else 0
+        object.__setattr__(self, "n_ranked", self.rows.n - self.removed.n)
+        object.__setattr__(self, "n_components", width - self.similarity.n_added)
+        object.__setattr__(self, "dtype", self.rows.dtype)
+
     @classmethod
     def of(cls, rows: np.ndarray, similarity: InnerProduct, device: Any = None) -> Gallery:
         """Gallery of checked rows; their precision is kept."""
@@ -71,21 +81,6 @@ class Gallery:
 
     def __len__(self) -> int:
         return self.rows.n
-
-    @property
-    def n_ranked(self) -> int:
-        """Number of rows without the removed ones."""
-        return self.rows.n - self.removed.n
-
-    @property
-    def n_components(self) -> int:
-        """Width of the rows that the vectors were made of."""
-        return self.rows.chunks[0].shape[1] - self.similarity.n_added
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of the scores."""
-        return np.result_type(*{chunk.dtype for chunk in self.rows.chunks})
 
     def tiles(self, width: int) -> Iterator[tuple[int, np.ndarray, int]]:
         """Tiles of at most `width` rows: first position, padded rows, number of rows to count."""
