@@ -18,7 +18,6 @@ from mvcca.retrieval.ranking import Projected, Ranking, summed
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.words import with_words, words_by_view
 from mvcca.views import Labels, Views, as_views
-from mvcca.views.labels_by_view import row_ids
 from mvcca.views.typing import ViewsLike
 
 
@@ -160,8 +159,9 @@ def _labels_of_objects(
     y: Any, objects: Mapping[str, np.ndarray], label_vectors: Any, ids: np.ndarray | None
 ) -> dict[str, Labels]:
     """Label sets by view, from those of the objects."""
-    check_same_rows("the labels", row_ids(y), "the views", ids)
-    labels = Labels.of(y).require_sets()
+    labels = Labels.of(y)
+    check_same_rows("the labels", labels.ids, "the views", ids)
+    labels = labels.require_sets()
     n_objects = 1 + max(int(o.max(initial=-1)) for o in objects.values())
     if len(labels) != n_objects:
         raise ValueError(
@@ -180,12 +180,12 @@ def _labels_of_views(y: Mapping[str, Any], views: Views, label_vectors: Any) -> 
     With `label_vectors`, every view has its own vocabulary.
     """
     names = views.names
-    for name in names:
-        own = row_ids(y.get(name))
-        check_same_rows(f"the labels of view {name!r}", own, f"view {name!r}", views.ids_of(name))
     if set(y) != set(names):
         raise ValueError(f"Expected labels of the views {list(names)}, got {list(y)}.")
     parts = [Labels.of(y[name]) for name in names]
+    for name, own in zip(names, parts, strict=True):
+        of_labels = f"the labels of view {name!r}"
+        check_same_rows(of_labels, own.ids, f"view {name!r}", views.ids_of(name))
     if label_vectors is None:
         parts = [labels.require_sets() for labels in Labels.in_common(parts)]
     else:

@@ -101,7 +101,7 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
         return dict.fromkeys(views.names)
     if not per_view:
         check_consistent_length(views, y)
-        check_same_rows("y", row_ids(y), "the views", views.ids)
+        check_same_rows("y", _row_ids(y), "the views", views.ids)
         paired = views.is_paired
         return {n: y if paired else _safe_indexing(y, views.objects(n)) for n in views.names}
     labels = dict(y) if isinstance(y, Mapping) else dict(zip(views.names, y, strict=True))
@@ -114,14 +114,14 @@ def labels_by_view(views: Views, y: Any, per_view: bool) -> dict[str, Any]:
             )
         check_same_rows(
             f"the labels of view {name!r}",
-            row_ids(labels[name]),
+            _row_ids(labels[name]),
             f"view {name!r}",
             views.ids_of(name),
         )
     return labels
 
 
-def row_ids(y: Any) -> np.ndarray | None:
+def _row_ids(y: Any) -> np.ndarray | None:
     """Index of labels that are or were a pandas object, else None."""
     return y.ids if isinstance(y, Labels) else row_labels(y)
 
