@@ -235,7 +235,7 @@ _TRANSFORMERS: dict[type, Callable[[Any, CentredMap], CentredMap | None]] = {
 def _weights(estimator: Any) -> np.ndarray | float:
     """Factors of the scores of `transform` whose cosine ranks."""
     ranking = Ranking.of(estimator)
-    if ranking.method == "transform" and str(ranking.similarity) == "cosine":
+    if ranking.method == "transform" and ranking.similarity.name == "cosine":
         return 1.0
     last = fitted_steps(estimator)[-1]
     if not hasattr(last, "expected_correlations_"):

@@ -119,9 +119,11 @@ class Ranking:
         else:  # an estimator of another package
             projected = as_views(self._called(X), names, unpaired=unpaired)
             scores = {name: _numbers(block) for name, block in projected.items()}
-        rows = as_scores = projected.replace(scores)
+        seen, ids = projected.seen, projected.ids
+        rows = as_scores = Views.of({n: as_block(own) for n, own in scores.items()}, seen, ids)
         if self.name:
-            rows = projected.replace({n: self.of_view(n, own) for n, own in scores.items()})
+            compared = {n: as_block(self.of_view(n, own)) for n, own in scores.items()}
+            rows = Views.of(compared, seen, ids)
         return Projected(as_scores, rows, _empty_rows(model, views, empty))
 
     def project_matrices(self, X: Any, *second: Any) -> list[Any]:
@@ -175,8 +177,8 @@ class Ranking:
         if self.name:
             return self.name
         if self.compares_scores:
-            return str(self.similarity)
-        return f"{self.similarity} ({self.method})"
+            return self.similarity.name
+        return f"{self.similarity.name} ({self.method})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

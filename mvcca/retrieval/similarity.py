@@ -23,6 +23,7 @@ class InnerProduct:
     name: ClassVar[str] = "inner"
     n_added: ClassVar[int] = 0  # components of the vectors besides those of the rows
     is_cosine: ClassVar[bool] = False  # whether rows are divided by their lengths
+    scores_rows: ClassVar[bool] = False  # whether scores are computed from vectors, not products
     origin: np.ndarray | None = None  # point from which rows are measured
 
     def items(self, rows: np.ndarray) -> np.ndarray:
@@ -50,21 +51,14 @@ class InnerProduct:
         return np.zeros((len(queries), 1), queries.dtype)
 
     def scored(
-        self,
-        _: np.ndarray,
-        products: np.ndarray,
-        items: np.ndarray,
-        __: Callable[[np.ndarray], np.ndarray],
+        self, queries: np.ndarray, items: np.ndarray, vectors: Callable[[np.ndarray], np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and items of ranked lists.
+        """Scores and items of ranked lists, if `scores_rows`.
 
-        Arguments are query vectors, their products with the listed items, the positions of these
-        and a function from positions to item vectors.
+        Arguments are query vectors, the positions of the listed items and a function from positions
+        to item vectors.
         """
-        return products, items
-
-    def __str__(self) -> str:
-        return self.name
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +108,7 @@ class Euclidean(InnerProduct):
 
     name = "euclidean"
     n_added = 1
+    scores_rows = True
     origin: np.ndarray | None = None  # (n_components,); None is 0
 
     def near(self, rows: np.ndarray) -> Euclidean:
@@ -140,11 +135,7 @@ class Euclidean(InnerProduct):
         return -np.einsum("ij,ij->i", queries[:, :-1], queries[:, :-1])[:, None] / 2
 
     def scored(
-        self,
-        queries: np.ndarray,
-        products: np.ndarray,
-        items: np.ndarray,
-        vectors: Callable[[np.ndarray], np.ndarray],
+        self, queries: np.ndarray, items: np.ndarray, vectors: Callable[[np.ndarray], np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Negative distances, computed from the rows: in products, small ones cancel."""
 
@@ -153,7 +144,12 @@ class Euclidean(InnerProduct):
             return np.linalg.norm(queries[block, None, :-1] - rows[..., :-1], axis=2)
 
         blocks = block_slices(len(queries), queries.itemsize * queries.shape[1] * items.shape[1])
-        return in_order(-np.concatenate([products[:0], *each(distances, blocks)]), items)
+        return in_order(
+            -np.concatenate(
+                [np.empty((0, items.shape[1]), queries.dtype), *each(distances, blocks)]
+            ),
+            items,
+        )
 
     def _moved(self, rows: np.ndarray) -> np.ndarray:
         return rows if self.origin is None else rows - self.origin.astype(rows.dtype)

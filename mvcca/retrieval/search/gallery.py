@@ -64,10 +64,12 @@ class Gallery:
     dtype: Any = field(init=False)  # precision of the scores
 
     def __post_init__(self) -> None:
-        width = self.rows.chunks[0].shape[1] if self.rows.chunks else 0
+        chunks = self.rows.chunks
+        width = chunks[0].shape[1] if chunks else 0
+        dtype = np.result_type(*{chunk.dtype for chunk in chunks}) if chunks else None
         object.__setattr__(self, "n_ranked", self.rows.n - self.removed.n)
         object.__setattr__(self, "n_components", width - self.similarity.n_added)
-        object.__setattr__(self, "dtype", self.rows.dtype)
+        object.__setattr__(self, "dtype", dtype)
 
     @classmethod
     def of(cls, rows: np.ndarray, similarity: InnerProduct, device: Any = None) -> Gallery:
@@ -121,7 +123,9 @@ class Gallery:
         self, queries: np.ndarray, products: np.ndarray, items: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and items of ranked lists, from the products of query vectors with items."""
-        return self.similarity.scored(queries, products, items, self.rows.take)
+        if not self.similarity.scores_rows:
+            return products, items
+        return self.similarity.scored(queries, items, self.rows.take)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:

@@ -28,11 +28,6 @@ class ChunkedRows:
 
     chunks: tuple[np.ndarray, ...] = ()
     n: int = 0
-    dtype: Any = field(init=False)  # common type of all chunks; None if there is none
-
-    def __post_init__(self) -> None:
-        dtypes = {chunk.dtype for chunk in self.chunks}
-        object.__setattr__(self, "dtype", np.result_type(*dtypes) if dtypes else None)
 
     @classmethod
     def of_parts(cls, parts: Sequence[np.ndarray]) -> ChunkedRows:
@@ -42,6 +37,11 @@ class ChunkedRows:
         for part in parts[n_whole:]:
             rows = rows.plus(part)
         return rows
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Common type of all chunks."""
+        return np.result_type(*{chunk.dtype for chunk in self.chunks})
 
     @property
     def parts(self) -> list[np.ndarray]:
