@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import joblib
 import numpy as np
 
-from mvcca.blocks import Block
+from mvcca.blocks import Block, as_block
 from mvcca.machine.config import get_config
 from mvcca.machine.replacing import final_name
 from mvcca.views import Views
@@ -180,12 +180,25 @@ class _Keeper:
 def _arrays(state: Any) -> dict[str, np.ndarray]:
     if isinstance(state, np.ndarray):
         return {"state": state}
-    values = {field.name: getattr(state, field.name) for field in fields(state)}
-    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    arrays = {}
+    for field in fields(state):
+        value = getattr(state, field.name)
+        if isinstance(value, np.ndarray):
+            arrays[field.name] = value
+        elif isinstance(value, Views):
+            arrays[f"{field.name}: seen"] = value.seen
+            arrays |= {f"{field.name}: view {name}": block for name, block in value.items()}
+    return arrays
 
 
-def _restored(start: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _restored(start: Any, arrays: dict[str, Any]) -> Any:
     if not isinstance(start, np.ndarray):
+        arrays = dict(arrays)
+        for field in fields(start):
+            if isinstance(value := getattr(start, field.name), Views):
+                seen = arrays.pop(f"{field.name}: seen")
+                blocks = {n: as_block(arrays.pop(f"{field.name}: view {n}")) for n in value.names}
+                arrays[field.name] = Views.of(blocks, seen)
         return replace(start, **arrays)
     start[...] = arrays["state"]
     return start
