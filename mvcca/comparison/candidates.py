@@ -83,12 +83,6 @@ class Candidate:
             return [data.y[i] for i in objects]
         return None if data.y is None else data.y[objects]
 
-    def cannot_learn(self, data: Data) -> str:
-        """Why it cannot be fitted to the data; empty if it can."""
-        if "labels" in self.learns_from:
-            return "needs labels" if data.fit_labels is None else ""
-        return "" if data.has_pairs else "needs objects seen in two views; these are unpaired"
-
 
 class ThreeViewCCA(MVCCA):
     """`MVCCA` that adds the labels as a view named ``(labels)`` when it is fitted."""

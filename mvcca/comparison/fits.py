@@ -136,8 +136,11 @@ def run_fold(
 ) -> tuple[tuple[str, int], Outcome]:
     """Fit a method and measure it; return the outcome with its key."""
     key = candidate.name, fold.number
-    if reason := candidate.cannot_learn(data):
-        return key, Failed(reason)
+    if "labels" in candidate.learns_from:
+        if data.fit_labels is None:
+            return key, Failed("needs labels")
+    elif not data.has_pairs:
+        return key, Failed("needs objects seen in two views; these are unpaired")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -209,7 +212,9 @@ def _measured(
         step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
         data = replace(data, views=step.transform(data.views))
     train = data.views[fold.train]
-    estimator = searching(candidate, data, fold.train, settings)
+    estimator = clone(candidate.estimator)
+    if settings.search:
+        estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)
     y = candidate.labels_of(data, fold.train)
     caught.clear()
