@@ -381,9 +381,9 @@ def _scatter_of_piece(
         some = slice(rows.start, rows.stop, _SAMPLE_STEP)
         share = w[some] / (w[some].sum() or 1)
         shifts = np.concatenate([share @ matrix[some] for matrix in matrices])
-    buffer = getattr(buffers, "buffer", None)  # one per thread, reused for all of its pieces
+    buffer = getattr(buffers, "buffer", None)  # one per thread, for pieces of up to a row more
     if buffer is None or buffer.dtype != w.dtype or len(buffer) < n_rows:
-        buffer = buffers.buffer = np.empty((n_rows, len(shifts) + 1), w.dtype)
+        buffer = buffers.buffer = np.empty((n_rows + 1, len(shifts) + 1), w.dtype)
     centred = buffer[:n_rows]
     for matrix in matrices:
         start, end = end, end + matrix.shape[1]
