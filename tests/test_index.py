@@ -157,6 +157,15 @@ def test_lists_go_by_the_names_of_their_positions():
     assert ids.ravel().tolist() == [0, 1, 2]
 
 
+def test_lists_have_the_fitted_views_in_order(model):
+    gallery = objects()
+    index = RetrievalIndex(model).add(list(gallery.values()))
+    with config_context(block_rows=7):  # a list is cut, too
+        index.add(list(gallery.values()))
+    expected = RetrievalIndex(model).add(gallery).add(gallery)
+    same_answers(index, expected, {"image": gallery["image"]})
+
+
 def test_what_is_passed_is_copied():
     rows = np.eye(3)
     index = exact({"a": rows})

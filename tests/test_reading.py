@@ -8,12 +8,12 @@ from __future__ import annotations
 import house
 import pytest
 
-# Files and functions that run, and the goal for each.
+# Files and functions that run.
 MOST_RUN = {
-    "CCA.fit": (14, 95),  # 12, 70
-    'compare("default", cv=5)': (93, 660),  # 75, 420
-    "SAM.fit": (32, 200),  # 28, 150
-    "index add and search": (28, 160),  # 15, 70
+    "CCA.fit": (12, 70),
+    'compare("default", cv=5)': (75, 420),
+    "SAM.fit": (28, 150),
+    "index add and search": (15, 70),
 }
 
 

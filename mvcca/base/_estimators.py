@@ -135,12 +135,13 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             Affine maps to end in, `maps_` or others.
         """
         width, bytes_of_features = self.n_components_, 8 if self.requires.dense else 0
-        return {
-            name: block.mapped(
-                self._projection(name, maps), width, bytes_of_features * block.shape[1]
-            )
-            for name, block in views.blocks.items()
-        }
+        scores = {}
+        for name, block in views.blocks.items():
+            # Lazy tasks carry the maps to workers: only those of their view.
+            own = maps.select([name]) if block.is_lazy and maps is not None else maps
+            project = self._projection(name, own)
+            scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
+        return scores
 
     def _scores(self, views: Views, method: str) -> dict[str, Any]:
         """What a public method of this name returns for checked views, by view.
@@ -545,7 +546,7 @@ class LinearEstimator(MultiViewEstimator):
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         assert maps is not None
-        return partial(maps.select([name]).project, name)
+        return partial(maps.project, name)
 
     def _keep(self, maps: Maps) -> None:
         """Set the fitted attributes."""

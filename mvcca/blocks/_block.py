@@ -50,6 +50,8 @@ class Block(ABC):
         Whether rows are read when they are needed.
     on_device : bool
         Whether rows belong to a library other than NumPy, which computes with them.
+    is_frame : bool
+        Whether rows may be those of a DataFrame, which labels them.
     """
 
     matrix: Any
@@ -58,6 +60,7 @@ class Block(ABC):
     is_sparse = False
     is_lazy: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
+    is_frame: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.shape, self.dtype = self.matrix.shape, self.matrix.dtype

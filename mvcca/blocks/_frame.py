@@ -18,6 +18,8 @@ __all__ = ["FrameBlock"]
 class FrameBlock(Block):
     """Rows in a container of another library, which is converted when its numbers are needed."""
 
+    is_frame = True
+
     @classmethod
     def holds(cls, matrix: Any) -> bool:  # noqa: ARG003
         return True

@@ -346,7 +346,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         assert maps is not None
-        return partial(_project, self.feature_maps_[name], maps.select([name]), name)
+        return partial(_project, self.feature_maps_[name], maps, name)
 
 
 def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:

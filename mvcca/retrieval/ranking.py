@@ -28,7 +28,7 @@ from mvcca.retrieval.similarity import (
     Similarity,
     similarity_of,
 )
-from mvcca.views import Views, as_views, holds_views
+from mvcca.views import Views, as_views
 
 WEIGHTINGS = ("likelihood", "profile-likelihood", "likelihood-cosine", "correlation")
 Weighting = str  # a name of WEIGHTINGS, "correlation^P", or "auto"
@@ -124,7 +124,9 @@ class Ranking:
         if self.name:
             compared = {n: as_block(self.of_view(n, own)) for n, own in scores.items()}
             rows = Views.of(compared, seen, ids)
-        return Projected(as_scores, rows, _empty_rows(model, views, empty))
+        if empty or views.is_sparse or hasattr(model, "rows_without_words"):
+            empty = _empty_rows(model, views, empty)
+        return Projected(as_scores, rows, empty)
 
     def project_matrices(self, X: Any, *second: Any) -> list[Any]:
         """Rows to compare of one matrix without a name, or of two."""
@@ -259,16 +261,6 @@ def summed(
         seen = slice(None) if places is None else places[name]
         total[seen] += unit_rows(block) if normalize else block
     return checked_rows(total, f"the sum of views {list(rows)}")
-
-
-def checked_container(X: Any, unpaired: bool = False) -> Views:
-    """`Views` of a container; raise TypeError for a single matrix, whose view has no name."""
-    if not holds_views(X):
-        raise TypeError(
-            "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
-            f"as in {{'text': X}}. Got {type(X).__name__}."
-        )
-    return as_views(X, unpaired=unpaired)
 
 
 def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:

@@ -38,9 +38,9 @@ class InnerProduct:
         """The similarity with the least rounding in a gallery of rows like these."""
         return self
 
-    def lengths(self, _: np.ndarray, __: np.ndarray) -> np.ndarray | None:
-        """What rows were divided by to make their item vectors, in float64, if they were."""
-        return None
+    def lengths(self, rows: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """What rows were divided by to make their item vectors, in float64, if `is_cosine`."""
+        raise NotImplementedError
 
     def rows(self, items: np.ndarray, _: np.ndarray | None) -> np.ndarray:
         """Rows of items, up to rounding, from their vectors and lengths."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.empty_rows import note_on
-from mvcca.retrieval.ranking import Ranking, Weighting, checked_container
+from mvcca.retrieval.ranking import Ranking, Weighting
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import in_same_container
@@ -80,7 +80,6 @@ def retrieval_vectors(
     """
     if role not in ("query", "gallery"):
         raise ValueError(f"Expected role to be 'query' or 'gallery', got {role!r}.")
-    checked_container(views, unpaired=True)
     ranking = Ranking.of(estimator, similarity, weighting)
     projected = ranking.project(views, unpaired=True)
     as_compared = projected.rows.in_memory()

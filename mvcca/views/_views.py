@@ -19,6 +19,7 @@ from mvcca.blocks.checks import (
     check_same_rows,
     common_row_labels,
     few,
+    of_view,
     reject_masks,
     row_labels,
 )
@@ -96,7 +97,8 @@ class Views:
             if len(set(heights.values())) > 1:
                 raise ValueError(_different_heights(named))
             seen = np.ones((next(iter(heights.values())), len(heights)), dtype=bool)
-            ids = common_row_labels({f"view {name!r}": X.matrix for name, X in named.items()})
+            frames = {f"view {n!r}": X.matrix for n, X in named.items() if X.is_frame}
+            ids = common_row_labels(frames) if frames else None
         else:
             index = _checked_index(index, heights)
             seen = index >= 0  # rows are paired by index, not by label
@@ -390,9 +392,22 @@ def holds_views(X: Any) -> bool:
 
 
 def as_views(X: Any, names: Sequence[str] | None = None, *, unpaired: bool = False) -> Views:
-    """Convert a container of views to `Views`; `names` are those of the views of a list."""
+    """Convert a container of views to `Views`; `names` are those of the views of a list.
+
+    Raises
+    ------
+    TypeError
+        If X is a single matrix, whose view has no name.
+    ValueError
+        If there is not one view per name, or as for `Views`.
+    """
     if isinstance(X, Views):
         return X
+    if not holds_views(X):
+        raise TypeError(
+            "Expected Views, a mapping or a list of matrices; name the view of a single matrix, "
+            f"as in {{'text': X}}. Got {type(X).__name__}."
+        )
     if names is not None and isinstance(X, list | tuple):
         if len(X) != len(names):
             raise ValueError(
@@ -441,13 +456,12 @@ def _named_blocks(blocks: Any) -> dict[str, Block]:
 def _as_block(name: str, rows: Any) -> Block:
     if isinstance(rows, Block):
         return rows
-    try:
-        reject_masks(rows)
-    except ValueError as error:
-        raise ValueError(f"View {name!r}: {error}") from error
     if len(getattr(rows, "shape", ())) != 2:
         rows = _as_matrix(rows)
-    block = as_block(rows)
+    try:
+        block = as_block(rows)
+    except ValueError as error:
+        raise of_view(name, error) from error
     if len(block.shape) != 2:
         raise ValueError(
             f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "

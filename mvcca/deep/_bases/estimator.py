@@ -626,7 +626,7 @@ class DeepEstimator(MultiViewEstimator):
             )
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
-        return partial(_project, self.encoders_[name], name, maps and maps.select([name]))
+        return partial(_project, self.encoders_[name], name, maps)
 
     def rows_without_words(self, name: str, block: Any) -> np.ndarray | None:
         """Find the rows of a view of words in which its network knows none.

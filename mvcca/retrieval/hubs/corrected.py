@@ -14,7 +14,7 @@ import numpy as np
 
 from mvcca.retrieval.hubs.corrections import CSLS, HubCorrection, MutualProximity
 from mvcca.retrieval.search import Gallery, checked_rows, padded, search
-from mvcca.retrieval.search.growing_arrays import ChunkedRows
+from mvcca.retrieval.search.gallery import ChunkedRows
 from mvcca.retrieval.similarity import InnerProduct
 
 

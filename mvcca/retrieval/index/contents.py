@@ -15,8 +15,14 @@ import numpy as np
 from mvcca.blocks import kind_of
 from mvcca.retrieval.index.stored_ids import restored_ids, stored_ids
 from mvcca.retrieval.ranking import summed
-from mvcca.retrieval.search.gallery import Gallery, checked_rows, largest_norm
-from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS, ChunkedRows, RemovedRows, SortedKeys
+from mvcca.retrieval.search.gallery import (
+    CHUNK_ROWS,
+    ChunkedRows,
+    Gallery,
+    RemovedRows,
+    checked_rows,
+    largest_norm,
+)
 from mvcca.retrieval.similarity import Euclidean, InnerProduct
 
 _REMOVED_SHARE = 4  # a view is compacted once a quarter of its rows are removed
@@ -33,6 +39,51 @@ class JointTarget:
 
 Target = str | Sequence[str] | None  # None searches every view
 Searched = str | JointTarget
+
+
+@dataclass(frozen=True, eq=False)
+class SortedKeys:
+    """Keys and their positions, in sorted runs that get shorter; the last run with a key counts."""
+
+    # Runs are pairs of sorted keys and positions; -1 takes the key of an earlier run back.
+
+    runs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    def positions(self, keys: np.ndarray) -> np.ndarray:
+        """Positions of keys, -1 for unknown ones."""
+        found = np.full(len(keys), -1, dtype=np.int64)
+        for known, positions in self.runs:
+            nearest = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            is_known = known[nearest] == keys
+            found[is_known] = positions[nearest[is_known]]
+        return found
+
+    def plus(self, keys: np.ndarray, positions: np.ndarray) -> SortedKeys:
+        """Keys with more of them; each takes part in a logarithmic number of merges."""
+        if not len(keys):
+            return self
+        runs = list(self.runs)
+        merged: list[tuple[Any, Any]] = [(keys, positions)]
+        while runs and len(runs[-1][0]) <= 2 * sum(len(part) for part, _ in merged):
+            merged.insert(0, runs.pop())
+        keys, positions = (np.concatenate(parts) for parts in zip(*merged, strict=True))
+        order = np.argsort(keys, kind="stable")
+        keys, positions = keys[order], positions[order]
+        counts = np.append(keys[1:] != keys[:-1], True)  # the newest of equal keys
+        return SortedKeys((*runs, (keys[counts], positions[counts])))
+
+    def without(self, keys: np.ndarray) -> SortedKeys:
+        """Keys without some that are known."""
+        return self.plus(keys, np.full(len(keys), -1, dtype=np.int64))
+
+    def moved(self, new_positions: np.ndarray) -> SortedKeys:
+        """Keys whose rows have moved, row i to new_positions[i]; -1 is a row that is gone."""
+        runs = []
+        for keys, positions in self.runs:
+            moved = np.where(positions < 0, -1, new_positions[positions])
+            if (moved >= 0).any():
+                runs.append((keys[moved >= 0], moved[moved >= 0]))
+        return SortedKeys(tuple(runs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +149,17 @@ class IndexedView(Gallery):
         """View with finite rows of new ids, at the cost of these rows."""
         similarity = self.similarity if len(self) else self.similarity.near(rows)
         vectors = similarity.items(rows)
-        lengths = similarity.lengths(rows, vectors)
+        lengths, largest = self.lengths, self.largest_norm
+        if similarity.is_cosine:
+            lengths = lengths.plus(similarity.lengths(rows, vectors))
+        else:
+            largest = max(largest, largest_norm(similarity, vectors))
         view = replace(
             self,
             similarity=similarity,
             rows=self.rows.plus(vectors),
-            largest_norm=max(self.largest_norm, largest_norm(similarity, vectors)),
-            lengths=self.lengths if lengths is None else self.lengths.plus(lengths),
+            largest_norm=largest,
+            lengths=lengths,
             n_at_origin=self.n_at_origin or len(rows),
             ids=self.ids.plus(ids),
             objects=self.objects.plus(objects),
@@ -239,11 +294,13 @@ class Contents:
         In the contents that are returned the new objects have their numbers.
         """
         view = self.views.get(name, IndexedView(self.similarity))
-        if len(view) and view.ids.dtype.kind != ids.dtype.kind:
-            raise ValueError(f"ids of view {name!r} are {view.ids.dtype}, got {ids.dtype}.")
         values, counts = np.unique(ids, return_counts=True)
-        is_held = (view.rows_by_id.positions(values) >= 0) & (not replaces)
-        repeated = values[(counts > 1) | is_held]
+        if len(view):
+            if view.ids.dtype.kind != ids.dtype.kind:
+                raise ValueError(f"ids of view {name!r} are {view.ids.dtype}, got {ids.dtype}.")
+            if not replaces:
+                counts += view.rows_by_id.positions(values) >= 0
+        repeated = values[counts > 1]
         if len(repeated):
             raise ValueError(
                 f"View {name!r} would hold several rows with the id {repeated[0]}; "
@@ -267,10 +324,11 @@ class Contents:
         for name in names:
             if name not in self.views:
                 raise ValueError(f"The index holds no view {name!r}, only {list(self.views)}.")
+        if len(names) == 1:
+            return list(names)
         if len({self.views[name].ids.dtype.kind for name in names}) > 1:
             raise ValueError("To search several views their ids must be of one type.")
-        joint = target is not None and len(names) > 1
-        return [JointTarget(tuple(names), normalize)] if joint else list(names)
+        return list(names) if target is None else [JointTarget(tuple(names), normalize)]
 
     def with_joint(self, joint: JointTarget) -> Contents:
         """Contents in which several views can be searched as one."""

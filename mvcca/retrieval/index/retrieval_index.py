@@ -5,6 +5,7 @@ Queries are checked here: faiss returns nonsense for invalid ones.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -23,11 +24,11 @@ from mvcca.retrieval.hubs import BankOfViews, HubCorrection, corrected
 from mvcca.retrieval.index.contents import Contents, IndexedView, JointTarget, Searched, Target
 from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.index.stored_ids import no_ids
-from mvcca.retrieval.ranking import Ranking, Weighting, checked_container
+from mvcca.retrieval.ranking import Ranking, Weighting
 from mvcca.retrieval.search import Gallery, checked_k, checked_rows, search
-from mvcca.retrieval.search.growing_arrays import CHUNK_ROWS
+from mvcca.retrieval.search.gallery import CHUNK_ROWS
 from mvcca.retrieval.similarity import Similarity
-from mvcca.views import Views, in_same_container
+from mvcca.views import Views, as_views, in_same_container
 from mvcca.views.typing import ViewsLike
 
 _PARAMETERS = ("estimator", "similarity", "backend", "weighting")  # those that are stored
@@ -139,7 +140,7 @@ class RetrievalIndex:
             If there is not one id per object, a view already holds an id, or a projection is not
             finite.
         """
-        opened = checked_container(views)
+        opened = as_views(views)
         n_objects = len(opened)
         ids = None if ids is None else _checked_ids(ids, n_objects)
         with self._changing:
@@ -173,7 +174,7 @@ class RetrievalIndex:
         ValueError
             If an id is not in the index or repeated, or as for `add`; the index is unchanged then.
         """
-        opened = checked_container(views)
+        opened = as_views(views)
         ids = _checked_ids(ids, len(opened))
         with self._changing:
             self._contents.check_known(ids)
@@ -253,7 +254,6 @@ class RetrievalIndex:
            Analysis for Cross-modal Matching and Retrieval", CVPRW 2022.
         """
         self._searched(target, k, normalize)  # refuses before the queries are projected
-        checked_container(queries)
         projected = self._ranking.project(queries)
         rows = projected.rows
         if rows.is_lazy:
@@ -393,16 +393,16 @@ class RetrievalIndex:
     def _with_rows(self, views: Any, opened: Views, ids: np.ndarray, replaces: bool) -> Contents:
         """Contents with projected rows, block by block."""
         before = contents = self._contents
-        first = dict.fromkeys(opened.names, 0)  # rows of earlier blocks
+        first: Counter[str] = Counter()  # rows of earlier blocks, by view
         row_bytes = max(8 * width for width in opened.widths.values())
         for part in block_slices(len(opened), row_bytes, at_least=CHUNK_ROWS):
             rows, objects = views, ids
             if part.stop - part.start < len(opened):
                 rows, objects = _of_objects(views, opened, part), ids[part]
-            scores = self._ranking.project(rows).rows.in_memory()
-            for name in scores.names:
-                own = objects[scores.objects(name)]
-                contents = contents.plus(name, scores.blocks[name], own, first[name], replaces)
+            scores = self._ranking.project(rows).rows
+            for (name, block), is_seen in zip(scores.blocks.items(), scores.seen.T, strict=True):
+                own = objects[is_seen]
+                contents = contents.plus(name, block, own, first[name], replaces)
                 first[name] += len(own)
         return contents.with_joined(ids) if before.joints else contents
 

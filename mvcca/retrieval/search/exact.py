@@ -43,7 +43,8 @@ def search(
     if not blocks:
         return np.empty((0, k), gallery.dtype), np.empty((0, k), np.int64)
     find = partial(best, gallery, queries, k, exclude_self)
-    found = each(find, blocks) if gallery.device is None else [find(rows) for rows in blocks]
+    in_parallel = gallery.device is None and len(blocks) > 1
+    found = each(find, blocks) if in_parallel else [find(rows) for rows in blocks]
     products, items = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return gallery.scored(queries, products, items)  # of all blocks: CSLS searches its bank here
 

@@ -2,22 +2,26 @@
 
 Rows are checked here, where they come in, by `checked_rows`; a gallery and its queries are made of
 checked rows.
+
+Galleries are values: a change gives a new one, and a search in progress keeps the rows it started
+with. Added rows are stored in spare capacity behind the rows of older values, and removed rows are
+only marked, so that a change costs what the changed rows cost. Only one thread may change a gallery
+at a time, and always the newest value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import reject_masks
-from mvcca.retrieval.search.growing_arrays import ChunkedRows, RemovedRows
 from mvcca.retrieval.similarity import InnerProduct
 
-_PAD = 16  # a multiple of the widths of BLAS's inner loops
+CHUNK_ROWS = 8192  # a multiple of the width of the tiles that are searched
+_PAD = 16  # a multiple of the widths of BLAS's inner loops; chunks are padded to it
 
 
 def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int = 0) -> np.ndarray:
@@ -25,7 +29,6 @@ def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int
 
     Errors number the rows from `first`.
     """
-    reject_masks(rows)
     block = as_block(rows)
     if block.is_sparse:
         raise TypeError(f"Expected {name} to be dense projected rows, got a sparse matrix.")
@@ -44,6 +47,124 @@ def checked_rows(rows: Any, name: str, dtype: np.dtype | None = None, first: int
         row = first + np.flatnonzero(~np.isfinite(values).all(axis=1))[0]
         raise ValueError(f"Expected {name} to be finite, got NaN or infinity in row {row}.")
     return values
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkedRows:
+    """Rows in one chunk, or in chunks of `CHUNK_ROWS` rows, all full but the last.
+
+    A chunk has the shape (capacity, ...); beyond the rows of this value it holds zeros, or rows of
+    newer values.
+    """
+
+    chunks: tuple[np.ndarray, ...] = ()
+    n: int = 0
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[np.ndarray]) -> ChunkedRows:
+        """Rows of consecutive parts; parts that fill a chunk are not copied."""
+        n_whole = next((i for i, p in enumerate(parts) if len(p) != CHUNK_ROWS), len(parts))
+        rows = cls(tuple(parts[:n_whole]), CHUNK_ROWS * n_whole)
+        for part in parts[n_whole:]:
+            rows = rows.plus(part)
+        return rows
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Common type of all chunks."""
+        return np.result_type(*{chunk.dtype for chunk in self.chunks})
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """Rows of each chunk."""
+        if len(self.chunks) == 1:
+            return [self.chunks[0][: self.n]]
+        starts = range(0, self.n, CHUNK_ROWS)
+        return [chunk[: self.n - start] for chunk, start in zip(self.chunks, starts, strict=True)]
+
+    def parts_from(self, start: int) -> list[np.ndarray]:
+        """Rows from `start` on, chunk by chunk."""
+        ends = np.cumsum([len(part) for part in self.parts])
+        return [
+            part[max(0, len(part) - (end - start)) :]
+            for part, end in zip(self.parts, ends, strict=True)
+            if end > start
+        ]
+
+    def plus(self, added: np.ndarray) -> ChunkedRows:
+        """Rows with more at the end. Only the last chunk is ever copied, to enlarge it."""
+        chunks, n = list(self.chunks), self.n
+        while len(added):
+            fill = n - CHUNK_ROWS * (len(chunks) - 1)
+            if not chunks or fill == CHUNK_ROWS:
+                chunks.append(added[:0])
+                fill = 0
+            taken, added = np.split(added, [CHUNK_ROWS - fill])
+            end, last = fill + len(taken), chunks[-1]
+            dtype = np.result_type(last, taken)
+            if end > len(last) or dtype != last.dtype:
+                capacity = CHUNK_ROWS
+                if len(chunks) == 1:  # it grows by doubling, so that a small index stays small
+                    capacity = min(CHUNK_ROWS, max(2 * len(last), -(-end // _PAD) * _PAD))
+                last = np.zeros((capacity, *taken.shape[1:]), dtype)
+                last[:fill] = chunks[-1][:fill]
+                chunks[-1] = last
+            last[fill:end] = taken
+            n += len(taken)
+        return ChunkedRows(tuple(chunks), n)
+
+    def take(self, positions: np.ndarray) -> np.ndarray:
+        """Rows at the positions, of shape positions.shape + (...)."""
+        if len(self.chunks) == 1:
+            return self.chunks[0][positions]
+        if positions.size > self.n:
+            return np.concatenate(self.parts)[positions]
+        taken = np.empty(positions.shape + self.chunks[0].shape[1:], self.dtype)
+        chunk_of, place = np.divmod(positions, CHUNK_ROWS)
+        for number in np.unique(chunk_of):
+            here = chunk_of == number
+            taken[here] = self.chunks[number][place[here]]
+        return taken
+
+    def subset(self, positions: np.ndarray) -> ChunkedRows:
+        """Rows at ascending positions, copied chunk by chunk."""
+        subset = ChunkedRows()
+        starts = np.cumsum([0, *map(len, self.parts)])
+        edges = np.searchsorted(positions, starts)
+        for part, start, a, b in zip(self.parts, starts, edges, edges[1:], strict=False):
+            subset = subset.plus(part[positions[a:b] - start])
+        return subset
+
+
+@dataclass(frozen=True, eq=False)
+class RemovedRows:
+    """Positions of rows that are no longer there, by chunk."""
+
+    by_chunk: Mapping[int, np.ndarray] = field(default_factory=dict)  # sorted, within the chunk
+    n: int = 0
+
+    def plus(self, positions: np.ndarray) -> RemovedRows:
+        """More positions, each of a row that was still there."""
+        chunk_of, places = np.divmod(np.sort(positions), CHUNK_ROWS)
+        numbers, starts = np.unique(chunk_of, return_index=True)
+        by_chunk = dict(self.by_chunk)
+        for number, new in zip(numbers.tolist(), np.split(places, starts[1:]), strict=True):
+            by_chunk[number] = np.union1d(by_chunk.get(number, new[:0]), new)
+        return RemovedRows(by_chunk, self.n + len(positions))
+
+    def within(self, start: int, stop: int) -> np.ndarray:
+        """Positions from `start` to `stop`, counted from `start`; the range is of one chunk."""
+        number, first = divmod(start, CHUNK_ROWS)
+        places = self.by_chunk.get(number)
+        if places is None:
+            return np.empty(0, dtype=np.intp)
+        a, b = np.searchsorted(places, [first, first + stop - start])
+        return places[a:b] - first
+
+    def positions(self) -> np.ndarray:
+        """All positions."""
+        parts = [CHUNK_ROWS * number + places for number, places in self.by_chunk.items()]
+        return np.concatenate([np.empty(0, dtype=np.intp), *parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +227,12 @@ class Gallery:
                 f"Queries have {rows.shape[1]} components, the gallery has {self.n_components}."
             )
         vectors = self.similarity.queries(rows)
-        norm = largest_norm(self.similarity, vectors)
-        if norm * self.largest_norm > np.finfo(vectors.dtype).max:
-            raise ValueError(
-                f"Scores overflow {vectors.dtype}: rescale queries and gallery, or use float64."
-            )
+        if self.largest_norm:
+            norm = largest_norm(self.similarity, vectors)
+            if norm * self.largest_norm > np.finfo(vectors.dtype).max:
+                raise ValueError(
+                    f"Scores overflow {vectors.dtype}: rescale queries and gallery, or use float64."
+                )
         return vectors
 
     def products(self, queries: np.ndarray) -> np.ndarray:
