@@ -62,14 +62,16 @@ def median_gamma(X: Any, rng: np.random.RandomState) -> float:
     rows = as_block(X).plain().about(None)
     X = rows.about(rows.origin()).matrix  # keeps distances, and their digits
     squares = euclidean_distances(X, squared=True)
-    if not np.isfinite(squares).all():
+    largest = squares.max()  # NaN if any is
+    if not np.isfinite(largest):
         raise ValueError("Distances between rows exceed the largest float. Rescale the view.")
-    same = squares <= 1e-12 * squares.max()  # but for rounding
-    first = np.flatnonzero(~np.tril(same, -1).any(axis=1))
+    same = squares <= 1e-12 * largest  # but for rounding
+    first = np.arange(len(same))
+    if np.count_nonzero(same) > len(same):  # more than each row and itself
+        first = np.flatnonzero(~np.tril(same, -1).any(axis=1))
+        squares = squares[np.ix_(first, first)]
     if len(first) < 2:
         return 1.0  # arbitrary: `Problem` refuses a view that never varies
-    if len(first) < len(squares):
-        squares = squares[np.ix_(first, first)]
     return float(1 / np.median(squareform(squares, checks=False)))
 
 

@@ -93,7 +93,7 @@ def descending_order(scores: np.ndarray, k: int | None = None) -> np.ndarray:
     rest = np.arange(len(scores))
     if 0 < length < scores.shape[1] and scores.itemsize * scores.shape[1] <= _SHORT:
         reach = scores >= np.partition(scores, -length, axis=1)[:, -length, None]
-        exact = reach.sum(axis=1) == length  # others have ties at the end of the list
+        exact = count_true(reach) == length  # others have ties at the end of the list
         items = np.nonzero(reach[exact])[1].reshape(-1, length)
         best = np.take_along_axis(scores[exact], items, axis=1)
         best_first = np.argsort(-best, axis=1, kind="stable")

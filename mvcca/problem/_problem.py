@@ -73,8 +73,15 @@ class Problem:
     rank_expected: Mapping[str, str] = field(default_factory=dict)
     exactness: Exactness = OF_COVARIANCES
 
-    def solve(self, n_components: int) -> Maps:
+    def solve(self, n_components: int, *, expected: bool = True) -> Maps:
         """Find the leading maps, as weights of the original features.
+
+        Parameters
+        ----------
+        n_components : int
+            Maps to find per view; there may be fewer.
+        expected : bool, default=True
+            Whether to derive from the moments, if there are any, what to expect of new rows.
 
         Raises
         ------
@@ -106,7 +113,7 @@ class Problem:
                 variances=variances,
                 bound=found.bound,
             )
-            if self.moments is not None:
+            if expected and self.moments is not None:
                 maps = self._with_expectations(maps, whiteners, within)
             if self.with_patterns and len(within) == 2 and maps.bound:
                 # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
