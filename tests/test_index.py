@@ -683,6 +683,9 @@ def test_bad_queries_are_refused(model, backend):
         index.search({"text": text}, target="video")
     with pytest.raises(TypeError, match="name the view"):
         index.search(text, target="image")
+    scaled = make_pipeline(PerView(StandardScaler()), MVCCA(3)).fit(objects())
+    with pytest.raises(TypeError, match="name the view"):
+        RetrievalIndex(scaled).add(objects()).search(text, target="image")
     with pytest.raises(ValueError, match="same number of rows"):
         index.search({"text": text, "image": objects(4)["image"]}, target="sound")
     nowhere = Views({"text": text, "image": text[:, [0, 0, 0, 0, 0, 0]]}, [[0, -1], [-1, -1]])

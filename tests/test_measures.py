@@ -420,6 +420,7 @@ def test_scores_that_are_not_finite_are_refused(measure, value):
         (lambda: relevant_ranks(np.zeros((0, 3)), np.ones((0, 3))), "not empty"),
         (lambda: relevant_ranks(np.zeros(3), np.ones(3)), "matrix"),
         (lambda: relevant_ranks(np.zeros((1, 1)), [["yes"]]), "boolean"),
+        (lambda: relevant_ranks(np.zeros((1, 1)), np.ma.ones((1, 1))), "Masked arrays"),
         (lambda: relevant_ranks(np.zeros((1, 1)), [[1]], ties="random"), "ties"),
         (lambda: average_precision(np.zeros((1, 1)), [[1]], normalizer="n"), "normalizer"),
         (lambda: average_precision(np.zeros((1, 1)), [[1]], no_relevant="one"), "no_relevant"),

@@ -12,7 +12,7 @@ from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.ranking import Ranking, Weighting
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.similarity import Similarity
-from mvcca.views import in_same_container
+from mvcca.views import as_views, in_same_container
 from mvcca.views.typing import ViewsLike
 
 Role = Literal["query", "gallery"]
@@ -80,6 +80,7 @@ def retrieval_vectors(
     """
     if role not in ("query", "gallery"):
         raise ValueError(f"Expected role to be 'query' or 'gallery', got {role!r}.")
+    as_views(views, unpaired=True)  # refuses a single matrix, even if a pipeline could split it
     ranking = Ranking.of(estimator, similarity, weighting)
     projected = ranking.project(views, unpaired=True)
     as_compared = projected.rows.in_memory()

@@ -254,6 +254,7 @@ class RetrievalIndex:
            Analysis for Cross-modal Matching and Retrieval", CVPRW 2022.
         """
         self._searched(target, k, normalize)  # refuses before the queries are projected
+        as_views(queries)  # refuses a single matrix, even if a pipeline could split it
         projected = self._ranking.project(queries)
         rows = projected.rows
         if rows.is_lazy:
