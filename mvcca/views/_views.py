@@ -436,6 +436,7 @@ def _n_dims(item: Any) -> int:
 
 
 def _named_blocks(blocks: Any) -> dict[str, Block]:
+    """The blocks of the matrices of a mapping or a list, by the names of their views."""
     if is_mapping(blocks):
         named = dict(blocks)
     elif isinstance(blocks, list | tuple):
@@ -447,28 +448,23 @@ def _named_blocks(blocks: Any) -> dict[str, Block]:
         )
     if not named:
         raise ValueError("Expected at least one view, got none.")
-    for name in named:
+    for name, rows in named.items():
         if not isinstance(name, str):
             raise TypeError(f"Names of views must be strings, got {name!r}.")
-    return {name: _as_block(name, block) for name, block in named.items()}
-
-
-def _as_block(name: str, rows: Any) -> Block:
-    if isinstance(rows, Block):
-        return rows
-    if len(getattr(rows, "shape", ())) != 2:
-        rows = _as_matrix(rows)
-    try:
-        block = as_block(rows)
-    except ValueError as error:
-        raise of_view(name, error) from error
-    if len(block.shape) != 2:
-        raise ValueError(
-            f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
-            "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
-            "x.reshape(1, -1)."
-        )
-    return block.canonical() if block.is_sparse else block
+        if isinstance(rows, Block):
+            continue
+        try:
+            block = as_block(rows if len(getattr(rows, "shape", ())) == 2 else _as_matrix(rows))
+        except ValueError as error:
+            raise of_view(name, error) from error
+        if len(block.shape) != 2:
+            raise ValueError(
+                f"Every view must be a 2-D matrix, got shape {tuple(block.shape)} for {name!r}. "
+                "Reshape your data: a single feature with x.reshape(-1, 1), a single row with "
+                "x.reshape(1, -1)."
+            )
+        named[name] = block.canonical() if block.is_sparse else block
+    return named
 
 
 def _as_matrix(rows: Any) -> Any:
