@@ -452,7 +452,7 @@ def test_a_state_of_other_networks_is_refused_on_resuming(path):
 
 
 def test_deep_classes_are_unknown_to_a_file_that_does_not_say_it_is_deep(path):
-    write_archive(path, {}, {"kind": "model", "format": 2, "model": node("DCCA")})
+    write_archive(path, {}, {"kind": "model", "format": 3, "model": node("DCCA")})
     with pytest.raises(ModelFileError, match="no class 'DCCA' is known"):
         load(path)
 

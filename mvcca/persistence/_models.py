@@ -15,7 +15,7 @@ from mvcca.persistence._sklearn import Classes
 from mvcca.persistence._values import Reader, Writer
 
 _KIND = "model"  # other archives are checkpoints
-_FORMAT = 2  # of models: which classes and attributes they have; other formats are refused
+_FORMAT = 3  # of models: which classes and attributes they have; other formats are refused
 
 
 def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) -> None:

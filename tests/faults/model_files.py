@@ -319,7 +319,7 @@ def inflated(target: Path, rng: np.random.Generator) -> None:
         [0.1] * n,
     ][rng.integers(8)]
     root = {"is": "CCA", "parts": {"reg": tree}}
-    content = {"kind": "model", "format": 2, "deep": False, "written by": {}, "model": root}
+    content = {"kind": "model", "format": 3, "deep": False, "written by": {}, "model": root}
     with patch.object(_archive, "_HEADER_VALUES", 10**9):  # which mvcca would not write
         write_archive(target, {}, content)
 
