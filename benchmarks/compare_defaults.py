@@ -82,10 +82,11 @@ def own_evaluation(model: Any, views: Views, labels: np.ndarray, rng: Any) -> fl
     for query in views.names:
         for target in views.names:
             if query != target:
-                Q, X = np.asarray(rows[query], float), np.asarray(rows[target], float)
-                if ranking.similarity == "cosine":
-                    Q = Q / np.maximum(np.linalg.norm(Q, axis=1, keepdims=True), 1e-300)
-                    X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+                queries = ranking.queries({query: np.asarray(rows[query], float)}, (target,))
+                Q = ranking.similarity.queries(queries)
+                X = ranking.similarity.items(
+                    ranking.items({target: np.asarray(rows[target], float)})
+                )
                 chosen = rng.permutation(len(Q))[:_QUERIES]
                 for i in chosen:
                     values.append(average_precision(X @ Q[i], labels @ labels[i] > 0))
