@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -18,6 +19,8 @@ def pytest_configure(config):
         "needs_data(filename): reads a file of the directory MVCCA_DATA, and is slow; skipped by "
         "name where it is absent",
     )
+    if home := os.environ.get("MVCCA_DATA"):  # tests change the working directory
+        os.environ["MVCCA_DATA"] = os.path.abspath(home)
     # Shells start background jobs with SIGINT ignored, and processes inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

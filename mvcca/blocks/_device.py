@@ -156,7 +156,9 @@ class DeviceBlock(Block):
         return found
 
 
-namespace = compat.array_namespace
+def namespace(array: Any) -> Any:
+    """Array API namespace of an array, such as that of NumPy or of torch."""
+    return compat.array_namespace(array)
 
 
 def beside(values: np.ndarray, like: Any) -> Any:
