@@ -350,7 +350,8 @@ def laplacian(X: Any, n_neighbors: int) -> csr_array:
     graph = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors_graph(mode="distance")
     graph = csr_array(graph)
     graph.data = _closeness(graph.data, graph.data.min())  # a factor of K cancels in L
-    K = graph.maximum(graph.T)
+    transposed = csr_array(graph.T)  # its columns are in order, which takes no sort
+    K = transposed.maximum(csr_array(transposed.T))
     degrees = K.sum(axis=1)
     root = np.divide(1, np.sqrt(degrees), out=np.zeros(len(degrees)), where=degrees > 0)
     K.data *= np.repeat(root, np.diff(K.indptr))

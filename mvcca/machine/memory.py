@@ -11,7 +11,7 @@ from typing import Self
 
 _SYSTEM = Path("/")
 _STATISTICS = Path("/proc/self/statm")
-_SECONDS = 0.005  # between two looks
+_SECONDS = 0.01  # between two looks
 
 
 def memory_bytes() -> float:
