@@ -95,10 +95,10 @@ def pairwise_correlations(scores: ViewsLike) -> dict[tuple[str, str], np.ndarray
     """
     scores = as_views(scores).in_memory()
     correlations = {}
-    for (p, of_p), (q, of_q) in combinations(zip(scores.names, scores.seen.T, strict=True), 2):
-        if (of_p & of_q).sum() > 1:
-            Z_p, Z_q = scores[p][of_q[of_p]], scores[q][of_p[of_q]]
-            correlations[p, q] = column_correlations(Z_p, Z_q)
+    for p, q in combinations(scores.names, 2):
+        of_p, of_q = _shared_rows(scores, p, q)
+        if of_p.sum() > 1:
+            correlations[p, q] = column_correlations(scores[p][of_p], scores[q][of_q])
     if not correlations:
         raise ValueError(
             "Correlations need objects that are seen in two views, got "
@@ -353,6 +353,12 @@ def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
     return views, scores.replace({name: np.asarray(Z) for name, Z in scores.items()})
 
 
+def _shared_rows(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of the rows of view p and of view q whose objects are seen in both."""
+    of_p, of_q = (views.seen[:, views.names.index(name)] for name in (p, q))
+    return of_q[of_p], of_p[of_q]
+
+
 def _correlated(
     views: Views, scores: Views, variates: str | None
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -364,8 +370,7 @@ def _correlated(
     found = {}
     for name, block in views.blocks.items():
         source = name if variates is None else variates
-        seen, of_source = (views.seen[:, views.names.index(own)] for own in (name, source))
-        of_block, of_scores = of_source[seen], seen[of_source]
+        of_block, of_scores = _shared_rows(views, name, source)
         if of_block.sum() < 2:
             raise ValueError(f"Views {name!r} and {source!r} have fewer than two common objects.")
         rows = block if of_block.all() else block.take(np.flatnonzero(of_block))

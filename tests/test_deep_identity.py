@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from mvcca.deep._training.training_state import identity  # noqa: E402
+from mvcca.deep._training.identity import identity  # noqa: E402
 from mvcca.deep.objectives import SoftHGRLoss, TraceNormLoss, WeightedSum  # noqa: E402
 
 FACTOR = 2.0

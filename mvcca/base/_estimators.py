@@ -184,7 +184,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         """
         if not hasattr(self, "view_names_"):
             check_is_fitted(self)  # raises; it takes longer than to project a query
-        return self._scores(self._checked(views, 0 if len(views) else 1), method)
+        return self._scores(self._checked(views, allow_empty=True), method)
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Project rows of any of the fitted views into the shared space.
@@ -226,8 +226,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             out = tuple(self._frame(scores[n], columns, frame) for n, frame in frames.items())
             return out[0] if y is None else out
         views = as_views(X, self.view_names_, unpaired=True)
-        minimum = 0 if isinstance(X, Views) and len(X) else 1
-        scores = self._scores(self._checked(views, minimum), method)
+        scores = self._scores(self._checked(views, allow_empty=isinstance(X, Views)), method)
         columns = self.get_feature_names_out()
         framed = {n: self._frame(block, columns, views[n]) for n, block in scores.items()}
         return in_same_container(X, views, framed)
@@ -339,11 +338,15 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             self.n_features_in_ = views.shape[1]
             self.view_names_, self._widths = views.names, views.widths
             self._column_names = {name: column_labels(block) for name, block in views.items()}
-        may_be_empty = allow_empty and isinstance(X, Views) and len(X) > 0
-        return self._checked(views, 2 if reset else 0 if may_be_empty else 1)
+        allow_empty = allow_empty and isinstance(X, Views)
+        return self._checked(views, reset=reset, allow_empty=allow_empty)
 
-    def _checked(self, views: Views, minimum: int) -> Views:
-        """Views that fit the fitted ones, with rows that can be computed with."""
+    def _checked(self, views: Views, *, reset: bool = False, allow_empty: bool) -> Views:
+        """Views that fit the fitted ones, with rows that can be computed with.
+
+        With `allow_empty`, some views may have no rows.
+        """
+        minimum = 2 if reset else 0 if allow_empty and len(views) else 1
         for name, block in views.blocks.items():
             if name not in self.view_names_:
                 raise ValueError(

@@ -158,6 +158,11 @@ def are_positions(labels: Sequence[Any] | np.ndarray) -> bool:
     return values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values)))
 
 
+def informative(ids: np.ndarray | None) -> np.ndarray | None:
+    """Row labels that identify rows; None without labels, or for the default ones."""
+    return None if ids is None or are_positions(ids) else ids
+
+
 def correspond(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether the labels of two sides allow pairing by position.
 

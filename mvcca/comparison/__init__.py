@@ -1,9 +1,9 @@
 """Compare methods on one's own data: `compare`, its result, and the registry of methods.
 
 `registry` names the methods, `groups` and `folds` split the objects, `fits` fits and measures
-one method on one fold, `significance` compares methods, `result` compares and holds what was
-measured, and `verdict`, `summary`, `export` and `report` show it. Names are imported on first
-access, since ``mvcca --help`` reads the registry.
+one method on one fold, `significance` compares methods, `result` holds what was measured, and
+`verdict`, `summary`, `export` and `report` show it. Names are imported on first access, since
+``mvcca --help`` reads the registry.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from mvcca.comparison.cases import example_data as example_data
     from mvcca.comparison.data import Presentation as Presentation
     from mvcca.comparison.measurements import Difference as Difference
+    from mvcca.comparison.pipeline import compare as compare
     from mvcca.comparison.registry import Method as Method
     from mvcca.comparison.registry import methods as methods
     from mvcca.comparison.result import ComparisonResult as ComparisonResult
-    from mvcca.comparison.result import compare as compare
 
 _MODULE_OF = {
     "Case": "cases",
@@ -27,7 +27,7 @@ _MODULE_OF = {
     "Difference": "measurements",
     "Method": "registry",
     "Presentation": "data",
-    "compare": "result",
+    "compare": "pipeline",
     "example_data": "cases",
     "methods": "registry",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,15 +13,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mvcca.base import Requirements
-from mvcca.base.label_checks import check_labels
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
-from mvcca.linear import MVCCA, with_labels_as_view
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
-from mvcca.views import as_views
-from mvcca.views.labels_by_view import LabelsByView
 
 # Parameters of methods selected by name; networks keep their own default ridge.
 DEFAULTS = {"n_components": 10, "reg": 0.1}
@@ -82,24 +78,6 @@ class Candidate:
         if isinstance(data.y, list):
             return [data.y[i] for i in objects]
         return None if data.y is None else data.y[objects]
-
-
-class ThreeViewCCA(MVCCA):
-    """`MVCCA` that adds the labels as a view named ``(labels)`` when it is fitted."""
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Fit to the views and the labels."""
-        if y is None:
-            raise ValueError("Three-view CCA needs labels.")
-        views = as_views(X)
-        check_labels(LabelsByView.of(views, y, per_view=False))
-        return super().fit(with_labels_as_view(views, y, name="(labels)"))
-
-    def as_mvcca(self) -> MVCCA:
-        """The same fitted model without the labels' part of `fit`, which can be saved."""
-        model = MVCCA(**self.get_params())
-        model.__dict__.update(self.__dict__)
-        return model
 
 
 def candidates_of(

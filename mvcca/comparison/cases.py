@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mvcca.comparison.data import Data, Presentation
-from mvcca.comparison.result import ComparisonResult, compare
+from mvcca.comparison.pipeline import compare
+from mvcca.comparison.result import ComparisonResult
 from mvcca.datasets import load_digits_views
 from mvcca.views import Labels, Views
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mvcca.blocks import as_block
-from mvcca.blocks.checks import are_positions, few
+from mvcca.blocks.checks import few, informative
 from mvcca.comparison.folds import Fold, make_folds
 from mvcca.comparison.groups import Groups, row_keys
 from mvcca.retrieval import Measure
@@ -29,10 +29,16 @@ class Data:
     labels: Labels | None  # define relevant items
     fit_labels: Labels | None  # to learn from
     y: Any  # the same for any estimator, one per object
-    has_pairs: bool  # whether any object is seen in two views
-    relevant_labels: Labels | None  # label sets of the objects; None without classes or label sets
-    texts: list[str]  # names of the views of texts
     groups: Groups | None = None  # objects that belong together
+    has_pairs: bool = field(init=False)  # whether any object is seen in two views
+    relevant_labels: Labels | None = field(init=False)  # label sets; None if labels are not sets
+    texts: list[str] = field(init=False)  # names of the views of texts
+
+    def __post_init__(self) -> None:
+        facts, labels = vars(self), self.labels  # the class is frozen
+        facts["has_pairs"] = bool((self.views.seen.sum(axis=1) > 1).any())
+        facts["relevant_labels"] = labels if labels is not None and labels.are_sets else None
+        facts["texts"] = text_views(self.views)
 
     @classmethod
     def of(cls, X: Any, y: Any = None, fit_labels: Any = None) -> Data:
@@ -50,7 +56,7 @@ class Data:
             learned = _labels_of_objects(views, y, per_view)
         if learned is not None and (per_view or not isinstance(y, np.ndarray | list)):
             y = learned.plain()
-        ids = None if views.ids is None or are_positions(views.ids) else views.ids
+        ids = informative(views.ids)
         # Positions from 0 are not kept when rows are selected, numbers from 1 are.
         numbers = np.arange(1, len(views) + 1)
         frames = {
@@ -59,9 +65,7 @@ class Data:
         }
         blocks = {name: as_block(frame) for name, frame in frames.items()}
         views = Views.of(blocks, views.seen, numbers).checked_once()
-        has_pairs = bool((views.seen.sum(axis=1) > 1).any())
-        relevant = labels if labels is not None and labels.are_sets else None
-        return cls(views, ids, labels, learned, y, has_pairs, relevant, text_views(views))
+        return cls(views, ids, labels, learned, y)
 
     @property
     def contents(self) -> dict[str, Any]:

@@ -36,12 +36,12 @@ def make_folds(
     # held-out objects. Groups that are found, not given by the user, may be divided by splits that
     # the user gives, and by folds if the largest group is larger than a held-out part.
     rows, splits = np.zeros(len(views)), cv
-    largest = 0 if groups is None else int(np.bincount(groups).max())
+    sizes = np.zeros(1) if groups is None else np.bincount(groups)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if not 2 <= cv <= len(views):
             raise ValueError(f"Expected cv to be from 2 to {len(views)} folds, got {cv}.")
         codes = strata(views, labels, int(cv))
-        if largest > 1 and (are_given or largest <= len(views) / cv):
+        if _stay_together(sizes, len(views) / cv, are_given):
             assert groups is not None
             splits = _grouped(groups, codes, [1 / cv] * int(cv), random_state)
         else:
@@ -50,7 +50,7 @@ def make_folds(
     elif isinstance(cv, float | np.floating):
         if not 0 < cv < 1:
             raise ValueError(f"Expected a held-out fraction cv between 0 and 1, got {cv}.")
-        if largest > 1 and (are_given or largest <= min(cv, 1 - cv) * len(views)):
+        if _stay_together(sizes, float(min(cv, 1 - cv)) * len(views), are_given):
             assert groups is not None
             shares = [float(cv), 1 - float(cv)]
             splits = _grouped(groups, strata(views, labels, 2), shares, random_state)[:1]
@@ -86,10 +86,14 @@ def strata(views: Views, labels: Labels | None, least: int) -> np.ndarray:
     names = patterns = views.pattern.astype(str).astype(object)
     if labels is not None and labels.are_classes:
         classes = patterns + "|" + np.asarray(labels.texts(), dtype=object)
-        _, codes, counts = np.unique(classes.astype(str), return_inverse=True, return_counts=True)
+        _, codes, counts = _unique(classes)
         names = np.where(counts[codes] < least, patterns, classes)
-    _, codes, counts = np.unique(names.astype(str), return_inverse=True, return_counts=True)
+    _, codes, counts = _unique(names)
     return np.where(counts[codes] < least, counts.argmax(), codes)
+
+
+def _unique(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.unique(names.astype(str), return_inverse=True, return_counts=True)
 
 
 def _hold_out(views: Views, labels: Labels | None, share: float, seed: Any) -> Any:
@@ -101,6 +105,11 @@ def _hold_out(views: Views, labels: Labels | None, share: float, seed: Any) -> A
     if codes.max() >= int(smaller):
         codes = np.zeros(len(views), dtype=int)
     return splitter.split(rows, codes)
+
+
+def _stay_together(sizes: np.ndarray, held_out: float, are_given: bool) -> bool:
+    """Whether folds keep groups of these sizes together."""
+    return bool(sizes.max() > 1 and (are_given or sizes.max() <= held_out))
 
 
 def _grouped(

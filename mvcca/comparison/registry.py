@@ -92,7 +92,7 @@ _TABLE = (
     _of(
         "three-view-cca",
         "three-view CCA",
-        "comparison.candidates:ThreeViewCCA",
+        "comparison.three_view:ThreeViewCCA",
         "MVCCA with the labels as an additional view",
         "labels as a view",
         power=4,

@@ -227,8 +227,7 @@ class Trainer:
             self.validation = Batches(validation, self.device, self.encoders)
         if checkpoint is not None and checkpoint.state is not None:
             self.load_state_dict(checkpoint.state)
-        for callback in self._that_define("on_train_begin"):
-            callback.on_train_begin(self)
+        self._call("on_train_begin")
         last_good, written = self._weights(), time.monotonic()
         snapshot = self.state_dict() if checkpoint is not None else None
         retreats = 0
@@ -256,8 +255,7 @@ class Trainer:
             checkpoint.write(self.state_dict())
         if self.validation is not None:
             self.load_best()
-        for callback in self._that_define("on_train_end"):
-            callback.on_train_end(self)
+        self._call("on_train_end")
         for module in self.modules:
             module.eval()
         del self.rows, self.validation
@@ -269,8 +267,7 @@ class Trainer:
         self.planned_epochs = max(self.n_epochs or self.last_epoch, self.epoch)
         for module in self.modules:
             module.train()
-        for callback in self._that_define("on_epoch_begin"):
-            callback.on_epoch_begin(self)
+        self._call("on_epoch_begin")
         sums: dict[str, Tensor] = {}
         n_taken, n_steps = torch.zeros(()), 0
         for batch in self.rows.batches(
@@ -284,8 +281,7 @@ class Trainer:
                 sums[name] = sums[name] + value if name in sums else value
             n_taken = is_finite + n_taken.to(is_finite.device)
             n_steps += 1
-            for callback in self._that_define("on_batch_end"):
-                callback.on_batch_end(self)
+            self._call("on_batch_end")
         n_finite = int(n_taken)
         figures = {"epoch": self.epoch, "loss": 0.0}
         figures |= {name: float(value) / max(n_finite, 1) for name, value in sums.items()}
@@ -296,7 +292,7 @@ class Trainer:
         if not succeeded:
             self.epoch -= 1
             return False
-        for callback in self._that_define("measure"):
+        for callback in self.callbacks:
             figures |= callback.measure(self)
         figures["learning_rate"] = self.step.optimizers[0].param_groups[0]["lr"]
         figures["skipped"] = n_steps - n_finite
@@ -306,8 +302,7 @@ class Trainer:
             self.best_epoch = self.epoch
         else:
             self._note_best(figures)
-        for callback in self._that_define("on_epoch_end"):
-            callback.on_epoch_end(self)
+        self._call("on_epoch_end")
         return True
 
     def _loss(self, batch: Batch) -> Loss:
@@ -374,9 +369,7 @@ class Trainer:
             "history": [dict(figures) for figures in self.history],
             "sampler": self.rng.bit_generator.state,
             "draws": self.torch_generator.states,
-            "callbacks": [
-                [type(c).__name__, c.state_dict()] for c in self._that_define("state_dict")
-            ],
+            "callbacks": [[type(c).__name__, c.state_dict()] for c in self.callbacks],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -388,8 +381,7 @@ class Trainer:
         self.rng.bit_generator.state = state["sampler"]
         self.torch_generator.states = state["draws"]
         saved = list(state["callbacks"])
-        # Matched by class, in order; unmatched ones start anew.
-        for callback in self._that_define("load_state_dict"):
+        for callback in self.callbacks:  # matched by class, in order; unmatched ones start anew
             names = [name for name, _ in saved]
             if type(callback).__name__ in names:
                 callback_state = saved.pop(names.index(type(callback).__name__))[1]
@@ -417,10 +409,9 @@ class Trainer:
         for optimizer, optimizer_state in zip(self.step.optimizers, states, strict=True):
             optimizer.load_state_dict(copied(optimizer_state))
 
-    def _that_define(self, method: str) -> list[Callback]:
-        """Callbacks whose class replaces a method that does nothing."""
-        nothing = getattr(Callback, method)
-        return [c for c in self.callbacks if getattr(type(c), method) is not nothing]
+    def _call(self, method: str) -> None:
+        for callback in self.callbacks:
+            getattr(callback, method)(self)
 
 
 def copied(tree: Any) -> Any:

@@ -32,7 +32,7 @@ class Judged:
     objects: np.ndarray  # (n_queries,), the object of each query; for class means, its number
     places: np.ndarray  # (n_queries,), the row of each query in its view
     relevance: Relevance
-    exclude_self: bool = False  # queries are the gallery's rows; each is left out of its own list
+    exclude_self: bool = False  # queries are the rows of the gallery, and none finds itself
     are_empty: np.ndarray | None = None  # (n_queries,), queries that find nothing
 
 

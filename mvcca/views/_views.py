@@ -19,6 +19,7 @@ from mvcca.blocks.checks import (
     check_same_rows,
     common_row_labels,
     few,
+    informative,
     of_view,
     reject_masks,
     row_labels,
@@ -267,9 +268,8 @@ class Views:
                 name: block.take(_as_slice(self._positions[rows, v][seen[:, v]]))
                 for v, (name, block) in enumerate(self.blocks.items())
             }
-        # The default labels 0, ..., n - 1 depend on the selection.
-        ids = None if self.ids is None or are_positions(self.ids) else self.ids[rows]
-        return Views.of(blocks, seen, ids)
+        ids = None if self.ids is None else self._informative_ids
+        return Views.of(blocks, seen, None if ids is None else ids[rows])
 
     def block(self, name: str) -> Block:
         """The rows of a view as `mvcca.blocks.Block`, which methods compute with.
@@ -310,6 +310,11 @@ class Views:
     def promoted(self, dtype: np.dtype) -> Views:
         """The same objects with all views in `dtype` or a higher precision."""
         return self.replace({name: block.promoted(dtype) for name, block in self.blocks.items()})
+
+    @cached_property
+    def _informative_ids(self) -> np.ndarray | None:
+        """Row labels, unless they are the default 0, ..., n - 1, which depend on the selection."""
+        return informative(self.ids)
 
     @cached_property
     def _positions(self) -> np.ndarray:

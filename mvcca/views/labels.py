@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from mvcca.blocks import read_values, stack
-from mvcca.blocks.checks import are_positions, few, row_labels
+from mvcca.blocks.checks import few, informative, row_labels
 from mvcca.views._label_forms import as_vocabulary, by_name, distinct_rows, distinct_sets, encoded
 
 __all__ = [
@@ -156,8 +156,9 @@ class Labels:
         """The labels of some rows: a slice, a mask or positions."""
         if isinstance(rows, tuple):  # scikit-learn indexes rows with (rows, ...)
             rows, _ = rows
-        ids = None if self.ids is None or are_positions(self.ids) else self.ids[rows]
-        return replace(self, codes=self.codes[rows].reshape(-1), ids=ids)
+        ids = informative(self.ids)
+        codes = self.codes[rows].reshape(-1)
+        return replace(self, codes=codes, ids=None if ids is None else ids[rows])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         if not self.are_sets:

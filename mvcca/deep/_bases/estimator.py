@@ -27,8 +27,9 @@ from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import device_named
+from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows
-from mvcca.deep._training.training_state import TrainingState, identity
+from mvcca.deep._training.training_state import TrainingState
 from mvcca.deep.callbacks import (
     Callback,
     EarlyStopping,
@@ -64,7 +65,7 @@ _MONITORED = {  # columns of the history
     "valid_map": "valid_map",
 }
 _FLOATS = (np.float64, np.float32)
-_LITTLE = 2**24  # bytes, which need not be looked for
+_LITTLE = 2**24  # bytes, for which the free memory is not asked
 _SEED_BOUND = 2**31 - 1
 
 Widths = Mapping[str, int]  # of the networks' outputs, by view
@@ -231,8 +232,8 @@ class DeepEstimator(MultiViewEstimator):
         elif y_val is not None:
             raise ValueError("y_val are the labels of X_val, which is missing.")
         seeds = self._draw_seeds()
-        checkpoint = None
-        if get_config().checkpoint is not None and (file := file_of_next_pass()) is not None:
+        checkpoint, file = None, file_of_next_pass()
+        if file is not None:
             checkpoint = Checkpoint.open(file, self._fingerprints(sample, validation), seeds)
             seeds = checkpoint.seeds
         if validation is None and self.validation_fraction is not None:

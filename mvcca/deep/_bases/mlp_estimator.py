@@ -14,7 +14,7 @@ from torch import Generator, nn
 
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._bases.estimator import DeepEstimator
-from mvcca.deep._training.training_state import identity
+from mvcca.deep._training.identity import identity
 from mvcca.deep.encoders import Encoders, mlp
 from mvcca.views.by_view import value_by_view
 

@@ -59,7 +59,7 @@ def checked_k(k: int, n_items: int) -> None:
 
 
 def check_own_rows(gallery: Gallery, queries: np.ndarray) -> None:
-    """Raise ValueError unless queries can be the gallery's rows, each left out of its own list."""
+    """Raise ValueError unless the queries can be the rows of the gallery, which has others."""
     if len(queries) != len(gallery):
         raise ValueError(
             "exclude_self needs queries that are the gallery's rows, in the same order; got "

@@ -1,0 +1,162 @@
+"""`compare`: the same folds and measures for every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mvcca.comparison.candidates import Settings, candidates_of
+from mvcca.comparison.data import Data
+from mvcca.comparison.fits import by_chance
+from mvcca.comparison.groups import Groups
+from mvcca.comparison.result import ComparisonResult
+from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
+from mvcca.retrieval.relevance import RelevanceBy
+from mvcca.views.typing import LabelsLike, ViewsLike
+
+
+def compare(
+    methods: Mapping[str, Any] | Sequence[str] | str,
+    X: ViewsLike,
+    y: LabelsLike | None = None,
+    *,
+    cv: Any = 5,
+    groups: Any = None,
+    search: Mapping[str, Sequence[Any]] | None = None,
+    measures: str | Sequence[str] = DEFAULT_MEASURES,
+    relevance: RelevanceBy | None = None,
+    directions: Directions = "cross",
+    label_vectors: Any = None,
+    params: Mapping[str, Any] | None = None,
+    fit_labels: LabelsLike | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> ComparisonResult:
+    """Compare how well methods retrieve across views, on held-out objects.
+
+    All methods are fitted to the same training parts and measured on the same held-out parts, each
+    by the similarity that it declares. All rows of an object are in one part, and folds are
+    stratified by the views in which objects are seen and, if every object has one label, by class.
+
+    Parameters
+    ----------
+    methods : mapping of str to estimator, or str or sequence of str
+        Estimators by the names to show, pipelines and searches included; or names of methods, see
+        `mvcca.methods`, or of groups: ``"default"``, ``"all"`` (without networks), ``"deep"``,
+        ``"deep-retrieval"``.
+    X : Views, mapping or list of matrices
+        The views. Texts in a single column are turned into numbers for methods selected by name,
+        in each fold by the training texts: into sequences of words for ``"msds"``, and into 100
+        TF-IDF features reduced by truncated SVD for others.
+    y : array-like, or one array-like per view, optional
+        Labels, which define relevant items and which supervised methods learn from. Labels per
+        view, in a mapping or a list, mean that the views are unpaired. ``Labels.of(y, names)``
+        gives classes names to show.
+    cv : int, float, splitter or iterable of (train, test), default=5
+        Number of folds; fraction of objects in a single held-out part; a scikit-learn splitter; or
+        positions of training and held-out objects.
+    groups : array-like, or one array-like per view, optional
+        Group of each object, such as the image of a caption or the person in a photograph; in a
+        mapping by view name for unpaired views. All objects of a group are in one part of a split.
+        By default, objects that have equal rows in a view are a group, unless the largest group
+        is larger than a held-out part; rows of zeros, and a view with one row per label set, do
+        not count. A note says how many there are. ``np.arange(n_objects)`` splits every object by
+        itself.
+    search : mapping of str to sequence, optional
+        Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
+        that has some of them uses the best combination by 3-fold cross-validation within the
+        training part. A method that cannot be fitted with one of them is a row with the reason.
+    measures : str or sequence of str, default=("map@50", "r@1", "r@10", "mrr")
+        Names of measures, see `mvcca.evaluate_retrieval`. The first one determines the best method.
+    relevance : {"pairs", "labels"}, optional
+        Relevance for all measures; by default that of each measure.
+    directions : {"cross", "within", "all"} or iterable of (query, target), default="cross"
+        Between different views, within each view, or both; or the directions themselves.
+    label_vectors : mapping of str to array-like, or array-like, optional
+        Word vectors of the labels, by name or one row per column, for ``wmap@50``. Methods that are
+        to learn from them take their sums as `fit_labels`, see `mvcca.Labels.word_sums`.
+    params : mapping of str to object, optional
+        Parameters of methods selected by name, where they have them. By default 10 components, and
+        ``reg=0.1`` for methods without networks.
+    fit_labels : array-like, optional
+        Labels to learn from, if they are not those that define relevant items.
+    n_jobs : int, optional
+        Number of processes; -1 uses all processors.
+    random_state : int, default=0
+        Seed of the folds, of methods selected by name, and of bootstrap intervals.
+    progress : callable, optional
+        Called with a line of text about what is being fitted.
+
+    Returns
+    -------
+    ComparisonResult
+        Printing it shows the best method for each kind of right items, and the table. A method
+        that cannot be fitted is a row with the reason. After Ctrl-C, or if a process is killed, it
+        contains what was measured until then, with a warning. ``result.add`` measures further
+        methods on the same folds, and ``result | other`` joins two results.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, `cv` or `search` do not fit the data, or nothing can be relevant.
+    TypeError
+        If `methods` are neither names nor estimators by name, or X is a single matrix.
+
+    Notes
+    -----
+    Each method is compared with the best one by a paired test at the 5 % level, with Holm's
+    correction for the number of methods. A difference that it does not find significant is
+    undecided: it is smaller than what the test can detect. With several folds it is the corrected
+    resampled t-test of Nadeau and Bengio [1]_, which assumes normal differences between folds; with
+    one split it is a paired t-test over held-out objects, which compares the fitted models and not
+    the methods.
+
+    Chance is the exact expectation of each measure if every query ranks all items in a random
+    order.
+
+    References
+    ----------
+    .. [1] Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003.
+
+    Examples
+    --------
+    >>> import mvcca
+    >>> from mvcca import CCA, MLCCA
+    >>> from mvcca.datasets import load_digits_views
+    >>> data = load_digits_views()
+    >>> result = mvcca.compare(
+    ...     {"CCA": CCA(9, reg=0.1), "MLCCA": MLCCA(9, reg=0.1)}, data.views, data.labels, cv=3
+    ... )
+    >>> result.best
+    'MLCCA'
+    """
+    given = dict(params or {})
+    if given and isinstance(methods, Mapping):
+        raise ValueError(
+            "params are those of methods selected by name; set the parameters of estimators in "
+            "their constructors."
+        )
+    settings = Settings(
+        (measures,) if isinstance(measures, str) else tuple(measures),
+        relevance,
+        search or {},
+        given,
+        random_state,
+        directions if isinstance(directions, str) else tuple(directions),
+    )
+    settings.check()
+    data = Data.of(X, y, fit_labels)
+    data.check_relevance(relevance, settings.measures, directions)
+    if label_vectors is not None:
+        settings = replace(settings, label_vectors=data.word_vectors(label_vectors))
+    candidates_of(methods, data, settings)  # before the objects are split
+    if groups is None:
+        data = replace(data, groups=Groups.found_in(data.views, data.labels))
+    else:
+        data = replace(data, groups=Groups.given_by(groups, data.views, data.ids))
+    folds = data.folds(cv, random_state)
+    chance = [by_chance(data, fold, settings, settings.measures) for fold in folds]
+    nothing = ComparisonResult((), data, settings, folds, {}, chance)
+    return nothing.add(methods, n_jobs=n_jobs, progress=progress)
