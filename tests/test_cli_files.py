@@ -717,7 +717,7 @@ def test_weighting_without_vectors_is_a_usage_error(capsys):
     command = ["transform", "model.mvcca", "--view", "text=query.npy", "-o", "scores.npy"]
     code, _, err = run(capsys, *command, "--weighting", "none")
     assert code == 2
-    assert "--weighting and --target are those of --vectors" in err
+    assert "--weighting, --query-view and --target are those of --vectors" in err
 
 
 # ---- search -------------------------------------------------------------------------------------

@@ -165,7 +165,9 @@ contains {view}, such as scores-{view}.npy"""
 mvcca search does; of queries or of the rows to be searched"""
     _choose(command, "--vectors", ("query", "gallery"), text)
     _add_weighting(command)
-    text = "view that the queries search, which --weighting likelihood needs to know"
+    text = "view of the queries, which a gallery needs to know if the model corrects for hubs"
+    _add(command, "--query-view", text, metavar="NAME")
+    text = "view that the queries search, which the likelihood needs to know"
     _add(command, "--target", text, metavar="NAME")
     text = """ids of the rows to write beside the scores: .npy, a column in .csv, or text with one
 per line"""
@@ -318,7 +320,8 @@ def _add_output(
 
 def _add_weighting(command: ArgumentParser) -> None:
     text = """weighting of components by their correlations: likelihood, profile-likelihood,
-likelihood-cosine, correlation, correlation^P, or none (default: that of the method)"""
+likelihood-cosine, correlation, correlation^P, or none; with +csls at the end, of a tuned model,
+hubs are corrected (default: as tuned, or that of the method)"""
     command.add_argument(
         "--weighting", type=values.weighting, metavar="NAME", default="auto", help=text
     )

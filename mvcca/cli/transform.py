@@ -20,8 +20,9 @@ _VIEW = "{view}"
 
 def run(options: Namespace) -> None:
     """Run the command."""
-    if options.vectors is None and (options.weighting, options.target) != ("auto", None):
-        raise UsageError("--weighting and --target are those of --vectors")
+    given = options.weighting, options.query_view, options.target
+    if options.vectors is None and given != ("auto", None, None):
+        raise UsageError("--weighting, --query-view and --target are those of --vectors")
     files = by_name(options.views, "--view")
     inputs = [options.model, *files.values(), *([options.ids] if options.ids else [])]
     names = _targets(options, list(files))
@@ -33,6 +34,7 @@ def run(options: Namespace) -> None:
             retrieval_vectors,
             model,
             role=options.vectors,
+            query=options.query_view,
             target=options.target,
             weighting=options.weighting,
         )

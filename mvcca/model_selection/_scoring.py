@@ -12,8 +12,8 @@ from typing import Any
 
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
-from mvcca.retrieval.hubs import HubCorrection, check_bank
-from mvcca.retrieval.ranking import Ranking, Weighting, checked_weighting
+from mvcca.retrieval.hubs import HubCorrection
+from mvcca.retrieval.ranking import Ranking, Weighting, checked_weighting, with_bank
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.views import Views, as_views, holds_views
@@ -93,7 +93,7 @@ def retrieval_scorer(
         checked_weighting(weighting)
     if relevance not in (None, "pairs", "labels"):
         raise ValueError(f"Expected relevance to be 'pairs', 'labels' or None, got {relevance!r}.")
-    check_bank(hubness, bank)
+    with_bank(weighting, hubness, bank)
     query, target = (
         name if isinstance(name, str | None) else tuple(name) for name in (query, target)
     )
@@ -152,7 +152,8 @@ class RetrievalScorer:
         """
         views: Any
         bank = self.bank
-        ranking: dict[str, Any] = {"similarity": self.similarity, "weighting": self.weighting}
+        weighting, hubness = with_bank(self.weighting, self.hubness, bank)
+        ranking: dict[str, Any] = {"similarity": self.similarity, "weighting": weighting}
         if holds_views(X):
             views, y = _unpaired(X, y) if y is not None and is_per_view(X, y) else (X, y)
             ranking["estimator"] = estimator
@@ -173,7 +174,7 @@ class RetrievalScorer:
             measures=self.measure,
             relevance=self.relevance,
             directions=self._directions(as_views(views, unpaired=True)),
-            hubness=self.hubness,
+            hubness=hubness,
             bank=bank,
             label_vectors=self.label_vectors,
             **ranking,

@@ -14,6 +14,7 @@ from mvcca.machine.archive import read_archive
 from mvcca.machine.printable import in_one_line
 from mvcca.persistence._models import load
 from mvcca.retrieval import RetrievalIndex
+from mvcca.retrieval.ranking import Ranking
 
 _SPECTRA = ("canonical_correlations_", "eigenvalues_")
 
@@ -37,6 +38,8 @@ class Description(dict[str, Any]):
             lines["components"] = str(self["n_components"])
         elif not self["fitted"]:
             lines["views"] = "not fitted"
+        if "ranking" in self:
+            lines["ranking"] = self["ranking"]
         if "epochs" in self:
             lines["epochs"] = f"{self['epochs']}, weights of epoch {self['best_epoch']}"
         spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in self), None)
@@ -62,7 +65,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
     -------
     dict of str to object
         File, size, class, parameters and what it was written by; and, if the model has them, views,
-        number of components, spectrum and epochs. Printing it shows lines of text.
+        number of components, ranking, spectrum and epochs. Printing it shows lines of text.
 
     Raises
     ------
@@ -91,6 +94,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
         made_with = {"similarity": model.similarity, "backend": model.backend}
         rows = {view: held.n_ranked for view, held in model._contents.views.items()}
         found |= {"parameters": made_with, "estimator": repr(model.estimator), "rows": rows}
+        found["ranking"] = str(model._ranking)
         return found
     params = model.get_params(deep=False)
     found["parameters"] = {key: _plain(value) for key, value in params.items()}
@@ -104,6 +108,7 @@ def describe(path: str | os.PathLike[str]) -> Description:
     if hasattr(model, "view_names_") and hasattr(model, "n_components_"):
         found["views"] = {name: model._widths[name] for name in model.view_names_}
         found["n_components"] = model.n_components_
+        found["ranking"] = str(Ranking.of(model))
     if hasattr(model, "best_epoch_"):
         found["epochs"] = len(model.history_["epoch"])
         found["best_epoch"] = model.best_epoch_

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator
 from mvcca.compose import JoinViews, PerView, SplitViews, Tokens
+from mvcca.retrieval.ranking import Ranking
 
 _MOST_FEATURES = 2**20  # of the row: a file may declare any number
 _TRIED = (  # transformers of scikit-learn
@@ -87,6 +88,8 @@ def _check_attributes(model: MultiViewEstimator) -> None:
         if hasattr(model, spectrum):
             values = getattr(model, spectrum)
             _check_floats(spectrum, values, (len(values),))
+    if hasattr(model, "ranking_"):
+        Ranking.of(model)
 
 
 def _check_vocabulary(tokens: Tokens) -> None:

@@ -8,17 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows
-from mvcca.retrieval.ranking import Projected, Ranking, summed
+from mvcca.measures import unit_rows
 from mvcca.retrieval.search import checked_rows
 from mvcca.retrieval.words import with_words, words_by_view
 from mvcca.views import Labels, Views, as_views
 from mvcca.views.typing import ViewsLike
+
+if TYPE_CHECKING:
+    from mvcca.retrieval.ranking import Ranking  # which imports this module
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """Rows of views as an estimator projects them."""
+
+    scores: Views  # before any weighting
+    rows: Views  # to compare: the weighted scores
+    empty: Mapping[str, np.ndarray]  # (n_rows,), rows in which it knows nothing, where some are
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +138,27 @@ class JointRows:
         none = np.zeros(len(self.objects), dtype=bool)
         places = {name: np.flatnonzero(~self.empty.get(name, none)) for name in self.rows}
         return {name: own[places[name]] for name, own in self.rows.items()}, places
+
+
+def summed(
+    rows: Mapping[str, np.ndarray],
+    places: Mapping[str, np.ndarray] | None = None,
+    n_objects: int | None = None,
+    normalize: bool = False,
+) -> np.ndarray:
+    """Sum rows of each object over the views that show it, (n_objects, n_components)."""
+    # Without `places`, the object of each row by view, row i of every view shows object i. Sums of
+    # objects that no view shows are 0.
+    widths = {name: block.shape[1] for name, block in rows.items()}
+    if len(set(widths.values())) > 1:
+        raise ValueError(f"Views must be projected into one space, got widths {widths}.")
+    first = next(iter(rows.values()))
+    n_objects = len(first) if places is None else n_objects
+    total = np.zeros((n_objects or 0, first.shape[1]), np.result_type(*rows.values()))
+    for name, block in rows.items():
+        seen = slice(None) if places is None else places[name]
+        total[seen] += unit_rows(block) if normalize else block
+    return checked_rows(total, f"the sum of views {list(rows)}")
 
 
 def joint_scores(scores: ViewsLike, names: Sequence[str], normalize: bool = False) -> np.ndarray:

@@ -10,15 +10,15 @@ import numpy as np
 
 from mvcca.measures import NoRelevant, Ties
 from mvcca.measures.arrays import one_of, positive
-from mvcca.retrieval.collection import Collection
+from mvcca.retrieval.collection import Collection, Projected
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.measure import JudgedBy, Measure
-from mvcca.retrieval.ranking import Projected, Weighting
+from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import RetrievalTable
-from mvcca.retrieval.task import Asked, RankedTask, Task
+from mvcca.retrieval.task import RankedTask, Task, asked_ranking
 from mvcca.views.typing import LabelsLike, ViewsLike
 
 Names = str | Sequence[str]
@@ -173,15 +173,14 @@ def evaluate_retrieval(
     one_of(no_relevant, ("zero", "skip", "nan"), "no_relevant")
     if keep_run is not None:
         positive(keep_run, "keep_run")
-    asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, asked.ranking, labels, label_vectors, gains)
+    ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, ranking, labels, label_vectors, gains)
     tasks = tasks_of(collection, directions, exclude_self)
     used = {task.title: {own: task.choose(own, relevance) for own in wanted} for task in tasks}
     rows = [
-        RankedTask(task, asked).as_row(used[task.title], no_relevant, keep_run) for task in tasks
+        RankedTask(task, ranking).as_row(used[task.title], no_relevant, keep_run) for task in tasks
     ]
-    correction = "" if asked.bank is None else f", {asked.bank.correction}"
-    notes = notes_on(used, f"{asked.ranking}{correction}")
+    notes = notes_on(used, str(ranking))
     if (
         collection.labels_by_view
         and any("labels" in by.values() for by in used.values())
@@ -232,12 +231,12 @@ def recall_curve(
     ValueError
         As in `evaluate_retrieval`.
     """
-    asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, asked.ranking, labels)
+    ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, ranking, labels)
     measure = Measure.parse(f"r@{k}:{ties}")
     curves = {}
     for task in tasks_of(collection, directions, exclude_self):
-        ranks = RankedTask(task, asked).lists(task.choose(measure, relevance)).ranks(ties)
+        ranks = RankedTask(task, ranking).lists(task.choose(measure, relevance)).ranks(ties)
         recalls = (ranks[:, None] <= np.arange(1, k + 1)).mean(axis=0)
         curves["+".join(task.query), "+".join(task.target)] = recalls
     return curves

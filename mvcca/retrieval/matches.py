@@ -13,7 +13,7 @@ from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.ranked_lists import RankedLists
 from mvcca.retrieval.ranking import Weighting
 from mvcca.retrieval.similarity import Similarity
-from mvcca.retrieval.task import Asked, RankedTask, Task
+from mvcca.retrieval.task import RankedTask, Task, asked_ranking
 from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
@@ -197,10 +197,10 @@ def calibrate_matches(
     >>> calibration.probability(similarities, n_items=200)[:, 0].round(2)
     array([0.71, 0.99, 0.  , 0.  , 0.  ])
     """
-    asked = Asked.of(scores, estimator, similarity, weighting, hubness, bank)
-    collection = Collection.of(scores, asked.ranking)
+    ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
+    collection = Collection.of(scores, ranking)
     task = Task(collection, (query,), (target,), exclude_self=False)
-    lists = RankedTask(task, asked).lists("pairs")
+    lists = RankedTask(task, ranking).lists("pairs")
     matches, low, high, n_pairs = [], np.inf, -np.inf, 0
     for values, is_match in lists.scored_pairs():
         if is_match.all(axis=1).any():

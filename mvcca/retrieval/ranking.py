@@ -1,16 +1,17 @@
-"""The ranking of an estimator, as it declares it in `retrieval_ranking` or as a user asks for it.
+"""The ranking of an estimator: as its fit chose it, as its class declares it, or as a user asks.
 
 A ranking is two functions, from projected rows to query vectors and to item vectors, and one inner
 product. A weighting makes the rows to compare from the scores of each view, these are added over
-views, and the similarity makes vectors of the sums. Evaluation, index, scorers, plots and the
-command line all read the declaration here. A new weighting is a case of `_weighted_by`, with its
-name in `WEIGHTINGS`.
+views, and the similarity makes vectors of the sums. A correction for hubs then appends components
+to the vectors. Evaluation, index, scorers, plots and the command line all get their ranking from
+`Ranking.of`, which reads `ranking_` and `bank_` of a tuned estimator and `retrieval_ranking` of any
+other. A new weighting is a case of `_weighted_by`, with its name in `WEIGHTINGS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
-from mvcca.measures import unit_rows
 from mvcca.problem import LARGEST_CORRELATION, component_weights
-from mvcca.retrieval.search.gallery import checked_rows
+from mvcca.retrieval.collection import Collection, Projected, summed
+from mvcca.retrieval.hubs import CSLS, BankOfViews, HubCorrection, check_bank, checked_correction
 from mvcca.retrieval.similarity import (
     SIMILARITIES,
     Cosine,
@@ -31,18 +32,10 @@ from mvcca.retrieval.similarity import (
 from mvcca.views import Views, as_views
 
 WEIGHTINGS = ("likelihood", "profile-likelihood", "likelihood-cosine", "correlation")
-Weighting = str  # a name of WEIGHTINGS, "correlation^P", or "auto"
+Weighting = str  # a name of WEIGHTINGS or "correlation^P", with "+csls" or without; or "auto"
 
 _DEFAULT = ("transform", "cosine")
-
-
-@dataclass(frozen=True, eq=False)
-class Projected:
-    """Rows of views as an estimator projects them."""
-
-    scores: Views  # before any weighting
-    rows: Views  # to compare: the weighted scores
-    empty: Mapping[str, np.ndarray]  # (n_rows,), rows in which it knows nothing, where some are
+_CORRECTED = "+csls"  # ends the name of a ranking that corrects for hubs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,50 +47,48 @@ class Ranking:
     steps: tuple[Any, ...] = ()  # fitted transformers and the model; none if rows are projected
     method: str = "transform"  # of the model, whose rows are compared
     name: str = ""  # of the weighting
+    hubs: BankOfViews | None = None  # correction for hubs, with the rows that it compares with
 
     is_by_target: ClassVar[bool] = False  # whether queries depend on the views that they search
 
     @classmethod
     def of(
         cls,
-        estimator: Any,
+        estimator: Any = None,
         similarity: Similarity | None = None,
         weighting: Weighting | None = "auto",
+        hubness: str | HubCorrection | None = None,
+        bank: Any = None,
     ) -> Ranking:
-        """Read ``retrieval_ranking`` of the estimator, or of the last step of a pipeline.
+        """The ranking that was chosen for the estimator, or for the last step of a pipeline.
 
-        Without a declaration it is the cosine of the rows of ``transform``. A `similarity`, or the
-        cosine for ``weighting=None``, compares these rows, whatever is declared.
+        That is ``ranking_`` of a tuned estimator, with CSLS against its ``bank_`` if the name ends
+        in "+csls"; ``retrieval_ranking`` of the class otherwise; and the cosine of the rows of
+        ``transform`` without either. A `similarity`, or the cosine for ``weighting=None``, compares
+        these rows instead. A correction with its own bank replaces that of the estimator and keeps
+        the weighting.
+
+        An `estimator` that is a `Ranking` is returned as it is, but for the correction; without an
+        estimator, rows are compared as they are.
 
         Raises
         ------
         ValueError
-            If similarity or weighting is unknown, both are given, or the estimator has no
-            correlations to weight by.
+            If a name is unknown, similarity and weighting are both given, the estimator has no
+            correlations to weight by, or there is no bank for a correction.
         """
-        steps = tuple(fitted_steps(estimator))
-        model, method, declared = steps[-1], "variates", "cosine"
-        if similarity is not None:
-            if weighting not in ("auto", None):
-                raise ValueError(
-                    "similarity compares the scores of transform, and weighting the weighted "
-                    f"ones; give one of them, got {similarity!r} and {weighting!r}."
-                )
-            return Ranking(similarity=similarity_of(similarity), steps=steps)
-        if weighting == "auto":
-            method, declared = getattr(model, "retrieval_ranking", _DEFAULT)
-            if declared not in SIMILARITIES and getattr(model, "power", False):
-                method, declared = _DEFAULT  # the power weights the components
-            elif declared not in SIMILARITIES and (
-                hasattr(model, "weights_") and not hasattr(model, "expected_correlations_")
-            ):  # saved before estimators estimated correlations
-                method, declared = "variates", "cosine"
-        elif weighting is not None:
-            checked_weighting(weighting)
-            declared = weighting
-        if declared in SIMILARITIES:
-            return Ranking(similarity=similarity_of(declared), steps=steps, method=method)
-        return _weighted_by(declared, steps)
+        weighting, hubness = with_bank(weighting, hubness, bank)
+        if isinstance(estimator, Ranking):
+            ranking, corrects = estimator, False
+        elif estimator is None:
+            ranking, corrects = _of_scores(similarity, weighting), False
+        elif similarity is not None:
+            ranking, corrects = _by_similarity(estimator, similarity, weighting), False
+        else:
+            ranking, corrects = _of_model(estimator, weighting)
+        if hubness is not None:
+            return replace(ranking, hubs=BankOfViews.of(hubness, bank, ranking))
+        return _with_stored_bank(ranking, weighting) if corrects else ranking
 
     def project(self, X: Any, unpaired: bool = False) -> Projected:
         """Project the rows of a container of views, and note which are empty.
@@ -176,11 +167,10 @@ class Ranking:
         return self.method in ("transform", "variates")
 
     def __str__(self) -> str:
-        if self.name:
-            return self.name
-        if self.compares_scores:
-            return self.similarity.name
-        return f"{self.similarity.name} ({self.method})"
+        text = self.name or self.similarity.name
+        if not self.name and not self.compares_scores:
+            text += f" ({self.method})"
+        return text if self.hubs is None else f"{text}, {self.hubs.correction}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -242,25 +232,90 @@ class LikelihoodRatio(Ranking):
         return np.hstack(parts)
 
 
-def summed(
-    rows: Mapping[str, np.ndarray],
-    places: Mapping[str, np.ndarray] | None = None,
-    n_objects: int | None = None,
-    normalize: bool = False,
-) -> np.ndarray:
-    """Sum rows of each object over the views that show it, (n_objects, n_components)."""
-    # Without `places`, the object of each row by view, row i of every view shows object i. Sums of
-    # objects that no view shows are 0.
-    widths = {name: block.shape[1] for name, block in rows.items()}
-    if len(set(widths.values())) > 1:
-        raise ValueError(f"Views must be projected into one space, got widths {widths}.")
-    first = next(iter(rows.values()))
-    n_objects = len(first) if places is None else n_objects
-    total = np.zeros((n_objects or 0, first.shape[1]), np.result_type(*rows.values()))
-    for name, block in rows.items():
-        seen = slice(None) if places is None else places[name]
-        total[seen] += unit_rows(block) if normalize else block
-    return checked_rows(total, f"the sum of views {list(rows)}")
+def with_bank(
+    weighting: Weighting | None, hubness: str | HubCorrection | None, bank: Any
+) -> tuple[Weighting | None, str | HubCorrection | None]:
+    """Weighting and correction of a user, whose bank may be for the "+csls" of the weighting."""
+    if weighting is None or not weighting.endswith(_CORRECTED):
+        check_bank(hubness, bank)
+        return weighting, hubness
+    if hubness is not None and checked_correction(hubness).name != CSLS.name:
+        raise ValueError(
+            f"weighting={weighting!r} names a correction for hubs and hubness={hubness!r} another; "
+            "give one of them."
+        )
+    if bank is None:
+        check_bank(hubness, bank)
+        return weighting, None
+    return weighting.removesuffix(_CORRECTED), hubness or CSLS.name
+
+
+def _of_scores(similarity: Similarity | None, weighting: Weighting | None) -> Ranking:
+    """The ranking of rows that are projected already."""
+    if weighting not in ("auto", None):
+        raise ValueError(
+            f"weighting={weighting!r} needs the correlations of an estimator: pass estimator= and "
+            "the views to project."
+        )
+    return Ranking(similarity=similarity_of(similarity or "cosine"))
+
+
+def _by_similarity(estimator: Any, similarity: Similarity, weighting: Weighting | None) -> Ranking:
+    """The ranking by a similarity of the rows of `transform`."""
+    if weighting not in ("auto", None):
+        raise ValueError(
+            "similarity compares the scores of transform, and weighting the weighted ones; give "
+            f"one of them, got {similarity!r} and {weighting!r}."
+        )
+    return Ranking(similarity=similarity_of(similarity), steps=tuple(fitted_steps(estimator)))
+
+
+def _of_model(estimator: Any, weighting: Weighting | None) -> tuple[Ranking, bool]:
+    """The ranking of an estimator, and whether it takes the estimator's correction for hubs."""
+    steps = tuple(fitted_steps(estimator))
+    if weighting == "auto":
+        method, name = chosen_ranking(steps[-1])
+    else:
+        method, name = "variates", weighting or "cosine"
+        if weighting is not None:
+            checked_weighting(weighting)
+    corrects, name = name.endswith(_CORRECTED), name.removesuffix(_CORRECTED)
+    if name not in SIMILARITIES:
+        return _weighted_by(name, steps), corrects
+    return Ranking(similarity=similarity_of(name), steps=steps, method=method), corrects
+
+
+def chosen_ranking(model: Any) -> tuple[str, str]:
+    """Method and name of the ranking that a fit chose, or that the class declares."""
+    method, declared = getattr(model, "retrieval_ranking", _DEFAULT)
+    name: str = getattr(model, "ranking_", declared)
+    plain = name.removesuffix(_CORRECTED)
+    if not hasattr(model, "ranking_") and name not in SIMILARITIES:
+        if getattr(model, "power", False):
+            return _DEFAULT  # the power weights the components
+        if hasattr(model, "weights_") and not hasattr(model, "expected_correlations_"):
+            return "variates", "cosine"  # saved before estimators estimated correlations
+    if plain not in SIMILARITIES:
+        return "variates", name
+    return method if plain == declared else _DEFAULT[0], name
+
+
+def _with_stored_bank(ranking: Ranking, weighting: Weighting | None) -> Ranking:
+    """The ranking with CSLS against the training rows that a tuned model stores."""
+    model = ranking.steps[-1]
+    if not hasattr(model, "bank_") or chosen_ranking(model)[0] != ranking.method:
+        raise ValueError(
+            f"weighting={weighting!r} compares with a bank of training rows, of which "
+            f"{type(model).__name__} stores none for it. Pass bank=, or fit with reg='cv', which "
+            "stores a bank if the correction ranks held-out rows better."
+        )
+    stored = as_views(model.bank_)
+    if missing := [name for name in getattr(model, "view_names_", ()) if name not in stored]:
+        raise ValueError(f"bank_ of {type(model).__name__} has no rows of the views {missing}.")
+    rows = stored.replace({name: ranking.of_view(name, own) for name, own in stored.items()})
+    fewest = min(block.shape[0] for block in stored.blocks.values())
+    correction = CSLS(min(CSLS.n_neighbors, fewest))
+    return replace(ranking, hubs=BankOfViews(correction, Collection.of(rows), is_asked=False))
 
 
 def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:
@@ -294,14 +349,14 @@ def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:
 
 
 def checked_weighting(name: str) -> float | None:
-    """P of "correlation^P", 1 of "correlation"; None for another weighting.
+    """P of "correlation^P", 1 of "correlation"; None for another weighting, "+csls" or not.
 
     Raises
     ------
     ValueError
         If the name is unknown or the power no number of at least 0.
     """
-    kind, hat, power = name.partition("^")
+    kind, hat, power = name.removesuffix(_CORRECTED).partition("^")
     if kind == "correlation":
         try:
             value = float(power) if hat else 1.0
@@ -313,7 +368,7 @@ def checked_weighting(name: str) -> float | None:
         return None
     raise ValueError(
         f"Expected weighting to be 'auto', None, one of {list(WEIGHTINGS)} or 'correlation^P' with "
-        f"a power P of at least 0, got {name!r}."
+        f"a power P of at least 0, with or without '+csls' at the end; got {name!r}."
     )
 
 

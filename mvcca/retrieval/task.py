@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from mvcca import measures
 from mvcca.measures import NoRelevant
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs import BankOfViews, HubCorrection, corrected
+from mvcca.retrieval.hubs import HubCorrection
 from mvcca.retrieval.measure import JudgedBy, Measure
 from mvcca.retrieval.ranked_lists import Judged, RankedLists
 from mvcca.retrieval.ranking import Ranking, Weighting
@@ -19,7 +19,7 @@ from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, Share
 from mvcca.retrieval.runs import Run
 from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similar_labels import SimilarLabels
-from mvcca.retrieval.similarity import Similarity, similarity_of
+from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import Direction
 from mvcca.views import Labels
 
@@ -145,54 +145,32 @@ class Task:
         return labels.codes
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """The ranking that a user asks for, and the bank of its correction for hubs."""
-
-    ranking: Ranking
-    bank: BankOfViews | None = None
-
-    @classmethod
-    def of(
-        cls,
-        scores: Any,
-        estimator: Any = None,
-        similarity: Similarity | None = None,
-        weighting: Weighting | None = "auto",
-        hubness: str | HubCorrection | None = None,
-        bank: Any = None,
-    ) -> Asked:
-        """The ranking of an estimator, or of scores; the estimator may be a `Ranking`."""
-        if bank is not None and bank is scores and hubness is not None:
-            raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
-        if isinstance(estimator, Ranking):
-            ranking = estimator
-        elif estimator is not None:
-            ranking = Ranking.of(estimator, similarity, weighting)
-        else:
-            ranking = Ranking(similarity=similarity_of(similarity or "cosine"))
-            if weighting not in ("auto", None):
-                raise ValueError(
-                    f"weighting={weighting!r} needs the correlations of an estimator: pass "
-                    "estimator= and the views to project."
-                )
-        if hubness is None and bank is None:
-            return cls(ranking)
-        return cls(ranking, BankOfViews.of(hubness, bank, ranking))
+def asked_ranking(
+    scores: Any,
+    estimator: Any = None,
+    similarity: Similarity | None = None,
+    weighting: Weighting | None = "auto",
+    hubness: str | HubCorrection | None = None,
+    bank: Any = None,
+) -> Ranking:
+    """The ranking that a user asks for scores, or for rows that an estimator projects."""
+    if bank is not None and bank is scores and hubness is not None:
+        raise ValueError("The bank is the rows to evaluate; pass training rows instead.")
+    return Ranking.of(estimator, similarity, weighting, hubness, bank)
 
 
 class RankedTask:
     """Ranked lists of a task, for each kind of relevance."""
 
-    def __init__(self, task: Task, asked: Asked) -> None:
-        ranking, queries = asked.ranking, task.queries
+    def __init__(self, task: Task, ranking: Ranking) -> None:
+        queries = task.queries
         rows, places = queries.not_empty() if queries.empty else (queries.rows, None)
         self._task = task
         self._rows = ranking.queries(rows, task.target, places, len(queries.objects))
         self._gallery = Gallery.of(ranking.items(task.items.rows), ranking.similarity)
-        if asked.bank is not None:
-            bank = asked.bank.between(task.query, task.target, ranking)
-            self._gallery = corrected(self._gallery, bank)
+        if ranking.hubs is not None:
+            hubs, gallery = ranking.hubs, self._gallery
+            self._gallery = hubs.corrected(gallery, task.query, task.target, ranking)
         self._lists: dict[JudgedBy, RankedLists] = {}
 
     def lists(self, by: JudgedBy) -> RankedLists:

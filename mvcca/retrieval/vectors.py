@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.empty_rows import note_on
 from mvcca.retrieval.ranking import Ranking, Weighting
-from mvcca.retrieval.search import checked_rows
+from mvcca.retrieval.search import Gallery, checked_rows
+from mvcca.retrieval.search.gallery import ChunkedRows
 from mvcca.retrieval.similarity import Similarity
 from mvcca.views import as_views, in_same_container
 from mvcca.views.typing import ViewsLike
@@ -23,6 +26,7 @@ def retrieval_vectors(
     views: ViewsLike,
     *,
     role: Role = "gallery",
+    query: str | None = None,
     target: str | None = None,
     similarity: Similarity | None = None,
     weighting: Weighting | None = "auto",
@@ -43,7 +47,10 @@ def retrieval_vectors(
         Rows of any of the fitted views.
     role : {"gallery", "query"}, default="gallery"
         What the vectors are for. Vectors of both roles are equal, unless the ranking is by
-        "euclidean" or ``weighting="likelihood"``.
+        "euclidean" or ``weighting="likelihood"``, or corrects for hubs.
+    query : str, optional
+        The view of the queries, on which vectors of a gallery depend if the ranking corrects for
+        hubs: it compares them with training rows of that view.
     target : str, optional
         The view that queries search, on which their vectors depend with ``weighting="likelihood"``.
     similarity : {"cosine", "euclidean", "inner"}, optional
@@ -54,14 +61,14 @@ def retrieval_vectors(
     Returns
     -------
     vectors : same container as `views`
-        Matrices of shape (n_rows, n_components) in the precision of the scores; "euclidean" and
-        "likelihood" take some more components.
+        Matrices of shape (n_rows, n_components) in the precision of the scores; "euclidean",
+        "likelihood" and corrections for hubs take some more components.
 
     Raises
     ------
     ValueError
-        If the role is unknown, queries lack the target that they need, or a projected row is not
-        finite.
+        If the role is unknown, queries lack the target that they need, a gallery lacks the view of
+        its queries, or a projected row is not finite.
 
     Examples
     --------
@@ -86,18 +93,42 @@ def retrieval_vectors(
     as_compared = projected.rows.in_memory()
     rows = {name: checked_rows(block, f"view {name!r}") for name, block in as_compared.items()}
     if role == "gallery":
-        vectors = {name: ranking.similarity.items(own) for name, own in rows.items()}
+        vectors = {name: _of_items(ranking, name, own, query) for name, own in rows.items()}
         return in_same_container(views, as_compared, vectors)
+    vectors = {name: _of_queries(ranking, name, own, target) for name, own in rows.items()}
+    for name, are_empty in projected.empty.items():
+        note = note_on(int(are_empty.sum()), len(are_empty))
+        warn(f"View {name!r}: {note}: their vectors are 0")
+        vectors[name][are_empty] = 0
+    return in_same_container(views, as_compared, vectors)
+
+
+def _of_items(ranking: Ranking, name: str, rows: np.ndarray, query: str | None) -> np.ndarray:
+    """Item vectors of rows of a view."""
+    vectors = ranking.similarity.items(rows)
+    if ranking.hubs is None:
+        return vectors
+    if query is None:
+        raise ValueError(
+            f"The ranking corrects for hubs ({ranking}), so that vectors of a gallery depend on "
+            "the view of the queries: pass it as query, or turn the correction off with "
+            "weighting=."
+        )
+    gallery = Gallery(ranking.similarity, ChunkedRows((vectors,), len(vectors)))
+    corrected = ranking.hubs.corrected(gallery, (query,), (name,), ranking)
+    return np.concatenate(corrected.rows.parts)
+
+
+def _of_queries(ranking: Ranking, name: str, rows: np.ndarray, target: str | None) -> np.ndarray:
+    """Query vectors of rows of a view."""
     if ranking.is_by_target:
         if target is None:
             raise ValueError(
                 "With weighting='likelihood', queries depend on the view that they search: pass it "
                 "as target."
             )
-        rows = {name: ranking.queries({name: own}, (target,)) for name, own in rows.items()}
-    vectors = {name: ranking.similarity.queries(own) for name, own in rows.items()}
-    for name, are_empty in projected.empty.items():
-        note = note_on(int(are_empty.sum()), len(are_empty))
-        warn(f"View {name!r}: {note}: their vectors are 0")
-        vectors[name][are_empty] = 0
-    return in_same_container(views, as_compared, vectors)
+        rows = ranking.queries({name: rows}, (target,))
+    vectors = ranking.similarity.queries(rows)
+    if ranking.hubs is None:
+        return vectors
+    return np.column_stack([vectors, np.ones(len(vectors), vectors.dtype)])  # times -r(g) / 2

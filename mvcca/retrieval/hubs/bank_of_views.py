@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mvcca.machine.warnings import warn
 from mvcca.retrieval.collection import Collection
-from mvcca.retrieval.hubs.corrected import Bank
-from mvcca.retrieval.hubs.corrections import HubCorrection, check_bank, checked_correction
-from mvcca.retrieval.ranking import Ranking
-from mvcca.retrieval.search import checked_rows
+from mvcca.retrieval.hubs.corrected import Bank, corrected
+from mvcca.retrieval.hubs.corrections import HubCorrection, checked_correction
+from mvcca.retrieval.search import Gallery, checked_rows
+
+if TYPE_CHECKING:
+    from mvcca.retrieval.ranking import Ranking  # which imports this module
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,16 +23,46 @@ class BankOfViews:
     """A correction for hubs, and the rows it compares with."""
 
     correction: HubCorrection
-    rows: Collection
+    rows: Collection  # as the ranking compares them
+    is_asked: bool = True  # by a user, to whom a direction without bank rows is an error
 
     @classmethod
-    def of(cls, hubness: str | HubCorrection | None, bank: Any, ranking: Ranking) -> BankOfViews:
+    def of(cls, hubness: str | HubCorrection, bank: Any, ranking: Ranking) -> BankOfViews:
         """Read a bank in the form of the scores of `mvcca.retrieval.evaluate_retrieval`."""
-        check_bank(hubness, bank)
-        assert hubness is not None
+        if isinstance(bank, cls):  # of an index that was stored
+            return bank
         return cls(checked_correction(hubness), Collection.of(bank, ranking))
 
-    def between(
+    def corrected(
+        self,
+        gallery: Gallery,
+        query: tuple[str, ...],
+        target: tuple[str, ...],
+        ranking: Ranking,
+        normalize_query: bool = False,
+        normalize_target: bool = False,
+        before: Any = None,
+    ) -> Gallery:
+        """The gallery of one direction with the correction; `before` is an earlier one to extend.
+
+        The bank of a tuned model may hold too few objects that are seen in all views of a joint
+        query or target. These are ranked without the correction, which a warning says.
+        """
+        needed: int = getattr(self.correction, "n_neighbors", 1)
+        if not self.is_asked and (n := min(map(self._n_shared, (query, target)))) < needed:
+            warn(
+                f"{'+'.join(query)} -> {'+'.join(target)}: ranked without {self.correction}, which "
+                f"needs {needed} stored training objects seen in all of these views; there are {n}"
+            )
+            return gallery
+        bank = self._between(query, target, ranking, normalize_query, normalize_target)
+        return corrected(gallery, bank, before)
+
+    def _n_shared(self, names: tuple[str, ...]) -> int:
+        """Number of the bank's objects that are seen in all of the views."""
+        return len(reduce(np.intersect1d, (self.rows.objects[name] for name in names)))
+
+    def _between(
         self,
         query: tuple[str, ...],
         target: tuple[str, ...],

@@ -95,7 +95,7 @@ class CSLS(HubCorrection):
         return 2 * products + offsets - nearest.mean(axis=1, keepdims=True)
 
     def __str__(self) -> str:
-        return f"CSLS, {self.n_neighbors} neighbours"
+        return "CSLS" if self == CSLS() else f"CSLS, {self.n_neighbors} neighbours"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from mvcca.blocks import kind_of
+from mvcca.retrieval.collection import summed
 from mvcca.retrieval.index.stored_ids import restored_ids, stored_ids
-from mvcca.retrieval.ranking import summed
 from mvcca.retrieval.search.gallery import (
     CHUNK_ROWS,
     ChunkedRows,

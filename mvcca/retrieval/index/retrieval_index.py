@@ -20,7 +20,7 @@ from mvcca.machine.config import block_slices
 from mvcca.machine.printable import printable
 from mvcca.machine.warnings import warn
 from mvcca.retrieval.empty_rows import note_on, without_empty
-from mvcca.retrieval.hubs import BankOfViews, HubCorrection, corrected
+from mvcca.retrieval.hubs import BankOfViews, HubCorrection
 from mvcca.retrieval.index.contents import Contents, IndexedView, JointTarget, Searched, Target
 from mvcca.retrieval.index.faiss_search import FaissIndex, import_faiss
 from mvcca.retrieval.index.stored_ids import no_ids
@@ -96,7 +96,7 @@ class RetrievalIndex:
         bank: ViewsLike | None = None,
         weighting: Weighting | None = "auto",
     ) -> None:
-        self._ranking = ranking = Ranking.of(estimator, similarity, weighting)
+        self._ranking = ranking = Ranking.of(estimator, similarity, weighting, hubness, bank)
         kind, _, description = backend.partition(":")
         if kind not in ("exact", "faiss") or (kind == "exact" and description):
             raise ValueError(f"Expected backend to be 'exact' or 'faiss', got {backend!r}.")
@@ -107,11 +107,9 @@ class RetrievalIndex:
         self.backend = backend
         self.weighting = weighting
         self.hubness = hubness
-        self._bank: BankOfViews | None = None
-        if hubness is not None or bank is not None:
-            self._bank = BankOfViews.of(hubness, bank, ranking)
-            if kind == "faiss" and self._bank.correction.name == "mutual":
-                raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
+        self._given_hubs = None if bank is None else ranking.hubs  # that a user chose
+        if kind == "faiss" and ranking.hubs is not None and not ranking.hubs.correction.is_product:
+            raise ValueError("hubness='mutual' is no inner product; it needs backend='exact'.")
         self._corrected: dict[tuple[tuple[str, ...], bool, Searched], Gallery] = {}
         self._contents = Contents(ranking.similarity)
         self._changing = Lock()  # held by writers; a search reads `_contents` once, and keeps it
@@ -320,9 +318,9 @@ class RetrievalIndex:
                 )
                 key: Any = searched
                 gallery: Gallery = view
-                if self._bank is not None:
+                if self._ranking.hubs is not None:
                     key = scores.names, normalize, searched
-                    gallery = self._corrected_gallery(key, view, self._bank)
+                    gallery = self._corrected_gallery(key, view, self._ranking.hubs)
                 hits = min(k, view.n_ranked)
                 if self.backend == "exact":
                     products, items = search(gallery, gallery.queries(of_target), hits)
@@ -334,16 +332,17 @@ class RetrievalIndex:
         return products, view.ids.take(items)
 
     def _corrected_gallery(
-        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, bank: BankOfViews
+        self, key: tuple[tuple[str, ...], bool, Searched], gallery: Gallery, hubs: BankOfViews
     ) -> Gallery:
         """The gallery corrected for hubs, from that of an earlier search."""
         before: Any = self._corrected.get(key)
-        if before is not None and before.base is gallery:
+        if before is not None and getattr(before, "base", before) is gallery:
             return before
         query, normalize, searched = key
         joint = searched if isinstance(searched, JointTarget) else JointTarget((searched,), False)
-        rows = bank.between(query, joint.names, self._ranking, normalize, joint.normalize)
-        self._corrected[key] = found = corrected(gallery, rows, before)
+        self._corrected[key] = found = hubs.corrected(
+            gallery, query, joint.names, self._ranking, normalize, joint.normalize, before
+        )
         return found
 
     def _search_lazily(
@@ -425,14 +424,15 @@ class RetrievalIndex:
 
     def __getstate__(self) -> dict[str, Any]:  # without locks and faiss indexes
         parameters = {name: getattr(self, name) for name in _PARAMETERS}
-        bank = {} if self._bank is None else {"hubs": self._bank.state()}
+        bank = {} if self._given_hubs is None else {"hubs": self._given_hubs.state()}
         return parameters | bank | self._contents.state()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**{name: state[name] for name in _PARAMETERS})  # type: ignore[misc]
+        parameters = {name: state[name] for name in _PARAMETERS}
         if "hubs" in state:
-            self._bank = BankOfViews.of_state(state["hubs"])
-            self.hubness = self._bank.correction
+            hubs = BankOfViews.of_state(state["hubs"])
+            parameters |= {"hubness": hubs.correction, "bank": hubs}
+        self.__init__(**parameters)  # type: ignore[misc]
         self._contents = Contents.of_state(self._contents.similarity, state)
 
 
