@@ -83,7 +83,7 @@ def same_searches(index, other, queries, k=7, rtol=1e-9):
             assert_allclose(found[0], expected[0], rtol=rtol, atol=rtol)
 
 
-# ---- every door against the same ranking asked for ---------------------------------------------------------------
+# ---- every door against the same ranking asked for ----
 
 
 @pytest.mark.parametrize("ranking", [*RANKINGS, "likelihood", "likelihood-cosine"])
@@ -164,7 +164,7 @@ def test_vectors_of_a_gallery_ask_for_the_view_of_the_queries():
         retrieval_vectors(model, TEST, role="query")
 
 
-# ---- where else a model may be ---------------------------------------------------------------
+# ---- where else a model may be ----
 
 
 def test_pipelines_and_searches_rank_as_their_model():
@@ -218,7 +218,7 @@ def test_a_file_keeps_a_bank_that_was_given_for_the_weighting(tmp_path):
     same_searches(load(tmp_path / "index.mvcca"), index, NEW, rtol=0)
 
 
-# ---- what a user asks for comes first ---------------------------------------------------------------
+# ---- what a user asks for comes first ----
 
 
 def test_what_a_user_asks_for_replaces_what_the_fit_chose():
@@ -274,7 +274,7 @@ def test_cosines_of_weighted_scores_are_those_of_transform():
         Ranking.of(model, weighting="likelihood+csls")
 
 
-# ---- the bank ---------------------------------------------------------------
+# ---- the bank ----
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
