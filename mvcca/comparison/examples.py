@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mvcca.comparison.data import Data
-from mvcca.retrieval import top_k
-from mvcca.retrieval.similarity import Similarity
-from mvcca.views import Views
+from mvcca.comparison.fits import Shown
+from mvcca.retrieval.search import checked_rows, search
 
 
 @dataclass(frozen=True)
@@ -35,23 +34,26 @@ class Example:
 def examples(
     data: Data,
     objects: np.ndarray,
-    rows_by_view: Views,
-    similarity: Similarity,
+    shown: Shown,
     n_queries: int,
     n_items: int,
     seed: int,
 ) -> list[Example]:
     """Search the second view with rows of the first, preferably rows with different labels.
 
-    `rows_by_view` are some `objects` of the data, as rows to compare by `similarity`. Rows of the
-    examples are those of the views of the data.
+    The rows shown are of some `objects` of the data. Rows of the examples are those of the views of
+    the data.
     """
-    source, target, *_ = rows_by_view.names
-    queries, gallery = (objects[rows_by_view.objects(name)] for name in (source, target))
+    ranking, rows = shown.ranking, shown.projected.rows
+    source, target, *_ = rows.names
+    queries, gallery = (objects[rows.objects(name)] for name in (source, target))
     texts = data.label_texts or [""] * len(data.views)
     chosen = _varied([texts[i] for i in queries], n_queries, seed)
     n_items = min(n_items, len(gallery))
-    _, found = top_k(rows_by_view[source][chosen], rows_by_view[target], n_items, similarity)
+    asked, items = (checked_rows(rows[name], f"view {name!r}") for name in (source, target))
+    ranked = ranking.gallery({target: items}, (source,), (target,))
+    of_queries = ranking.queries({source: asked[chosen]}, (target,))
+    _, found = search(ranked, ranked.queries(of_queries), n_items)
     shared = _shared_labels(data, queries[chosen], gallery)
     return [
         Example(

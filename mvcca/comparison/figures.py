@@ -148,9 +148,10 @@ def _label_ends(ax: Any, labels: Sequence[tuple[float, str, str]]) -> None:
 
 def embedding(result: Measurements) -> Picture:
     """Two-dimensional t-SNE embedding of held-out objects."""
-    rows, objects = result.fits(result.best)[0].shown, result.folds[0].test
+    shown, objects = result.fits(result.best)[0].shown, result.folds[0].test
     seed = result.settings.random_state
-    assert rows is not None
+    assert shown is not None
+    rows = shown.in_one_space
     few = np.random.default_rng(seed).permutation(len(objects))[: _MOST_POINTS // len(rows.names)]
     labels = result.data.label_texts
     groups = None if labels is None else [labels[i] or "no label" for i in objects[few]]

@@ -33,6 +33,7 @@ from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
+from mvcca.retrieval.collection import Projected
 from mvcca.retrieval.ranking import Ranking
 from mvcca.views import Labels, Views
 
@@ -46,12 +47,24 @@ Report = Callable[[str], None]  # shows progress
 
 
 @dataclass(frozen=True, eq=False)
+class Shown:
+    """Held-out rows for figures, and how they are ranked."""
+
+    projected: Projected
+    ranking: Ranking  # of projected rows
+
+    @property
+    def in_one_space(self) -> Views:
+        """Rows to draw together; query and item vectors of the likelihood are not comparable."""
+        return self.projected.scores if self.ranking.is_by_target else self.projected.rows
+
+
+@dataclass(frozen=True, eq=False)
 class Measured:
     """A method fitted and measured on one fold."""
 
     table: RetrievalTable  # of each direction, with the values of all queries
-    ranked_by: str  # similarity that the method declares, in words
-    similarity: Any  # of the rows in `shown`
+    ranked_by: str  # as the fit chose it or the method declares it, in words
     train_correlations: Correlations | None  # of each component by pair of views; None if unpaired
     test_correlations: Correlations | None
     fit_seconds: float  # without the search
@@ -61,7 +74,7 @@ class Measured:
     estimator: Any  # not fitted, with these hyper-parameters
     n_components: int | None
     warnings: tuple[str, ...]
-    shown: Views | None  # held-out rows as they are compared, of the first fold
+    shown: Shown | None  # of the first fold
 
     @property
     def curves(self) -> list[np.ndarray]:
@@ -234,14 +247,10 @@ def _measured(
     scores, transformed = projected.scores, Ranking.of(estimator, "cosine")
     if not ranking.compares_scores:
         scores = transformed.project(data.views[fold.test]).scores
-    shown = projected.rows if fold.number == 0 else None
-    if shown is not None and ranking.is_by_target:
-        shown = _rows_of_first_views(ranking, shown)
     fitted = getattr(estimator, "best_estimator_", estimator)
     return Measured(
         table,
         str(ranking),
-        ranking.similarity,
         _correlations(train, lambda views: transformed.project(views).scores),
         _correlations(held_out, lambda _: scores),
         fit_seconds,
@@ -251,15 +260,8 @@ def _measured(
         clone(fitted),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
-        shown,
+        Shown(projected, replace(ranking, steps=())) if fold.number == 0 else None,
     )
-
-
-def _rows_of_first_views(ranking: Ranking, rows: Views) -> Views:
-    """Queries of the first view and items of the second, for queries that depend on the target."""
-    source, target, *_ = rows.names
-    queries = ranking.queries({source: rows[source]}, (target,))
-    return rows.replace({source: queries, target: ranking.items({target: rows[target]})})
 
 
 def by_chance(

@@ -185,7 +185,7 @@ def _queries(result: Measurements) -> Queries | None:
 def _about_queries(result: Measurements, best: Measured) -> tuple[str, str]:
     """Title and caption."""
     assert best.shown is not None
-    source, target, *_ = best.shown.names
+    source, target, *_ = best.shown.projected.rows.names
     caption = f"Queries in {source} and the items that {result.best} ranks first in {target}"
     return f"Queries: {source} → {target}", caption
 
@@ -193,7 +193,7 @@ def _about_queries(result: Measurements, best: Measured) -> tuple[str, str]:
 def _examples(result: Measurements, best: Measured) -> list[Example]:
     assert best.shown is not None
     objects, seed = result.folds[0].test, result.settings.random_state
-    return examples(result.data, objects, best.shown, best.similarity, _N_QUERIES, _N_ITEMS, seed)
+    return examples(result.data, objects, best.shown, _N_QUERIES, _N_ITEMS, seed)
 
 
 def _text(result: Measurements, item: Item) -> str:

@@ -22,6 +22,7 @@ from mvcca.blocks import as_block, namespace
 from mvcca.problem import LARGEST_CORRELATION, component_weights
 from mvcca.retrieval.collection import Collection, Projected, summed
 from mvcca.retrieval.hubs import CSLS, BankOfViews, HubCorrection, check_bank, checked_correction
+from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similarity import (
     SIMILARITIES,
     Cosine,
@@ -35,7 +36,7 @@ WEIGHTINGS = ("likelihood", "profile-likelihood", "likelihood-cosine", "correlat
 Weighting = str  # a name of WEIGHTINGS or "correlation^P", with "+csls" or without; or "auto"
 
 _DEFAULT = ("transform", "cosine")
-_CORRECTED = "+csls"  # ends the name of a ranking that corrects for hubs
+CORRECTED = "+csls"  # ends the name of a ranking that corrects for hubs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -161,6 +162,13 @@ class Ranking:
             return next(iter(rows.values()))
         return summed(rows, normalize=normalize)
 
+    def gallery(
+        self, rows: Mapping[str, np.ndarray], query: tuple[str, ...], target: tuple[str, ...]
+    ) -> Gallery:
+        """Rows of the target views as a gallery, corrected for hubs among queries of others."""
+        gallery = Gallery.of(self.items(rows), self.similarity)
+        return gallery if self.hubs is None else self.hubs.corrected(gallery, query, target, self)
+
     @property
     def compares_scores(self) -> bool:
         """Whether it compares what `transform` returns, if only with other weights."""
@@ -236,7 +244,7 @@ def with_bank(
     weighting: Weighting | None, hubness: str | HubCorrection | None, bank: Any
 ) -> tuple[Weighting | None, str | HubCorrection | None]:
     """Weighting and correction of a user, whose bank may be for the "+csls" of the weighting."""
-    if weighting is None or not weighting.endswith(_CORRECTED):
+    if weighting is None or not weighting.endswith(CORRECTED):
         check_bank(hubness, bank)
         return weighting, hubness
     if hubness is not None and checked_correction(hubness).name != CSLS.name:
@@ -247,7 +255,7 @@ def with_bank(
     if bank is None:
         check_bank(hubness, bank)
         return weighting, None
-    return weighting.removesuffix(_CORRECTED), hubness or CSLS.name
+    return weighting.removesuffix(CORRECTED), hubness or CSLS.name
 
 
 def _of_scores(similarity: Similarity | None, weighting: Weighting | None) -> Ranking:
@@ -279,7 +287,7 @@ def _of_model(estimator: Any, weighting: Weighting | None) -> tuple[Ranking, boo
         method, name = "variates", weighting or "cosine"
         if weighting is not None:
             checked_weighting(weighting)
-    corrects, name = name.endswith(_CORRECTED), name.removesuffix(_CORRECTED)
+    corrects, name = name.endswith(CORRECTED), name.removesuffix(CORRECTED)
     if name not in SIMILARITIES:
         return _weighted_by(name, steps), corrects
     return Ranking(similarity=similarity_of(name), steps=steps, method=method), corrects
@@ -289,7 +297,7 @@ def chosen_ranking(model: Any) -> tuple[str, str]:
     """Method and name of the ranking that a fit chose, or that the class declares."""
     method, declared = getattr(model, "retrieval_ranking", _DEFAULT)
     name: str = getattr(model, "ranking_", declared)
-    plain = name.removesuffix(_CORRECTED)
+    plain = name.removesuffix(CORRECTED)
     if not hasattr(model, "ranking_") and name not in SIMILARITIES:
         if getattr(model, "power", False):
             return _DEFAULT  # the power weights the components
@@ -356,7 +364,7 @@ def checked_weighting(name: str) -> float | None:
     ValueError
         If the name is unknown or the power no number of at least 0.
     """
-    kind, hat, power = name.removesuffix(_CORRECTED).partition("^")
+    kind, hat, power = name.removesuffix(CORRECTED).partition("^")
     if kind == "correlation":
         try:
             value = float(power) if hat else 1.0

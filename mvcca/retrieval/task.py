@@ -17,7 +17,6 @@ from mvcca.retrieval.ranked_lists import Judged, RankedLists
 from mvcca.retrieval.ranking import Ranking, Weighting
 from mvcca.retrieval.relevance import GivenGains, RelevanceBy, SameObject, SharedLabel
 from mvcca.retrieval.runs import Run
-from mvcca.retrieval.search import Gallery
 from mvcca.retrieval.similar_labels import SimilarLabels
 from mvcca.retrieval.similarity import Similarity
 from mvcca.retrieval.table import Direction
@@ -167,10 +166,7 @@ class RankedTask:
         rows, places = queries.not_empty() if queries.empty else (queries.rows, None)
         self._task = task
         self._rows = ranking.queries(rows, task.target, places, len(queries.objects))
-        self._gallery = Gallery.of(ranking.items(task.items.rows), ranking.similarity)
-        if ranking.hubs is not None:
-            hubs, gallery = ranking.hubs, self._gallery
-            self._gallery = hubs.corrected(gallery, task.query, task.target, ranking)
+        self._gallery = ranking.gallery(task.items.rows, task.query, task.target)
         self._lists: dict[JudgedBy, RankedLists] = {}
 
     def lists(self, by: JudgedBy) -> RankedLists:
