@@ -15,11 +15,14 @@ from mvcca import (
     PerView,
     RetrievalIndex,
     Views,
+    compare,
     evaluate_retrieval,
     load,
     retrieval_scorer,
     save,
 )
+from mvcca.cli import main
+from mvcca.comparison.examples import examples
 from mvcca.persistence import describe
 from mvcca.retrieval import (
     CSLS,
@@ -91,6 +94,7 @@ def same_searches(index, other, queries, k=7, rtol=1e-9):
 def test_every_door_ranks_as_the_fit_chose(ranking, n_views):
     model, train = tuned(ranking, n_views)
     test, queries = views_of(60, n_views, seed=1), views_of(9, n_views, seed=2)
+    names = test.names
     asked = explicit(ranking, train)
     plain = MVCCA(4, reg=0.1).fit(train) if n_views > 2 else CCA(4, reg=0.1).fit(train)
 
@@ -99,12 +103,19 @@ def test_every_door_ranks_as_the_fit_chose(ranking, n_views):
     for row, other in zip(table.rows, expected.rows, strict=True):
         assert_array_equal(row.per_query["mrr"], other.per_query["mrr"])
     assert table.notes == expected.notes
+    mean = expected.mean()["mrr"]
+    joint = (names[0], names[1:]), (names[:-1], names[-1])
+    options = {"measures": ["p@5:class_means", "map@5"], "directions": [*joint, ("text", "text")]}
+    labels = np.arange(60) % 7
+    table = evaluate_retrieval(test, labels, estimator=model, **options)
+    expected = evaluate_retrieval(test, labels, estimator=plain, **options, **asked)
+    assert table.to_frame().equals(expected.to_frame())
     curves, expected_curves = (
         recall_curve(test, k=5, estimator=own, **how) for own, how in ((model, {}), (plain, asked))
     )
     assert all((curves[key] == expected_curves[key]).all() for key in expected_curves)
-    assert retrieval_scorer("mrr")(model, test) == table.mean()["mrr"]
-    assert retrieval_scorer("mrr", **asked)(plain, test) == table.mean()["mrr"]
+    by_scorer = retrieval_scorer("mrr")(model, test)
+    assert by_scorer == retrieval_scorer("mrr", **asked)(plain, test) == mean
     calibration, other = (
         calibrate_matches(test, "text", "image", estimator=own, **how)
         for own, how in ((model, {}), (plain, asked))
@@ -350,3 +361,67 @@ def test_joint_queries_without_a_common_bank_are_ranked_without_it():
         bank=(scores[1]["image"], scores[1]["text"]),
     )
     assert_array_equal(index.search(image, "text", 5)[1], items)
+
+
+# ---- comparisons and the command line ----
+
+
+class Tuned(CCA):
+    """CCA with the attributes that a tuned fit sets."""
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+        self.ranking_ = "likelihood+csls"
+        self.bank_ = bank_of(self, X)
+        return self
+
+
+def test_a_comparison_measures_and_shows_what_an_index_finds():
+    views = views_of(120)
+    result = compare({"CCA": Tuned(3, reg=0.1)}, views, cv=3, measures="mrr")
+    fold = result.folds[0]
+    model = Tuned(3, reg=0.1).fit(views[fold.train])
+    held_out = views[fold.test]
+    measured = result.fits("CCA")[0]
+    assert measured.ranked_by == "likelihood, CSLS"
+    expected = evaluate_retrieval(
+        held_out,
+        measures="mrr",
+        estimator=model,
+        weighting="likelihood",
+        hubness="csls",
+        bank=views[fold.train],
+    )
+    assert measured.table.mean()["mrr"] == expected.mean()["mrr"]
+    index = RetrievalIndex(model).add(held_out, ids=fold.test)
+    for example in examples(result.data, fold.test, measured.shown, 5, 4, seed=0):
+        query = views[[example.query.object]].select(["image"])
+        _, ids = index.search(query, "text", 4)
+        assert [item.object for item in example.found] == ids[0].tolist()
+
+
+def test_the_command_line_ranks_as_a_tuned_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    model, _ = tuned("likelihood+csls")
+    save(model, "model.mvcca")
+    for name in ("image", "text"):
+        np.save(f"{name}.npy", TEST[name])
+    files = ["--gallery", "image=image.npy", "--query", "text=text.npy"]
+    assert main(["search", "model.mvcca", *files, "-k", "5", "-o", "hits.npy"]) == 0
+    _, expected = RetrievalIndex(model).add(TEST).search(TEST.select(["text"]), "image", 5)
+    assert_array_equal(np.load("hits.npy"), expected)
+    vectors = {
+        "items.npy": ["image=image.npy", "--vectors", "gallery", "--query-view", "text"],
+        "queries.npy": ["text=text.npy", "--vectors", "query", "--target", "image"],
+    }
+    for file, options in vectors.items():
+        command = ["transform", "model.mvcca", "--view", *options, "--block-rows", "7"]
+        assert main([*command, "-o", file]) == 0
+    products = np.load("queries.npy") @ np.load("items.npy").T
+    assert_array_equal(np.argsort(-products, axis=1)[:, :5], expected)
+    capsys.readouterr()
+    assert main(["info", "model.mvcca"]) == 0
+    assert "ranking                 likelihood, CSLS\n" in capsys.readouterr().out
+    command = ["transform", "model.mvcca", "--view", *vectors["items.npy"][:3]]
+    assert main([*command, "-o", "items.npy"]) == 1
+    assert "pass it as query" in capsys.readouterr().err

@@ -189,7 +189,8 @@ projections are added"""
     text = "similarity of projected rows (default: that of the method)"
     _choose(command, "--similarity", ("cosine", "euclidean", "inner"), text)
     _add_weighting(command)
-    text = "correct for items that are near to many queries; needs --bank"
+    text = """correct for items that are near to many queries, with the rows of --bank (default: as
+the model was tuned)"""
     _choose(command, "--hubness", ("csls", "inverted_softmax", "qb_norm", "mutual"), text)
     text = "training rows to compare with, of the views of queries and galleries; may be repeated"
     _add_files(command, "--bank", text, "banks", required=False)

@@ -49,8 +49,8 @@ def retrieval_scorer(
     relevance : {"pairs", "labels"}, optional
         By default labels for ``map`` and ``p`` and pairs for ranks, if there are any.
     similarity : {"cosine", "euclidean", "inner"}, optional
-        Similarity of the rows of ``transform``. By default the ranking that the estimator declares
-        (``retrieval_ranking``), and cosine if it has none.
+        Similarity of the rows of ``transform``. By default the ranking that the fit chose
+        (``ranking_``) or the class declares (``retrieval_ranking``), and cosine if there is none.
     weighting : str or None, default="auto"
         Weighting of the components by their correlations, as in
         `mvcca.retrieval.evaluate_retrieval`.

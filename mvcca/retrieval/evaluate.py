@@ -94,10 +94,12 @@ def evaluate_retrieval(
         Names of measures, from the table above.
     similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity used for ranking, of the rows of the estimator's ``transform``. By default the
-        ranking that the `estimator` declares, and cosine without an estimator.
+        `estimator` ranks as its fit chose or its class declares, and scores without an estimator
+        are compared by the cosine.
     weighting : str or None, default="auto"
-        How an `estimator` with correlations weights its components; "auto" is what it declares,
-        usually "profile-likelihood".
+        How an `estimator` with correlations weights its components. "auto" is the ranking that a
+        tuned fit chose (``ranking_``), or else the one that the class declares, usually
+        "profile-likelihood".
 
         - "likelihood": the log-likelihood ratio of "the same object" for jointly Gaussian views;
         - "profile-likelihood": the same if the scale of each row is unknown, for data with longer
@@ -106,7 +108,9 @@ def evaluate_retrieval(
         - "correlation" or "correlation^P": the cosine of scores times ρ or ρ^P;
         - None: the cosine of canonical variates.
 
-        ρ is ``expected_correlations_``, in "likelihood" that of each pair of views.
+        ρ is ``expected_correlations_``, in "likelihood" that of each pair of views. With "+csls" at
+        the end, as in "likelihood+csls", hubs are corrected with the training rows that a tuned
+        estimator stores, or with the `bank`.
     relevance : {"pairs", "labels", "gains"}, optional
         Relevance for all measures but ``wmap`` and class means; by gains, items with a gain above 0
         are relevant.
@@ -121,11 +125,12 @@ def evaluate_retrieval(
     no_relevant : {"zero", "skip", "nan"}, default="zero"
         Average precision of a query without any relevant item.
     estimator : fitted estimator, optional
-        Projects `scores`, and declares the ranking as its ``retrieval_ranking``, by default the
-        cosine.
+        Projects `scores`, and ranks as its ``ranking_`` or ``retrieval_ranking`` says, by default
+        by the cosine.
     hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
         Correction for hubs, items near to many queries: a name, or an instance of `CSLS`,
-        `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters.
+        `InvertedSoftmax`, `QBNorm` or `MutualProximity` with other parameters. It replaces that of
+        a tuned `estimator`.
     bank : Views, mapping or list, optional
         Rows that the correction compares with, in the form of `scores`: training rows, or other
         rows that are not evaluated. Their views need not be paired.

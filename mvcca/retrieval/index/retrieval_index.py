@@ -47,12 +47,14 @@ class RetrievalIndex:
         Projects a mapping of view names to matrices with `transform`.
     similarity : {"cosine", "euclidean", "inner"}, optional
         Similarity of the rows of `transform`. The cosine with a zero row is 0. By default the
-        ranking that the estimator declares (``retrieval_ranking``), and cosine if it has none.
+        ranking that the fit chose (``ranking_``) or the class declares (``retrieval_ranking``), and
+        cosine if there is none.
     backend : str, default="exact"
         "exact", "faiss" for approximate search in a graph, or "faiss:" and the description of
         another faiss index, such as "faiss:IVF256,Flat".
     hubness : {"csls", "inverted_softmax", "qb_norm", "mutual"} or correction, optional
         Correction for hubs, items near to many queries; see `mvcca.retrieval.evaluate_retrieval`.
+        By default that of a tuned estimator, if its ``ranking_`` has one.
         The first search from a view to another one computes terms of all rows and keeps a copy of
         the gallery with them; later searches only add those of rows added since. "mutual" needs
         the exact backend.
