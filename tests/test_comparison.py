@@ -40,12 +40,12 @@ from mvcca.comparison import Presentation, significance
 from mvcca.comparison.candidates import Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.fits import searching
-from mvcca.comparison.folds import make_folds
-from mvcca.comparison.groups import Groups
 from mvcca.comparison.registry import GROUPS, METHODS
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.verdict import verdict
 from mvcca.comparison.wording import code
+from mvcca.model_selection.folds import make_folds
+from mvcca.model_selection.groups import Groups
 
 N = 150
 CLASSES = np.arange(N) % 5

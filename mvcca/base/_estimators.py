@@ -35,7 +35,7 @@ from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
-from mvcca.model_selection import retrieval_scorer
+from mvcca.model_selection import GOALS, LEAST_RIDGE, Goal, retrieval_scorer, tuned
 from mvcca.problem import (
     Expected,
     Maps,
@@ -522,12 +522,13 @@ class LinearEstimator(MultiViewEstimator):
     """Base of the estimators with one affine map per view: their fitted attributes."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"}), Mapping],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "cv"}), Mapping],
+        "cv_goal": [StrOptions(set(GOALS)), None],
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
-    n_components: Any  # int; None in methods that can find as many as the data give
+    n_components: int | None  # None for all that the data support
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
     maps_: Maps
@@ -565,7 +566,10 @@ class StatisticEstimator(LinearEstimator):
     `problem`, the problem to solve given that value. By default they are those of CCA.
     """
 
+    n_components: int | None = None
     reg: Reg = 0.0
+    cv_goal: Goal | None = None  # of reg="cv"
+    learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     _statistic: Any  # sums over the batches so far; None after fit
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -605,10 +609,18 @@ class StatisticEstimator(LinearEstimator):
             rows, statistic.mean(), Sigma, Sigma, moments=statistic, with_patterns=predicts
         )
 
-    def _learn_problem(self, rows: Rows, statistic: Any) -> None:
+    def posed(self, rows: Rows, statistic: Any) -> Problem:
+        """The problem of a sum of statistics, over the rows of `solved_views`."""
+        return self.problem(rows, statistic)
+
+    def solved_views(self, views: Views) -> Views:
+        """The rows whose maps solve the problem; by default the views themselves."""
+        return views
+
+    def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
-        maps = self.problem(rows, statistic).solve(self.n_components)
-        self._keep(maps.checked(self.n_components))
+        maps = self.problem(rows, statistic).solve(rows.n_components)
+        self._keep(maps.checked(rows.n_components))
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -679,19 +691,19 @@ class StatisticEstimator(LinearEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
-        views, labels, weights = self._open_fit(X, y, sample_weight, reset=reset)
-        if labels is None and not views.is_paired:
-            views, weights = self._pairs_of(views, weights, reset)
-        rows = Rows(views, weights, labels, self._ridges(views, weights, batch))
+        judged = True if self.reg == "cv" and self.cv_goal == "class" else None
+        views, labels, weights = self._open_fit(X, y, sample_weight, reset=reset, labelled=judged)
+        rows = Rows(views, weights, labels, n_components=self.n_components)
+        if not self.requires.labels and not views.is_paired:
+            rows = rows.take(self._pairs_of(views, weights, reset))
+        rows = replace(rows, reg=self._ridges(rows.views, rows.sample_weight, batch))
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)
         return rows
 
-    def _pairs_of(
-        self, views: Views, weights: np.ndarray | None, reset: bool
-    ) -> tuple[Views, np.ndarray | None]:
-        """The objects to learn from, and their weights; each view of a first batch needs some."""
-        kept = self._holds_pair(views)
+    def _pairs_of(self, views: Views, weights: np.ndarray | None, reset: bool) -> np.ndarray:
+        """The objects to learn from; each view of a first batch needs some."""
+        kept = np.flatnonzero(self._holds_pair(views))
         views, weights = views[kept], None if weights is None else weights[kept]
         counts = views.seen.sum(axis=0) if weights is None else weights @ views.seen
         for name, count in zip(views.names, counts, strict=True):
@@ -700,7 +712,7 @@ class StatisticEstimator(LinearEstimator):
                     f"{type(self).__name__} learns from pairs, but view {name!r} shares {count:g} "
                     "objects with the others. Pair at least two, or select the other views."
                 )
-        return views, weights
+        return kept
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
@@ -708,22 +720,28 @@ class StatisticEstimator(LinearEstimator):
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; reg="auto" needs all rows, which a batch does not hold."""
+        if self.reg == "cv" and not batch:
+            return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
         if isinstance(self.reg, str) and not batch:
             return shrinkages(views, weights)
         return reg_of_names(self.reg, views.names)
 
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
+        learn = tuned(self, rows) if self.reg == "cv" else self._learn_rows
         rows = rows if self.requires.features else rows.in_row_space()
         rows.precisely(
-            lambda rows: self._learn_problem(rows, self.statistic_of(rows)),
+            learn,
             float32=not self.requires.float64,
             decompose=not self.requires.features,
         )
 
+    def _learn_rows(self, rows: Rows) -> None:
+        self.learn(rows, self.statistic_of(rows))
+
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:
         """Fit to the statistic of all batches; only the last one's rows are available."""
-        self._learn_problem(rows, statistic)
+        self.learn(rows, statistic)
 
     def _is_first_batch(self) -> bool:
         """Whether this batch is the first; `fit` keeps no statistic to which batches could add."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few, informative
-from mvcca.comparison.folds import Fold, make_folds
-from mvcca.comparison.groups import Groups, row_keys
+from mvcca.model_selection.folds import Fold, make_folds
+from mvcca.model_selection.groups import Groups, row_keys
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.words import with_words
@@ -174,11 +174,7 @@ def _labels_of_objects(views: Views, y: Any, per_view: bool) -> Labels | None:
     """One label vector per object, from labels per object or per view."""
     if y is None:
         return None
-    labels = LabelsByView.of(views, y, per_view)
-    codes = np.zeros(len(views), dtype=int)
-    for name in views.names:
-        codes[views.objects(name)] = labels.codes[name]
-    return replace(labels.distinct, codes=codes)
+    return LabelsByView.of(views, y, per_view).per_object(views)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,12 +25,12 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.folds import Fold
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
+from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
 from mvcca.retrieval.collection import Projected

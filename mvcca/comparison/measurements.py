@@ -13,8 +13,8 @@ from mvcca.blocks.checks import few
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data, Presentation
 from mvcca.comparison.fits import Failed, Measured, Outcome
-from mvcca.comparison.folds import Fold
 from mvcca.comparison.significance import CONFIDENCE, OverFolds, OverObjects, holm, holm_level
+from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable
 
 LEVEL = 1 - CONFIDENCE

@@ -9,8 +9,8 @@ from typing import Any
 from mvcca.comparison.candidates import Settings, candidates_of
 from mvcca.comparison.data import Data
 from mvcca.comparison.fits import by_chance
-from mvcca.comparison.groups import Groups
 from mvcca.comparison.result import ComparisonResult
+from mvcca.model_selection.groups import Groups
 from mvcca.retrieval.evaluate import DEFAULT_MEASURES, Directions
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.views.typing import LabelsLike, ViewsLike

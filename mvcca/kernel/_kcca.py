@@ -280,8 +280,15 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         problem = super().problem(rows, statistic)
         return replace(problem, rank_expected=lacking, exactness=Exactness(of_features=True))
 
-    def _learn_problem(self, rows: Rows, statistic: HeldOut) -> None:
-        maps = self.problem(rows, statistic.total).solve(self.n_components)
+    def posed(self, rows: Rows, statistic: HeldOut) -> Problem:
+        return self.problem(rows, statistic.total)
+
+    def solved_views(self, views: Views) -> Views:
+        """Features of the rows."""
+        return features_of(self.feature_maps_, views)
+
+    def learn(self, rows: Rows, statistic: HeldOut) -> None:
+        maps = self.problem(rows, statistic.total).solve(rows.n_components)
         assert maps.values is not None
         with warnings.catch_warnings(action="ignore"):  # the same as of all rows
             expected = statistic.expected(partial(self.problem, rows), len(maps.values))
@@ -296,7 +303,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             own = maps.weights[name], maps.means[name], maps.variances[name]
             weights[name], means[name], sizes[name] = features.in_basis(*own)
         maps = replace(maps, weights=weights, means=means, variances=sizes)
-        self._keep(maps.checked(self.n_components))
+        self._keep(maps.checked(rows.n_components))
 
     # ---- feature maps ---------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class AffineMap(PredictingEstimator):
         # Distances in the target's space count, which only an orthonormal basis keeps.
         target = self._target_among(rows.views.names)
         rows.in_row_space(equilibrate={target: False}).precisely(
-            lambda rows: self._learn_problem(rows, self.statistic_of(rows))
+            lambda rows: self.learn(rows, self.statistic_of(rows))
         )
 
     def _holds_pair(self, views: Views) -> np.ndarray:
@@ -145,7 +145,7 @@ class AffineMap(PredictingEstimator):
             exactness=Exactness(rounding={target: np.zeros_like(variances)}),
         )
 
-    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
+    def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         maps = self.problem(rows, statistic).solve(
             self.n_components or max(statistic.widths.values())
         )

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._predicting import PredictingEstimator
+from mvcca.model_selection import Goal
 from mvcca.views import Labels, Views, as_views
 
 
@@ -88,14 +89,20 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     requires = Requirements(views=(2, 2))
     patterns_: dict[str, np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: StatisticEstimator._parameter_constraints[name] for name in ("n_components", "reg")
+        name: StatisticEstimator._parameter_constraints[name]
+        for name in ("n_components", "reg", "cv_goal")
     }
 
     def __init__(
-        self, n_components: int = 2, *, reg: float | str | Mapping[str, float] = 0.0
+        self,
+        n_components: int | None = 2,
+        *,
+        reg: float | str | Mapping[str, float] = 0.0,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
+        self.cv_goal = cv_goal
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T
@@ -195,14 +202,16 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         reg: float | str | Mapping[str, float] = 1e-4,
         power: float = 0.0,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
         self.power = power
+        self.cv_goal = cv_goal
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

@@ -133,7 +133,7 @@ class CMOLRS(LinearEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         learning_rate: float = 3.0,
         n_epochs: int = 10,
@@ -189,7 +189,7 @@ class CMOLRS(LinearEstimator):
         varies = np.concatenate([view.variance > 0 for view in rows.values()])
         sizes = [int(np.count_nonzero(view.variance)) for view in rows.values()]
         bound = sizes[0] if len(sizes) == 1 else sum(sizes) - max(sizes)
-        rank = min(bound, self.n_components)
+        rank = bound if self.n_components is None else min(bound, self.n_components)
         W = _LowRank.random(views.widths, rank, rng).within(varies)
         self.losses_ = np.empty(self.n_epochs)
         for epoch in range(self.n_epochs):

@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.blocks import as_block
-from mvcca.linear.label_statistic import LabelledRows
+from mvcca.linear.label_statistic import LabelledRows, moments_of_pairs
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.linear.pairs import nearest_label_pairs, weighted_cross
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import Goal
 from mvcca.problem import Exactness, Problem, Rows
 from mvcca.problem.linalg import rounding_of
 from mvcca.similarity import LabelGram, Similarity, similarity_function
@@ -138,7 +139,7 @@ class MLCCA(LabelWeightedEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         label_similarity: Similarity = "sqexp",
         sigma: float = 1.0,
@@ -146,6 +147,7 @@ class MLCCA(LabelWeightedEstimator):
         n_neighbors: int | None = None,
         reg: float | str | Mapping[str, float] = 1e-4,
         power: float = 0.0,
+        cv_goal: Goal | None = None,
         label_features: str | None = None,
         n_label_features: int = 500,
         random_state: Any = None,
@@ -157,9 +159,12 @@ class MLCCA(LabelWeightedEstimator):
         self.n_neighbors = n_neighbors
         self.reg = reg
         self.power = power
+        self.cv_goal = cv_goal
         self.label_features = label_features
         self.n_label_features = n_label_features
         self.random_state = random_state
+
+    learns_from_rows = True
 
     def statistic_of(self, rows: Rows) -> LabelledRows:
         """The rows: the weight of a row in C_pp depends on the labels of all rows."""
@@ -171,7 +176,7 @@ class MLCCA(LabelWeightedEstimator):
             sums = self._drawn.sums(rows)
         else:
             sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
-        means = sums.mean()
+        means, pairs = sums.mean(), moments_of_pairs(rows)
         if self.weighting == "means":
             assert isinstance(sums, LabelSums)
             sums = sums.averaged()
@@ -195,6 +200,7 @@ class MLCCA(LabelWeightedEstimator):
             means,
             between=between,
             within=within,
+            pairs=list(pairs.by_pair()) if pairs is not None else (),
             is_joint=self.label_similarity in _NEVER_NEGATIVE and self._drawn is None,
             ranks_between=None if self.n_neighbors else self._ranks_between(sums),
             exactness=Exactness(
@@ -207,8 +213,8 @@ class MLCCA(LabelWeightedEstimator):
             ),
         )
 
-    def _learn_problem(self, rows: Rows, statistic: LabelledRows) -> None:
-        super()._learn_problem(rows, statistic)
+    def learn(self, rows: Rows, statistic: LabelledRows) -> None:
+        super().learn(rows, statistic)
         if self._drawn is None:
             self.n_label_vectors_ = len(statistic.labels.distinct)
 
@@ -216,7 +222,7 @@ class MLCCA(LabelWeightedEstimator):
         """Fit to all rows of all batches, as `fit` does."""
         views, weights = statistic.views, statistic.sample_weight
         reg = super()._ridges(views, weights, batch=False)
-        rows = Rows(views, weights, statistic.labels, reg)
+        rows = Rows(views, weights, statistic.labels, reg, self.n_components)
         self._check_labels(label_counts(rows))
         self._fit_rows(rows)
 

@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import Requirements
-from mvcca.linear.label_statistic import LabelStatistic
+from mvcca.linear.label_statistic import LabelStatistic, moments_of_pairs
 from mvcca.linear.label_weighted import LabelWeightedEstimator, label_counts
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import Goal
 from mvcca.problem import Exactness, Problem, Rows
 from mvcca.similarity import LabelGram, Similarity
-from mvcca.statistics import LabelSums
+from mvcca.statistics import LabelSums, Moments
 
 
 class MVMLCCA(LabelWeightedEstimator):
@@ -138,13 +139,14 @@ class MVMLCCA(LabelWeightedEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         label_similarity: Similarity = "sqexp",
         sigma: float = 1.0,
         within: str = "label",
         reg: float | str | Mapping[str, float] = 1e-4,
         power: float = 0.0,
+        cv_goal: Goal | None = None,
         label_features: str | None = None,
         n_label_features: int = 500,
         random_state: Any = None,
@@ -155,6 +157,7 @@ class MVMLCCA(LabelWeightedEstimator):
         self.within = within
         self.reg = reg
         self.power = power
+        self.cv_goal = cv_goal
         self.label_features = label_features
         self.n_label_features = n_label_features
         self.random_state = random_state
@@ -165,11 +168,16 @@ class MVMLCCA(LabelWeightedEstimator):
         return replace(super().requires, float64=self.within == "label")
 
     def statistic_of(self, rows: Rows) -> LabelStatistic:
-        moments = rows.moments_of_each() if self.within == "sample" else {}
+        pairs = moments_of_pairs(rows)
+        moments: Mapping[str, Moments] = {}
+        if self.within == "sample" and isinstance(pairs, Moments):
+            moments = {name: pairs.select([name]) for name in rows.views.names}
+        elif self.within == "sample":
+            moments = rows.moments_of_each()
         if self._drawn is not None:
-            return LabelStatistic(self._drawn.sums(rows), moments)
+            return LabelStatistic(self._drawn.sums(rows), moments, pairs)
         sums = LabelSums.of(rows.views, rows.labels, rows.sample_weight)
-        return LabelStatistic(sums, moments)
+        return LabelStatistic(sums, moments, pairs)
 
     def problem(self, rows: Rows, statistic: LabelStatistic) -> Problem:
         sums = statistic.sums
@@ -193,15 +201,16 @@ class MVMLCCA(LabelWeightedEstimator):
             sums.mean(),
             between=Psi,
             within=Psi if of_labels else Sigma,
+            pairs=list(statistic.pairs.by_pair()) if statistic.pairs is not None else (),
             is_joint=of_labels and not callable(self.label_similarity),
             ranks_between=self._ranks_between(sums),
             rank_expected=lacking,
             exactness=Exactness(about_zero=True, of_features=of_labels),
         )
 
-    def _learn_problem(self, rows: Rows, statistic: LabelStatistic) -> None:
+    def learn(self, rows: Rows, statistic: LabelStatistic) -> None:
         problem = self.problem(rows, statistic)
-        self._keep(problem.solve(self.n_components).checked(self.n_components))
+        self._keep(problem.solve(rows.n_components).checked(rows.n_components))
         if isinstance(statistic.sums, LabelSums):
             self.n_label_vectors_ = len(statistic.sums.labels)
         if lacking := problem.rank_expected:

@@ -132,12 +132,12 @@ class PLS(RescaledEstimator):
             return
         # Deflation divides by the variances of scores, which need float64; the SVD does not.
         rows.precisely(
-            lambda rows: self._learn_problem(rows, self.statistic_of(rows)),
+            lambda rows: self.learn(rows, self.statistic_of(rows)),
             float32=is_svd,
             decompose=False,
         )
 
-    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
+    def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
         for name, B in within.items():
@@ -181,14 +181,15 @@ class PLS(RescaledEstimator):
             name: self._units(variances[name], rows.bases.get(name), len(mean))
             for name, mean in means.items()
         }
+        n_components = rows.n_components or sum(unit.rank for unit in units.values())
         with threads_to_factorise(max(map(len, means.values()))):
             if self.algorithm == "svd":
                 found = canonical_directions(
-                    between, units, self.n_components, rows.products, is_joint=False
+                    between, units, n_components, rows.products, is_joint=False
                 )
             else:
                 found = _by_deflation(
-                    within, between, units, self.n_components, self.algorithm, rows.products
+                    within, between, units, n_components, self.algorithm, rows.products
                 )
         if self._exponents and not self.scale:  # signs depend on the relative sizes of views
             powers = {name: self._power(name) for name in variances}
@@ -204,7 +205,7 @@ class PLS(RescaledEstimator):
             variances=dict(variances),
             bound=found.bound,
         )
-        self._keep(maps.lifted(rows.bases).checked(self.n_components))
+        self._keep(maps.lifted(rows.bases).checked(rows.n_components))
 
     def _exponents_of(self, views: Views) -> Exponents:
         if self.scale:

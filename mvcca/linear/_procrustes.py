@@ -112,12 +112,12 @@ class Procrustes(PredictingEstimator):
     def _fit_rows(self, rows: Rows) -> None:
         # Every direction is rotated, also those whose variance float32 products cannot resolve.
         rows.in_row_space(equilibrate=False).precisely(
-            lambda rows: self._learn_problem(rows, self.statistic_of(rows)),
+            lambda rows: self.learn(rows, self.statistic_of(rows)),
             float32=False,
             decompose=False,
         )
 
-    def _learn_problem(self, rows: Rows, statistic: Moments | PairMoments) -> None:
+    def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)
         variances = {name: np.diag(Sigma)[own] for name, own in columns.items()}
         for name, own in columns.items():

@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments
+from mvcca.problem import Rows
+from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -17,18 +18,27 @@ Sums = TypeVar("Sums", LabelSums, LabelFeatureSums)
 
 @dataclass(frozen=True, eq=False)
 class LabelStatistic(Generic[Sums]):
-    """Label sums of all views and the moments of each, where the method needs them."""
+    """Label sums of all views, and the moments of each where the method needs them."""
 
     sums: Sums
     moments: Mapping[str, Moments]
+    pairs: Moments | PairMoments | None = None  # of the objects that views share, if they do
 
     def __add__(self, other: LabelStatistic[Sums]) -> LabelStatistic[Sums]:
         moments = {name: own + other.moments[name] for name, own in self.moments.items()}
-        return LabelStatistic(self.sums + other.sums, moments)
+        pairs = other.pairs if self.pairs is None else self.pairs
+        if self.pairs is not None and other.pairs is not None:
+            pairs = self.pairs + other.pairs
+        return LabelStatistic(self.sums + other.sums, moments, pairs)
 
     def to_host(self) -> LabelStatistic[Sums]:
         """The same in host memory: a cluster may be gone when the next batch is added."""
-        return LabelStatistic(self.sums.to_host(), self.moments)
+        return LabelStatistic(self.sums.to_host(), self.moments, self.pairs)
+
+
+def moments_of_pairs(rows: Rows) -> Moments | PairMoments | None:
+    """Moments of the objects that views share; None if they share none."""
+    return rows.moments() if (rows.views.seen.sum(axis=1) > 1).any() else None
 
 
 @dataclass(frozen=True, eq=False)

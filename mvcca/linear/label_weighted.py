@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mvcca.base import Requirements
+from mvcca.base import RankedByCorrelation, Requirements
 from mvcca.base.label_checks import check_bandwidth, check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
@@ -58,8 +58,13 @@ class DrawnLabelFeatures:
         return sums.row_weights(in_columns(labels, self.columns), self.features)
 
 
-class LabelWeightedEstimator(RescaledEstimator):
-    """Base of estimators whose covariances weigh pairs of rows by label similarity."""
+class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
+    """Base of estimators whose covariances weigh pairs of rows by label similarity.
+
+    Views that share objects tell how their scores correlate, which is what rankings weight by.
+    """
+
+    retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
     requires = Requirements(views=(1, None), labels=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -77,7 +82,7 @@ class LabelWeightedEstimator(RescaledEstimator):
     n_label_features: int
     random_state: Any
 
-    _drawn: DrawnLabelFeatures | None
+    _drawn: DrawnLabelFeatures | None = None
 
     def _open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False

@@ -1,6 +1,16 @@
 """Splitters and scorers for scikit-learn's searches and cross-validation."""
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
+from mvcca.model_selection._goals import GOALS, Goal
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
+from mvcca.model_selection._tuning import LEAST_RIDGE, tuned
 
-__all__ = ["ClassDisjointSplit", "RetrievalScorer", "retrieval_scorer"]
+__all__ = [
+    "GOALS",
+    "LEAST_RIDGE",
+    "ClassDisjointSplit",
+    "Goal",
+    "RetrievalScorer",
+    "retrieval_scorer",
+    "tuned",
+]

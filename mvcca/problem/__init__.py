@@ -16,6 +16,7 @@ from mvcca.problem._maps import (
 )
 from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
+from mvcca.problem._ridge_path import RidgePath
 from mvcca.problem._rows import (
     Exactness,
     Reg,
@@ -35,6 +36,7 @@ __all__ = [
     "Maps",
     "Problem",
     "Reg",
+    "RidgePath",
     "Rows",
     "Shrinkage",
     "Span",

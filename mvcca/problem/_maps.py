@@ -46,6 +46,11 @@ class Expected:
     correlations: np.ndarray
     deviations: dict[str, np.ndarray]
 
+    def leading(self, k: int) -> Expected:
+        """The moments of the first k scores."""
+        deviations = {name: own[:k] for name, own in self.deviations.items()}
+        return Expected(self.mean[:k], self.correlations[..., :k], deviations)
+
 
 @dataclass(frozen=True, eq=False)
 class Maps:
@@ -225,7 +230,8 @@ def expected_moments(
         p, q = names
         for name, B in zip(names, within, strict=True):
             W = weights[name]
-            variances[name].append(np.maximum(np.einsum("ik,ik->k", W, B @ W), 0))
+            image = B @ W if B.ndim == 2 else B[:, None] * W
+            variances[name].append(np.maximum(np.einsum("ik,ik->k", W, image), 0))
         covariances = np.einsum("ik,ik->k", weights[p], between @ weights[q])
         scale = np.sqrt(variances[p][-1]) * np.sqrt(variances[q][-1])
         correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)

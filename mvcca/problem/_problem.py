@@ -6,7 +6,7 @@ ridge, constant and collinear columns, bases, precision and scale are handled he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -19,9 +19,11 @@ from mvcca.machine.warnings import warn
 from mvcca.problem._maps import Maps, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
 from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
-from mvcca.statistics import Moments, PairMoments, column_slices
+from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 
 Blocks = dict[tuple[str, str], Any]
+
+_LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,9 @@ class Problem:
         B: a matrix whose diagonal blocks are used, or these blocks; a vector is a diagonal block.
     moments : Moments or PairMoments, optional
         Moments of the rows, if A and B are their covariances.
+    pairs : sequence of PairCovariance
+        Covariances of the rows of each two views, from which to derive what to expect of new
+        rows; by default those of `moments`.
     is_joint : bool, default=False
         Whether Σ_{p≠q} w_pᵀ A_pq w_q ≤ (n_views - 1) Σ_p w_pᵀ B_p w_p for all maps, so that no
         correlation is above 1. It holds for covariances of `moments`.
@@ -66,6 +71,7 @@ class Problem:
     between: np.ndarray | Blocks
     within: np.ndarray | Mapping[str, np.ndarray]
     moments: Moments | PairMoments | None = None
+    pairs: Sequence[PairCovariance] = ()
     is_joint: bool = False
     with_diagonal: bool = False
     with_patterns: bool = False
@@ -73,13 +79,14 @@ class Problem:
     rank_expected: Mapping[str, str] = field(default_factory=dict)
     exactness: Exactness = OF_COVARIANCES
 
-    def solve(self, n_components: int, *, expected: bool = True) -> Maps:
+    def solve(self, n_components: int | None, *, expected: bool = True) -> Maps:
         """Find the leading maps, as weights of the original features.
 
         Parameters
         ----------
-        n_components : int
-            Maps to find per view; there may be fewer.
+        n_components : int or None
+            Maps to find per view; there may be fewer. None finds all that the data support: those
+            with a value above 1e-8 of the largest, and at most two fewer than there are objects.
         expected : bool, default=True
             Whether to derive from the moments, if there are any, what to expect of new rows.
 
@@ -90,7 +97,12 @@ class Problem:
         ValueError
             If a view never varies, or overflows.
         """
-        between, within = self._blocks()
+        maps = self.solve_in_bases(n_components, expected=expected)
+        return maps.lifted(self.rows.bases) if self.rows.bases else maps
+
+    def solve_in_bases(self, n_components: int | None, *, expected: bool = True) -> Maps:
+        """`solve`, for rows in the bases of ``rows`` instead of the original features."""
+        between, within = self.blocks()
         of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
         with threads_to_factorise(max(map(len, self.means.values()))):
@@ -99,11 +111,13 @@ class Problem:
             found = canonical_directions(
                 between,
                 whiteners,
-                n_components,
+                sum(map(len, self.means.values())) if n_components is None else n_components,
                 self.rows.products,
                 self.ranks_between,
                 is_joint=self.is_joint or self.moments is not None,
             )
+            if n_components is None:
+                found = found.leading(self._n_supported(found.values))
             maps = Maps(
                 weights=found.weights,
                 means={name: self.means[name] for name in whiteners},
@@ -113,7 +127,7 @@ class Problem:
                 variances=variances,
                 bound=found.bound,
             )
-            if expected and self.moments is not None:
+            if expected and (self.pairs or self.moments is not None):
                 maps = self._with_expectations(maps, whiteners, within)
             if self.with_patterns and len(within) == 2 and maps.bound:
                 # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
@@ -123,9 +137,22 @@ class Problem:
                     q: between[p, q].T @ W_p @ linalg.pinvh(W_p.T @ within[p] @ W_p),
                 }
                 maps = replace(maps, patterns=patterns)
-        return maps.lifted(self.rows.bases) if self.rows.bases else maps
+        return maps
 
-    def _blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
+    def of_pairs(self) -> list[PairCovariance]:
+        """Covariances of the rows of each two views that share objects, if they are known."""
+        if self.moments is None:
+            return list(self.pairs)
+        assert isinstance(self.between, np.ndarray)
+        return list(self.moments.by_pair(self.between))
+
+    def _n_supported(self, values: np.ndarray) -> int:
+        """How many components the data support: others are there by the ridge or by rounding."""
+        n_objects = max((pair.n_objects for pair in self.of_pairs()), default=np.inf)
+        real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
+        return int(min(real, max(n_objects - 2, 1)))
+
+    def blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
         columns = column_slices({name: len(mean) for name, mean in self.means.items()})
         between, within = self.between, self.within
@@ -169,11 +196,9 @@ class Problem:
         within: Mapping[str, np.ndarray],
     ) -> Maps:
         """The same maps with what moments of the rows tell of new rows; warn if they fit noise."""
-        assert self.moments is not None
-        assert isinstance(self.between, np.ndarray)
         assert maps.variances is not None
-        pairs, reg = list(self.moments.by_pair(self.between)), self.rows.reg
-        for (p, q), _, _, count in pairs:
+        pairs, reg = self.of_pairs(), self.rows.reg
+        for (p, q), _, _, count in pairs if self.moments is not None else ():
             width = whiteners[p].rank + whiteners[q].rank
             if count <= width and not (reg[p] or reg[q]):
                 warn(

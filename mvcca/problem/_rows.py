@@ -62,10 +62,9 @@ def reg_of_names(reg: Reg, names: Iterable[str], *, positive: bool = False) -> d
 
     Problems in which repeated features have no unique weights without a ridge refuse 0.
     """
-    if reg == "auto":
+    if isinstance(reg, str):
         raise ValueError(
-            'reg="auto" (Ledoit-Wolf) looks at all rows at once: use fit, or give partial_fit a '
-            "number."
+            f"reg={reg!r} looks at all rows at once: use fit, or give partial_fit a number."
         )
     by_name = isinstance(reg, Mapping)
     values: dict[str, Any] = (
@@ -119,6 +118,8 @@ class Rows:
         Labels of the rows of each view, for methods that learn from labels.
     reg : mapping of str to float
         Ridge of each view in units of its mean variance, or its `Shrinkage`.
+    n_components : int or None
+        How many components are wanted; None for all that the data support.
     bases : mapping of str to Basis
         Basis of each view; the features themselves if it is missing.
     products : dtype
@@ -133,6 +134,7 @@ class Rows:
     sample_weight: np.ndarray | None = None
     labels: Any = None
     reg: Mapping[str, float] = field(default_factory=dict)
+    n_components: int | None = None
     bases: Mapping[str, Basis] = field(default_factory=dict)
     products: np.dtype = _FLOAT64
     dtype: np.dtype | None = None
@@ -140,12 +142,22 @@ class Rows:
 
     # ---- the rows --------------------------------------------------------------------------------
 
+    def take(self, objects: np.ndarray) -> Self:
+        """The rows of some objects."""
+        weights = None if self.sample_weight is None else self.sample_weight[objects]
+        labels = None if self.labels is None else self.labels.take(self.views.rows_of(objects))
+        return replace(self, views=self.views[objects], sample_weight=weights, labels=labels)
+
     def moments(self) -> Moments | PairMoments:
         """Moments of all views, with products in the precision that they need."""
         moments_of = partial(Moments.of, dtype=self.products)
         if not self.views.is_paired:
             return PairMoments.of(self.views, self.sample_weight, moments_of)
-        spans = {name: basis for name, basis in self.bases.items() if isinstance(basis, Span)}
+        spans = {
+            name: basis
+            for name, basis in self.bases.items()
+            if isinstance(basis, Span) and len(basis.normal) == len(self.views)
+        }
         if len(spans) == len(self.views.names):
             return moments_of_spans(spans)
         return moments_of(self.views, self.sample_weight)

@@ -238,6 +238,11 @@ class Directions:
     bound: int
     ranks: dict[str, int]
 
+    def leading(self, k: int) -> Directions:
+        """The first k components, as if there were no others."""
+        weights = {name: W[:, :k] for name, W in self.weights.items()}
+        return Directions(self.values[:k], weights, min(self.bound, k), self.ranks)
+
 
 def canonical_directions(
     between: Mapping[tuple[str, str], Any],

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.blocks import as_block, namespace
-from mvcca.problem import LARGEST_CORRELATION, component_weights
+from mvcca.problem import LARGEST_CORRELATION, Expected, component_weights
 from mvcca.retrieval.collection import Collection, Projected, summed
 from mvcca.retrieval.hubs import CSLS, BankOfViews, HubCorrection, check_bank, checked_correction
 from mvcca.retrieval.search import Gallery
@@ -329,7 +329,7 @@ def _with_stored_bank(ranking: Ranking, weighting: Weighting | None) -> Ranking:
 def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:
     """The ranking with a weighting by the correlations of a fitted model."""
     model = steps[-1]
-    how: dict[str, Any] = {"steps": steps, "method": "variates", "name": name}
+    how: dict[str, Any] = {"steps": steps, "method": "variates"}
     needed = "expected_deviations_" if name == "likelihood" else "expected_correlations_"
     if not hasattr(model, needed):
         if hasattr(model, "fit"):
@@ -339,15 +339,27 @@ def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:
             f"no {needed}. Leave weighting at 'auto', or fit CCA, MVCCA, KCCA or a deep estimator "
             "that ends in CCA."
         )
+    correlations = model.expected_correlations_
+    by_pair = getattr(model, "expected_correlations_by_pair_", correlations)
+    expected = Expected(correlations, by_pair, getattr(model, "expected_deviations_", {}))
+    return ranking_by(name, model.view_names_, expected, **how)
+
+
+def ranking_by(name: str, views: tuple[str, ...], expected: Expected | None, **how: Any) -> Ranking:
+    """The ranking with this weighting of scores of `views`, or by the cosine."""
+    if name == "cosine":
+        return Ranking(similarity=Cosine(), **how)
+    assert expected is not None
+    how["name"] = name
     if name == "likelihood":
         return LikelihoodRatio(
             similarity=InnerProduct(),
-            views=model.view_names_,
-            correlations=np.clip(model.expected_correlations_by_pair_, 0, LARGEST_CORRELATION),
-            deviations=model.expected_deviations_,
+            views=views,
+            correlations=np.clip(expected.correlations, 0, LARGEST_CORRELATION),
+            deviations=expected.deviations,
             **how,
         )
-    rho = model.expected_correlations_
+    rho = expected.mean
     if name == "profile-likelihood":
         rho = np.minimum(rho, LARGEST_CORRELATION)
         return Ranking(similarity=Cosine(rho), factors=component_weights(rho), **how)

@@ -326,6 +326,14 @@ class Views:
         self.block(name)
         return np.flatnonzero(self.seen[:, self.names.index(name)])
 
+    def rows_of(self, objects: np.ndarray) -> dict[str, np.ndarray]:
+        """Rows in which some objects, in order, are seen, by view."""
+        found = {}
+        for view, name in enumerate(self.names):
+            seen = objects[self.seen[objects, view]]
+            found[name] = (np.cumsum(self.seen[:, view]) - 1)[seen]
+        return found
+
     def ids_of(self, name: str) -> np.ndarray | None:
         """Row labels of ``views[name]``, or None."""
         return None if self.ids is None else self.ids[self.objects(name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,13 @@ class LabelsByView:
         ends = np.cumsum([len(code) for code in self.codes.values()])[:-1]
         parts = zip(self.codes, np.split(used.codes, ends), strict=True)
         return LabelsByView(used.distinct, dict(parts))
+
+    def per_object(self, views: Views) -> Labels:
+        """One label vector per object."""
+        codes = np.zeros(len(views), dtype=int)
+        for name in views.names:
+            codes[views.objects(name)] = self.codes[name]
+        return replace(self.distinct, codes=codes)
 
     def take(self, rows: Mapping[str, np.ndarray]) -> LabelsByView:
         """The labels of some rows of each view."""

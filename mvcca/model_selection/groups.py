@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import check_same_rows, few, row_labels
-from mvcca.comparison.folds import Fold
+from mvcca.model_selection.folds import Fold
 from mvcca.views import Labels, Views
 
 

@@ -1,0 +1,207 @@
+"""How well held-out rows are found under several rankings and numbers of components.
+
+Rankings are those of `mvcca.retrieval`, as products of query and item vectors. Few rows are ranked
+very often here, so that scores of all pairs are held in memory and only what a goal needs of their
+order is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, permutations
+from typing import Any, Literal
+
+import numpy as np
+
+from mvcca.measures import average_precision_of_lists, column_correlations
+from mvcca.problem import Expected
+from mvcca.retrieval.ranking import Ranking, ranking_by
+from mvcca.views import Views
+from mvcca.views.labels_by_view import LabelsByView
+
+Goal = Literal["object", "class", "correlation"]
+GOALS = ("object", "class", "correlation")
+
+_LENGTH = 50  # of the lists of a class goal: mAP@50
+_NEIGHBORS = 10  # of CSLS
+CORRECTED = "+csls"
+
+_HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
+
+Scores = Mapping[str, np.ndarray]  # (n_rows, n_components) by view
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of some objects of a fold, in memory, to rank or to correct rankings with."""
+
+    views: Views
+    labels: LabelsByView | None  # which define relevant items
+
+    @classmethod
+    def of(cls, views: Views, labels: LabelsByView | None, objects: np.ndarray) -> Sample:
+        """Draw objects, of every pattern of views in which some are seen."""
+        order = np.random.RandomState(0).permutation(objects)
+        patterns = np.unique(views.seen[order], axis=0, return_inverse=True)[1].ravel()
+        chosen = [order[patterns == own][:_HELD_OUT] for own in range(patterns.max() + 1)]
+        kept = np.sort(np.concatenate(chosen))
+        labels = None if labels is None else labels.take(views.rows_of(kept))
+        return cls(views[kept].in_memory(), labels)
+
+    @cached_property
+    def share_labels(self) -> dict[tuple[str, str], np.ndarray]:
+        """Whether each row of one view shares a label with each row of another, by direction."""
+        assert self.labels is not None
+        vectors, codes = self.labels.distinct.dense(), self.labels.codes
+        shared = vectors @ vectors.T > 0
+        return {
+            (p, q): shared[np.ix_(codes[p], codes[q])] for p, q in permutations(self.views.names, 2)
+        }
+
+    @cached_property
+    def counterparts(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
+        """Rows of one view, and those of the same objects in another, by direction."""
+        found = {}
+        for p, q in permutations(self.views.names, 2):
+            own, others = self.views.objects(p), self.views.objects(q)
+            found[p, q] = np.intersect1d(own, others, assume_unique=True, return_indices=True)[1:]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """Held-out and training rows in the space of one model, and what it expects of new rows."""
+
+    scores: Scores
+    bank: Scores  # training rows
+    expected: Expected | None
+    factors: np.ndarray | None = None  # λ^power, if scores of `transform` are weighted
+
+    @property
+    def n_components(self) -> int:
+        """Number of components of the model."""
+        return next(iter(self.scores.values())).shape[1]
+
+    def leading(self, k: int) -> Projected:
+        """The same of the first k components."""
+        if k == self.n_components:
+            return self
+        scores, bank = ({n: A[:, :k] for n, A in own.items()} for own in (self.scores, self.bank))
+        expected = None if self.expected is None else self.expected.leading(k)
+        return Projected(scores, bank, expected, None if self.factors is None else self.factors[:k])
+
+    def weighted(self) -> Projected:
+        """Scores and bank as `transform` returns them."""
+        if self.factors is None:
+            return self
+        scores, bank = (
+            {n: A * self.factors for n, A in own.items()} for own in (self.scores, self.bank)
+        )
+        return Projected(scores, bank, self.expected)
+
+
+def values_of(
+    goal: Goal, projected: Projected, sample: Sample, rankings: Sequence[str], k: int
+) -> dict[str, float]:
+    """Mean over ordered pairs of views of a goal, by ranking, with the first k components.
+
+    Parameters
+    ----------
+    goal : {"object", "class", "correlation"}
+        Mean reciprocal rank of the row of the same object; mAP@50 over rows that share a label; or
+        the mean correlation of the scores, which depends on no ranking.
+    projected : Projected
+        Rows of `sample`, and of the training part.
+    sample : Sample
+        The held-out rows.
+    rankings : sequence of str
+        Names of weightings or "cosine"; with "+csls", hubs are corrected by the training rows.
+    k : int
+        Number of components.
+    """
+    projected = projected.leading(k)
+    if goal == "correlation":
+        return dict.fromkeys(rankings, _correlation(projected.scores, sample))
+    values: dict[str, float] = {}
+    plain = list(dict.fromkeys(name.removesuffix(CORRECTED) for name in rankings))
+    for name in plain:
+        ranking = ranking_by(name, sample.views.names, projected.expected)
+        rows = projected.weighted() if name == "cosine" else projected
+        found: dict[str, list[float]] = {name: [], f"{name}{CORRECTED}": []}
+        for p, q in permutations(sample.views.names, 2):
+            relevant = _relevant(goal, sample, p, q)
+            if relevant is None:
+                continue
+            similarities, item_terms = _similarities(
+                ranking, rows, p, q, corrected=f"{name}{CORRECTED}" in rankings
+            )
+            if name in rankings:
+                found[name].append(_value(goal, similarities, relevant))
+            if item_terms is not None:
+                similarities = similarities - item_terms
+                found[f"{name}{CORRECTED}"].append(_value(goal, similarities, relevant))
+        values |= {own: float(np.mean(each)) for own, each in found.items() if each}
+    return values
+
+
+def _similarities(
+    ranking: Ranking, rows: Projected, p: str, q: str, corrected: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Similarity of rows of p to rows of q, and half of the mean of the latter to the bank."""
+    items = ranking.similarity.items(ranking.items({q: ranking.of_view(q, rows.scores[q])}))
+    similarities = _queries(ranking, rows.scores[p], p, q) @ items.T
+    if not corrected or len(rows.bank[p]) < _NEIGHBORS:
+        return similarities, None
+    to_bank = _queries(ranking, rows.bank[p], p, q) @ items.T
+    to_bank.partition(len(to_bank) - _NEIGHBORS, axis=0)
+    return similarities, to_bank[-_NEIGHBORS:].mean(axis=0) / 2
+
+
+def _queries(ranking: Ranking, scores: np.ndarray, p: str, q: str) -> np.ndarray:
+    """Query vectors of rows of p that search q."""
+    of_view = ranking.of_view(p, scores)
+    return np.asarray(ranking.similarity.queries(ranking.queries({p: of_view}, (q,))))
+
+
+def _relevant(goal: Goal, sample: Sample, p: str, q: str) -> Any:
+    """What `_value` takes of the rows of p and q; None if no row of q is relevant."""
+    if goal == "class":
+        shared = sample.share_labels[p, q]
+        return shared if shared.any() else None
+    pairs = sample.counterparts[p, q]
+    return pairs if len(pairs[0]) else None
+
+
+def _value(goal: Goal, similarities: np.ndarray, relevant: Any) -> float:
+    return (_average_precision if goal == "class" else _reciprocal_rank)(similarities, relevant)
+
+
+def _reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:
+    """Mean reciprocal rank of the counterparts, ties averaged."""
+    i, j = pairs
+    own = similarities[i, j][:, None]
+    rows = similarities if len(i) == len(similarities) else similarities[i]
+    ranks = (np.count_nonzero(rows > own, axis=1) + np.count_nonzero(rows >= own, axis=1) + 1) / 2
+    return float(np.mean(1 / ranks))
+
+
+def _average_precision(similarities: np.ndarray, relevant: np.ndarray) -> float:
+    """Mean average precision of the first 50."""
+    k = min(_LENGTH, similarities.shape[1])
+    first = np.argpartition(similarities, -k, axis=1)[:, -k:]
+    order = np.argsort(-np.take_along_axis(similarities, first, axis=1), axis=1)
+    hits = np.take_along_axis(relevant, np.take_along_axis(first, order, axis=1), axis=1)
+    counts = np.count_nonzero(relevant, axis=1)
+    return float(np.mean(average_precision_of_lists(hits, counts, _LENGTH, "min")))
+
+
+def _correlation(scores: Scores, sample: Sample) -> float:
+    """Mean correlation of the scores of objects seen in two views, over pairs of views."""
+    means = []
+    for p, q in combinations(sample.views.names, 2):
+        i, j = sample.counterparts[p, q]
+        if len(i) > 1:
+            means.append(np.mean(column_correlations(scores[p][i], scores[q][j])))
+    return float(np.mean(means))

@@ -1,0 +1,332 @@
+"""Choose ridge, ranking and number of components by how held-out rows are found.
+
+Each fold is held out once. Models of the other folds are solved from statistics that add, for every
+ridge from one decomposition; their held-out rows are ranked, and the settings with the largest mean
+over the folds win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mvcca.model_selection._fold_statistics import FoldStatistics
+from mvcca.model_selection._goals import CORRECTED, Goal, Projected, Sample, values_of
+from mvcca.model_selection.folds import make_folds
+from mvcca.model_selection.groups import Groups
+from mvcca.problem import Maps, RidgePath, Rows
+from mvcca.views import Views
+from mvcca.views.labels_by_view import LabelsByView
+
+RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
+LEAST_RIDGE = RIDGES[0]
+N_FOLDS = 5
+
+_BANK = 500  # training rows that correct the rankings of held-out ones
+_SEED = 0  # of the folds
+
+Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
+
+
+class Variant(NamedTuple):
+    """One of the searched models, and how its scores are ranked."""
+
+    setting: int  # position in the list of settings
+    ranking: str
+    n_components: int | None  # None for all
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The settings that a search chose.
+
+    Attributes
+    ----------
+    params : dict
+        Parameters of the estimator, such as its ridge.
+    ranking : str
+        How its scores are ranked.
+    n_components : int or None
+        Number of components; None for all that the data support.
+    value : float
+        Mean of the goal over the folds. It is optimistic, as the largest of many.
+    cv_results : dict of str to array
+        Values of all variants, in scikit-learn's form.
+    at_edge : tuple of str
+        Parameters whose value is the smallest or largest of those that were searched.
+    """
+
+    params: dict[str, Any]
+    ranking: str
+    n_components: int | None
+    value: float
+    cv_results: dict[str, Any]
+    at_edge: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Values of variants on held-out folds.
+
+    Attributes
+    ----------
+    goal : {"object", "class", "correlation"}
+        What the values measure.
+    settings : list of dict
+        Searched parameters; of equal values, those of the last one win.
+    values : dict
+        By outer folds and variant, the value on each inner fold.
+    """
+
+    goal: Goal
+    settings: list[dict[str, Any]]
+    values: dict[Outer, dict[Variant, dict[int, float]]] = field(default_factory=dict)
+
+    def add(self, outer: Outer, fold: int, variant: Variant, value: float) -> None:
+        """Keep the value of a variant on a fold."""
+        self.values.setdefault(outer, {}).setdefault(variant, {})[fold] = value
+
+    def choose(self, outer: Outer = ()) -> Choice:
+        """The variant with the largest mean.
+
+        With a class goal, fewer components than all win only by more than one standard error of
+        the differences between folds.
+        """
+        found = self.values[outer]
+        n_folds = max(map(len, found.values()))
+        complete = {
+            variant: np.array([by_fold[fold] for fold in sorted(by_fold)])
+            for variant, by_fold in found.items()
+            if len(by_fold) == n_folds
+        }
+        whole = {v: values for v, values in complete.items() if v.n_components is None}
+        best = _largest(whole or complete)
+        rival = _largest(complete)
+        gain = complete[rival] - complete[best]
+        if gain.mean() > gain.std(ddof=1 if n_folds > 1 else 0) / np.sqrt(n_folds):
+            best = rival
+        chosen = self.settings[best.setting]
+        return Choice(
+            chosen,
+            best.ranking,
+            best.n_components,
+            float(complete[best].mean()),
+            _cv_results(self.settings, complete),
+            tuple(name for name in chosen if self._at_edge(name, best)),
+        )
+
+    def _at_edge(self, name: str, variant: Variant) -> bool:
+        """Whether the chosen value of a parameter is the first or last one that was tried."""
+        tried = {own[name] for own in self.settings if isinstance(own[name], int | float)}
+        return len(tried) > 2 and self.settings[variant.setting][name] in (min(tried), max(tried))
+
+
+def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
+    """The variant with the largest mean; of equal ones, that with the last setting."""
+    return max(values, key=lambda variant: (values[variant].mean(), variant.setting))
+
+
+def _cv_results(
+    settings: Sequence[Mapping[str, Any]], values: Mapping[Variant, np.ndarray]
+) -> dict[str, Any]:
+    """Values in scikit-learn's form."""
+    table = np.array(list(values.values()))
+    means = table.mean(axis=1)
+    params = [
+        {**settings[own.setting], "n_components": own.n_components, "ranking": own.ranking}
+        for own in values
+    ]
+    results: dict[str, Any] = {
+        f"param_{name}": np.array([own[name] for own in params], dtype=object) for name in params[0]
+    }
+    results |= {f"split{fold}_test_score": column for fold, column in enumerate(table.T)}
+    return results | {
+        "params": params,
+        "mean_test_score": means,
+        "std_test_score": table.std(axis=1),
+        "rank_test_score": (means[:, None] < means).sum(axis=1) + 1,
+    }
+
+
+# ---- what is searched ----------------------------------------------------------------------------
+
+
+def left_out_by(n_folds: int, nested: bool) -> list[tuple[int, ...]]:
+    """Folds that no model sees: one at a time, or if nested two, one of which is an outer fold."""
+    return list(combinations(range(n_folds), 2 if nested else 1))
+
+
+def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
+    """Rankings to search; those by correlations only where these are known."""
+    names = ["cosine"] if expected is None else ["profile-likelihood", "likelihood"]
+    if power and expected is not None:
+        names.append("cosine")
+    if goal == "object":
+        names += [f"{name}{CORRECTED}" for name in names]
+    return names[:1] if goal == "correlation" else names
+
+
+def numbers_of_components(goal: Goal, n_components: int) -> list[int | None]:
+    """1, 2, 3, 5, 8, 12, ... and all: with a goal of objects, weights make fewer needless."""
+    if goal != "class":
+        return [None]
+    numbers: list[int | None] = []
+    k = 1
+    while 1.5 * k <= n_components:
+        numbers.append(k)
+        k = max(k + 1, int(1.5 * k + 0.5))
+    return [*numbers, None]
+
+
+def search_path(
+    folds: FoldStatistics,
+    trials: Trials,
+    ridges: Iterable[tuple[int, Mapping[str, float]]],
+    n_components: int | None,
+    *,
+    nested: bool = False,
+) -> None:
+    """Add the values of models with different ridges to the trials.
+
+    Parameters
+    ----------
+    folds : FoldStatistics
+        Statistics of all folds.
+    trials : Trials
+        Where values are added.
+    ridges : iterable of (int, mapping of str to float)
+        Positions of settings, and their ridges by view.
+    n_components : int or None
+        Number of components; None searches them where the goal depends on it.
+    nested : bool, default=False
+        Whether each fold is the held-out part of an outer cross-validation, which the settings
+        chosen for it must not see.
+    """
+    ridges = list(ridges)
+    for left_out in left_out_by(folds.n_folds, nested):
+        path = folds.path(left_out)
+        path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
+        rows = _Coordinates.of(folds, path, left_out)
+        for setting, reg in ridges:
+            maps = path.solve(reg, n_components)
+            for fold in left_out:
+                outer = tuple(other for other in left_out if other != fold)
+                projected = rows.projected(maps, fold, getattr(folds.estimator, "power", 0.0))
+                sample = folds.samples[fold]
+                of_model = _values(trials.goal, projected, sample, n_components)
+                for ranking, k, value in of_model:
+                    trials.add(outer, fold, Variant(setting, ranking, k), value)
+
+
+def _values(
+    goal: Goal, projected: Projected, sample: Sample, n_components: int | None
+) -> Iterator[tuple[str, int | None, float]]:
+    """Values of one model on held-out rows, by ranking and number of components."""
+    n_found = projected.n_components
+    rankings = rankings_for(goal, projected.expected, projected.factors is not None)
+    numbers = [None] if n_components is not None else numbers_of_components(goal, n_found)
+    for k in numbers:
+        values = values_of(goal, projected, sample, rankings, n_found if k is None else k)
+        for ranking, value in values.items():
+            yield ranking, k, value
+
+
+@dataclass(frozen=True, eq=False)
+class _Coordinates:
+    """Rows of samples in the axes of one path, of all models of which scores are products."""
+
+    held_out: Mapping[int, Mapping[str, np.ndarray]]  # of the folds left out
+    bank: Mapping[str, np.ndarray]  # of others
+
+    @classmethod
+    def of(cls, folds: FoldStatistics, path: RidgePath, left_out: Sequence[int]) -> _Coordinates:
+        def coordinates(views: Views) -> dict[str, np.ndarray]:
+            views = folds.estimator.solved_views(views)
+            return {name: path.coordinates(name, X) for name, X in views.items()}
+
+        held_out = {fold: coordinates(folds.samples[fold].views) for fold in left_out}
+        others = [own.views for f, own in enumerate(folds.samples) if f not in left_out]
+        each = -(-_BANK // len(others))
+        parts = [coordinates(views[: min(each, len(views))]) for views in others]
+        bank = {name: np.concatenate([part[name] for part in parts]) for name in path.axes}
+        return cls(held_out, bank)
+
+    def projected(self, maps: Maps, fold: int, power: float) -> Projected:
+        """Scores of a held-out fold and of the bank under a model."""
+        scores, bank = (
+            {name: (Y - maps.means[name]) @ maps.weights[name] for name, Y in rows.items()}
+            for rows in (self.held_out[fold], self.bank)
+        )
+        factors = replace(maps, power=power).factors(np.dtype(float)) if power else None
+        return Projected(scores, bank, maps.expected, factors)
+
+
+# ---- tuned fits ----------------------------------------------------------------------------------
+
+
+def folds_of(views: Views, labels: LabelsByView | None, n_folds: int = N_FOLDS) -> np.ndarray:
+    """Fold of each object: stratified by class, copies of an object together."""
+    of_objects = None if labels is None else labels.per_object(views)
+    groups = None if views.is_lazy else Groups.found_in(views, of_objects)
+    codes = None if groups is None else groups.codes
+    found = np.zeros(len(views), dtype=int)
+    for fold in make_folds(views, of_objects, n_folds, _SEED, codes, are_given=False):
+        found[fold.test] = fold.number
+    return found
+
+
+def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
+    """The function that fits to the same rows in any basis, with settings that folds choose.
+
+    Parameters
+    ----------
+    estimator : StatisticEstimator
+        Fitted by the function, with ``reg_``, ``ranking_`` and ``cv_results_``.
+    rows : Rows
+        Training rows as features.
+    """
+    goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
+    _check_goal(goal, estimator, rows)
+    codes = folds_of(rows.views, rows.labels, min(N_FOLDS, len(rows.views)))
+
+    def learn(rows: Rows) -> None:
+        folds = FoldStatistics.of(estimator, rows, codes)
+        trials = Trials(goal, [{"reg": reg} for reg in RIDGES])
+        ridges = [(i, dict.fromkeys(rows.views.names, reg)) for i, reg in enumerate(RIDGES)]
+        search_path(folds, trials, ridges, rows.n_components)
+        choice = trials.choose()
+        whole, statistic = folds.without(())
+        whole = replace(whole, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
+        if choice.n_components is not None:
+            whole = replace(whole, n_components=choice.n_components)
+        estimator.learn(whole, statistic)
+        adopt(estimator, choice, rows.views)
+
+    return learn
+
+
+def adopt(estimator: Any, choice: Choice, views: Views) -> None:
+    """Set the fitted attributes that say what was chosen; `views` are the training rows."""
+    estimator.reg_ = choice.params["reg"]
+    estimator.cv_results_ = choice.cv_results
+    estimator.ranking_ = choice.ranking
+    if choice.ranking.endswith(CORRECTED):
+        estimator.bank_ = {}
+
+
+def _check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
+    has_pairs = (rows.views.seen.sum(axis=1) > 1).any()
+    if goal != "class" and not has_pairs:
+        raise ValueError(
+            f"cv_goal={goal!r} needs objects that are seen in two views; there are none. "
+            'Use cv_goal="class".'
+        )
+    if goal == "class" and not (rows.labels is not None and rows.labels.distinct.are_sets):
+        raise ValueError(
+            f'cv_goal="class" of {type(estimator).__name__} needs classes or label sets as y: real '
+            'label vectors do not say which items are relevant. Use cv_goal="object" for pairs.'
+        )

@@ -1,0 +1,167 @@
+"""One problem solved for many ridges, from one decomposition of each view's constraint.
+
+With B_p = V_p diag(e_p) V_pᵀ, a ridge only adds to e_p: in the coordinates x V_p, every constraint
+is diagonal, and a solution costs the singular value decomposition of D_p V_pᵀ A_pq V_q D_q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks import as_block
+from mvcca.machine import lapack
+from mvcca.machine.threads import threads_to_factorise
+from mvcca.problem._maps import Maps
+from mvcca.problem._problem import Problem
+from mvcca.problem._rows import check_variance
+from mvcca.problem.linalg import Scaling
+from mvcca.statistics import PairCovariance
+
+_EPS = np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """Eigenvectors of a view's constraint, as a basis of its rows.
+
+    Attributes
+    ----------
+    vectors : ndarray, shape (d, r)
+        V, orthonormal.
+    n_features : int
+        Number of original features, of which d are coordinates in a basis of the rows.
+    unit : float
+        Mean diagonal of the constraint over the original features, of which a ridge is a multiple.
+    before : Basis or None
+        Orthonormal basis of the rows; None if they are the features themselves.
+    """
+
+    vectors: np.ndarray
+    n_features: int
+    unit: float
+    before: Any = None
+
+    @property
+    def mean(self) -> Any:
+        return 0.0 if self.before is None else self.before.mean
+
+    @property
+    def inverse(self) -> np.ndarray:
+        return self.vectors.T if self.before is None else self.vectors.T @ self.before.inverse
+
+    def lift(self, W: np.ndarray) -> np.ndarray:
+        lifted = self.vectors @ W
+        return lifted if self.before is None else np.asarray(self.before.lift(lifted))
+
+    def back(self, Z: np.ndarray) -> np.ndarray:
+        rows = Z @ self.vectors.T
+        return rows if self.before is None else np.asarray(self.before.back(rows))
+
+    def ridged(self, B: np.ndarray, ridge: float, share: float) -> np.ndarray:
+        return share * B + ridge
+
+    def variances(self, B: np.ndarray, of_rows: bool = False) -> np.ndarray:
+        return np.full(self.n_features, self.unit)
+
+    def then(self, other: Any) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePath:
+    """The solutions of a problem for any ridge.
+
+    Rows must be in the features or in orthonormal bases, in which a ridge on the features is the
+    same ridge. Solutions agree with those of `Problem.solve` for a ridge that makes the problem
+    well conditioned; directions without variance, which only the ridge holds, are left out.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem in the axes of its constraints, whose ridges do not matter.
+    """
+
+    problem: Problem
+
+    @classmethod
+    def of(cls, problem: Problem) -> RidgePath:
+        """Decompose the constraint of every view."""
+        between, within = problem.blocks()
+        rows, widths = problem.rows, problem.rows.widths()
+        values: dict[str, np.ndarray] = {}
+        axes: dict[str, Axes] = {}
+        with threads_to_factorise(max(map(len, within.values()))):
+            for name, B in within.items():
+                check_variance(name, B)
+                diagonal = np.diag(B) if B.ndim == 1 else B
+                e, V = lapack.top_eigenpairs(diagonal, len(diagonal))
+                varies = e > 10 * len(e) * _EPS * e[-1]
+                unit = float(np.trace(diagonal)) / widths[name]
+                values[name] = e[varies]
+                axes[name] = Axes(V[:, varies], widths[name], unit, rows.bases.get(name))
+            pairs = []
+            for (p, q), C, (B_p, B_q), count in problem.of_pairs():
+                V_p, V_q = axes[p].vectors, axes[q].vectors
+                within_pair = _turned(B_p, V_p), _turned(B_q, V_q)
+                pairs.append(PairCovariance((p, q), V_p.T @ C @ V_q, within_pair, count))
+            turned = {
+                (p, q): axes[p].vectors.T @ A @ axes[q].vectors for (p, q), A in between.items()
+            }
+        return cls(
+            replace(
+                problem,
+                rows=replace(rows, bases=axes),
+                means={name: problem.means[name] @ axes[name].vectors for name in axes},
+                between=turned,
+                within=values,
+                moments=None,
+                pairs=pairs,
+                is_joint=problem.is_joint or problem.moments is not None,
+                with_patterns=False,
+            )
+        )
+
+    def check(self, reg: Mapping[str, float]) -> None:
+        """Raise `DigitsLost`, or warn, if the rows are too ill-conditioned for these ridges."""
+        conditions = {}
+        _, values = self.problem.blocks()
+        for name, e in values.items():
+            ridged = e + reg[name] * self.axes[name].unit
+            conditions[name] = _Conditioned(len(ridged), float(np.sqrt(ridged[-1] / ridged[0])))
+        self.problem.rows.check(conditions, self.problem.rank_expected, self.problem.exactness)
+
+    @property
+    def axes(self) -> Mapping[str, Any]:
+        """`Axes` of every view."""
+        return self.problem.rows.bases
+
+    def solve(self, reg: Mapping[str, float], n_components: int | None) -> Maps:
+        """The maps for ridges in units of the mean variances, as weights of `coordinates`."""
+        rows = replace(self.problem.rows, reg=reg)
+        return replace(self.problem, rows=rows).solve_in_bases(n_components)
+
+    def coordinates(self, name: str, block: Any) -> np.ndarray:
+        """Rows of a view in its axes, (n_rows, r)."""
+        V = self.axes[name].vectors
+        return np.asarray(as_block(block).project(np.zeros(len(V)), V))
+
+    def lifted(self, maps: Maps) -> Maps:
+        """Maps of the original features, from those that `solve` returns."""
+        return maps.lifted(self.axes)
+
+
+class _Conditioned(Scaling):
+    """What `Rows.check` asks of a whitener."""
+
+    def __init__(self, rank: int, condition: float) -> None:
+        object.__setattr__(self, "scale", np.ones(rank))
+        object.__setattr__(self, "condition", condition)
+
+
+def _turned(B: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """VᵀBV."""
+    return V.T @ B @ V if B.ndim == 2 else (V.T * B) @ V
