@@ -45,6 +45,8 @@ from mvcca.problem import (
     reg_of_names,
     shrinkages,
 )
+from mvcca.retrieval.bank import bank_of
+from mvcca.retrieval.ranking import CORRECTED
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
@@ -277,10 +279,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             If no object is seen in two views and no labels are given.
         """
         check_is_fitted(self)
-        second = None if self.requires.labels or holds_views(X) else y
-        per_view = y is not None and holds_views(X) and is_per_view(X, y)
-        unpaired = per_view and not isinstance(X, Views)
-        views = self._open(X, second, reset=False, unpaired=unpaired)
+        views = self._open_again(X, y)
         if (views.seen.sum(axis=1) > 1).any():
             scores = views.replace(self.scores_of(views, self.maps_)).in_memory()
             correlation = _mean_correlation(scores)
@@ -292,6 +291,13 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
             )
         return retrieval_scorer("map")(self, X, y)
+
+    def _open_again(self, X: Any, y: Any) -> Views:
+        """Check what `fit` takes, against the fitted views."""
+        second = None if self.requires.labels or holds_views(X) else y
+        per_view = y is not None and holds_views(X) and is_per_view(X, y)
+        unpaired = per_view and not isinstance(X, Views)
+        return self._open(X, second, reset=False, unpaired=unpaired)
 
     @property
     def _n_features_out(self) -> int:
@@ -570,6 +576,7 @@ class StatisticEstimator(LinearEstimator):
     reg: Reg = 0.0
     cv_goal: Goal | None = None  # of reg="cv"
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
+    ranking_: str  # chosen with reg="cv"
     _statistic: Any  # sums over the batches so far; None after fit
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -654,6 +661,8 @@ class StatisticEstimator(LinearEstimator):
         self._validate_params()
         self._fit_rows(self._open_rows(X, y, sample_weight))
         self._statistic = None
+        if self.reg == "cv" and self.ranking_.endswith(CORRECTED):
+            self.bank_ = bank_of(self, self._open_again(X, y))
         return self
 
     @all_or_nothing

@@ -32,11 +32,17 @@ class CCA(RankedByCorrelation, PredictingEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
-    reg : float, mapping of str to float, or "auto", default=0.0
+    n_components : int or None, default=2
+        Dimension of the shared space; None is all components that the data support.
+    reg : float, mapping of str to float, "auto" or "cv", default=0.0
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
-        view changes nothing; "auto" shrinks both covariances as Ledoit and Wolf do, see `MVCCA`.
+        view changes nothing. "auto" shrinks both covariances as Ledoit and Wolf do, see `MVCCA`.
+        "cv" chooses the ridge, and how scores are ranked, by 5 folds; with
+        ``n_components=None`` and a class goal also the number of components.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
+        same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
+        None is "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -56,6 +62,15 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     patterns_ : dict of str to ndarray, shape (n_features, n_components_)
         Least-squares coefficients of a view's features on the scores of the other view, by which
         `predict` predicts it.
+    reg_ : float
+        The chosen ridge; with ``reg="cv"`` only, as are the next three.
+    ranking_ : str
+        The chosen ranking of scores, which `mvcca.RetrievalIndex` and `mvcca.evaluate_retrieval`
+        use: a weighting of components, followed by "+csls" if hubs are corrected for.
+    bank_ : Views
+        Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
+    cv_results_ : dict of str to array
+        Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -138,16 +153,22 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
-    reg : float, mapping of str to float, or "auto", default=1e-4
+    n_components : int or None, default=2
+        Dimension of the shared space; None is all components that the data support.
+    reg : float, mapping of str to float, "auto" or "cv", default=1e-4
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. "auto" replaces Σ_pp + r_p I by c ((1 - s_p) Σ_pp + s_p μ_p I), with
         the shrinkage s_p of Ledoit and Wolf, the mean variance μ_p, and the smallest c, the same
-        for all views, that leaves no score a training variance above 1.
+        for all views, that leaves no score a training variance above 1. "cv" chooses
+        the ridge, and how scores are ranked, by 5 folds; with ``n_components=None`` and a class
+        goal also the number of components.
     power : float, default=0.0
         Scores are multiplied by λ^power = (1 + ρ)^power, so that components on which the views
         agree have more weight in cosine similarity; 4 is usual with labels as a view [3]_.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
+        same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
+        None is "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -167,6 +188,15 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         The same of each pair of views; on the diagonal the mean over the pairs of a view.
     expected_deviations_ : dict of str to ndarray, shape (n_components_,)
         Standard deviations of each view's scores.
+    reg_ : float
+        The chosen ridge; with ``reg="cv"`` only, as are the next three.
+    ranking_ : str
+        The chosen ranking of scores, which `mvcca.RetrievalIndex` and `mvcca.evaluate_retrieval`
+        use: a weighting of components, followed by "+csls" if hubs are corrected for.
+    bank_ : Views
+        Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
+    cv_results_ : dict of str to array
+        Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int

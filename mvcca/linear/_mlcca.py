@@ -49,8 +49,8 @@ class MLCCA(LabelWeightedEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
+    n_components : int or None, default=2
+        Dimension of the shared space; None is all components that the data support.
     label_similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
         Label similarity f: see `mvcca.similarity`. The paper's dot-product similarity is "cosine";
         its squared exponential exp(-‖·‖²/σ) is "sqexp" with half its σ, and the official code's
@@ -65,11 +65,17 @@ class MLCCA(LabelWeightedEstimator):
         of y among x, count half each, so that the order of views does not matter; the official
         code takes the former only. Ties, common among label sets, are broken by a random
         permutation drawn with `random_state`.
-    reg : float, mapping of str to float, or "auto", default=1e-4
+    reg : float, mapping of str to float, "auto" or "cv", default=1e-4
         Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
         shrinks it by what Ledoit and Wolf estimate for the covariance of the rows, see `MVCCA`.
+        "cv" chooses the ridge, and how scores are ranked, by 5 folds; with
+        ``n_components=None`` and a class goal also the number of components.
     power : float, default=0.0
         Scores are multiplied by λ^power = (1 + ρ)^power.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
+        same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
+        None is "class".
     label_features : {None, "fourier", "nystroem"}, default=None
         None is exact. If label vectors rarely repeat, as real-valued ones do, exact sums take O(n²)
         pairs; features Φ with Φ(z)ᵀΦ(z') ≈ f(z, z') use memory proportional to their number.
@@ -91,6 +97,17 @@ class MLCCA(LabelWeightedEstimator):
         Training means (plain, not weighted).
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ in decreasing order.
+    expected_correlations_, expected_correlations_by_pair_, expected_deviations_
+        Of the scores of objects that views share, as in `MVCCA`; only if they share some.
+    reg_ : float
+        The chosen ridge; with ``reg="cv"`` only, as are the next three.
+    ranking_ : str
+        The chosen ranking of scores, which `mvcca.RetrievalIndex` and `mvcca.evaluate_retrieval`
+        use: a weighting of components, followed by "+csls" if hubs are corrected for.
+    bank_ : Views
+        Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
+    cv_results_ : dict of str to array
+        Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them; with c classes and
         "equal", c - 1.

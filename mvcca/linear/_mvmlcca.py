@@ -46,8 +46,8 @@ class MVMLCCA(LabelWeightedEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
+    n_components : int or None, default=2
+        Dimension of the shared space; None is all components that the data support.
     label_similarity : {"sqexp", "exp", "cosine", "equal"} or callable, default="sqexp"
         Label similarity g: see `mvcca.similarity`. "sqexp" is eq. (5) of [1]_. A callable gets two
         stacks of label vectors, must be symmetric, and returns a value per pair.
@@ -57,13 +57,19 @@ class MVMLCCA(LabelWeightedEstimator):
         The constraint B_p: "label" is the paper's Ψ_pp, whose rank is at most the number of
         distinct label vectors; if there are more features, the ridge determines the rest. "sample"
         is the ordinary covariance Σ_pp, recommended for few classes.
-    reg : float, mapping of str to float, or "auto", default=1e-4
+    reg : float, mapping of str to float, "auto" or "cv", default=1e-4
         Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
         changes nothing; "auto" shrinks it by what Ledoit and Wolf estimate for the covariance of
         the rows, see `MVCCA`.
+        "cv" chooses the ridge, and how scores are ranked, by 5 folds; with
+        ``n_components=None`` and a class goal also the number of components.
     power : float, default=0.0
         Scores are multiplied by λ^power = (1 + ρ)^power, which changes little under
         ``within="sample"``, where ρ is often far below 1.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
+        same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
+        None is "class".
     label_features : {None, "fourier", "nystroem"}, default=None
         None is exact. If label vectors rarely repeat, as real-valued ones do, exact sums take O(n²)
         pairs; features Φ with Φ(z)ᵀΦ(z') ≈ g(z, z') use memory proportional to their number.
@@ -85,6 +91,17 @@ class MVMLCCA(LabelWeightedEstimator):
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ in decreasing order.
+    expected_correlations_, expected_correlations_by_pair_, expected_deviations_
+        Of the scores of objects that views share, as in `MVCCA`; only if they share some.
+    reg_ : float
+        The chosen ridge; with ``reg="cv"`` only, as are the next three.
+    ranking_ : str
+        The chosen ranking of scores, which `mvcca.RetrievalIndex` and `mvcca.evaluate_retrieval`
+        use: a weighting of components, followed by "+csls" if hubs are corrected for.
+    bank_ : Views
+        Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
+    cv_results_ : dict of str to array
+        Values of all ridges, rankings and numbers of components, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     n_label_vectors_ : int

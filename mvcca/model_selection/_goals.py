@@ -17,7 +17,7 @@ import numpy as np
 
 from mvcca.measures import average_precision_of_lists, column_correlations
 from mvcca.problem import Expected
-from mvcca.retrieval.ranking import Ranking, ranking_by
+from mvcca.retrieval.ranking import CORRECTED, Ranking, ranking_by
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -26,7 +26,6 @@ GOALS = ("object", "class", "correlation")
 
 _LENGTH = 50  # of the lists of a class goal: mAP@50
 _NEIGHBORS = 10  # of CSLS
-CORRECTED = "+csls"
 
 _HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
 

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
-from mvcca.model_selection._goals import CORRECTED, Goal, Projected, Sample, values_of
+from mvcca.model_selection._goals import Goal, Projected, Sample, values_of
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Maps, RidgePath, Rows
+from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -304,18 +305,11 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         if choice.n_components is not None:
             whole = replace(whole, n_components=choice.n_components)
         estimator.learn(whole, statistic)
-        adopt(estimator, choice, rows.views)
+        estimator.reg_ = choice.params["reg"]
+        estimator.ranking_ = choice.ranking
+        estimator.cv_results_ = choice.cv_results
 
     return learn
-
-
-def adopt(estimator: Any, choice: Choice, views: Views) -> None:
-    """Set the fitted attributes that say what was chosen; `views` are the training rows."""
-    estimator.reg_ = choice.params["reg"]
-    estimator.cv_results_ = choice.cv_results
-    estimator.ranking_ = choice.ranking
-    if choice.ranking.endswith(CORRECTED):
-        estimator.bank_ = {}
 
 
 def _check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
