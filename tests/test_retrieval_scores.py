@@ -376,9 +376,10 @@ def test_weightings_that_cannot_be_are_refused(arguments, message):
 
 def test_estimators_without_correlations_say_so():
     data = load_digits_views()
-    model = MLCCA(2).fit(data.views, data.labels)
+    left, right = data.views["left"][:900], data.views["right"][900:]  # unpaired
+    model = MLCCA(2).fit([left, right], [data.labels[:900], data.labels[900:]])
     with pytest.raises(ValueError, match="MLCCA has no expected_correlations_"):
-        evaluate_retrieval(data.views, estimator=model, weighting="likelihood-cosine")
+        evaluate_retrieval({"view1": left, "view2": right[:900]}, estimator=model, weighting="likelihood-cosine")
     with pytest.raises(ValueError, match="pass estimator="):
         evaluate_retrieval({"a": np.eye(3), "b": np.eye(3)}, weighting="likelihood")
 
