@@ -378,8 +378,9 @@ def test_estimators_without_correlations_say_so():
     data = load_digits_views()
     left, right = data.views["left"][:900], data.views["right"][900:]  # unpaired
     model = MLCCA(2).fit([left, right], [data.labels[:900], data.labels[900:]])
+    views = Views.unpaired({"view1": left, "view2": right})
     with pytest.raises(ValueError, match="MLCCA has no expected_correlations_"):
-        evaluate_retrieval({"view1": left, "view2": right[:900]}, estimator=model, weighting="likelihood-cosine")
+        evaluate_retrieval(views, estimator=model, weighting="likelihood-cosine")
     with pytest.raises(ValueError, match="pass estimator="):
         evaluate_retrieval({"a": np.eye(3), "b": np.eye(3)}, weighting="likelihood")
 
