@@ -13,7 +13,7 @@ MOST_RUN = {
     "CCA.fit": (12, 70),
     'compare("default", cv=5)': (75, 420),
     "SAM.fit": (28, 150),
-    "index add and search": (15, 70),
+    "index add and search": (15, 71),
 }
 
 

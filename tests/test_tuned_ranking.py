@@ -23,7 +23,7 @@ from mvcca import (
 )
 from mvcca.cli import main
 from mvcca.comparison.examples import examples
-from mvcca.persistence import describe
+from mvcca.persistence import ModelFileError, describe
 from mvcca.retrieval import (
     CSLS,
     calibrate_matches,
@@ -219,6 +219,15 @@ def test_a_file_keeps_how_a_model_and_an_index_rank(tmp_path, ranking):
     same_searches(load(tmp_path / "index.mvcca"), index, NEW, rtol=0)
     assert describe(tmp_path / "model.mvcca")["ranking"] == str(Ranking.of(model))
     assert "CSLS" in str(describe(tmp_path / "index.mvcca"))
+
+
+@pytest.mark.parametrize("ranking", ["likelihod", "cosine+mutual", "likelihood+csls"])
+def test_a_file_whose_ranking_cannot_be_is_refused(tmp_path, ranking):
+    model, _ = tuned("likelihood")
+    model.ranking_ = ranking  # without a bank
+    save(model, tmp_path / "model.mvcca")
+    with pytest.raises(ModelFileError, match=r"weighting"):
+        load(tmp_path / "model.mvcca")
 
 
 def test_a_file_keeps_a_bank_that_was_given_for_the_weighting(tmp_path):

@@ -78,15 +78,23 @@ class Ranking:
             If a name is unknown, similarity and weighting are both given, the estimator has no
             correlations to weight by, or there is no bank for a correction.
         """
-        weighting, hubness = with_bank(weighting, hubness, bank)
+        if hubness is not None or bank is not None:
+            weighting, hubness = with_bank(weighting, hubness, bank)
+        corrects = False
         if isinstance(estimator, Ranking):
-            ranking, corrects = estimator, False
+            ranking = estimator
         elif estimator is None:
-            ranking, corrects = _of_scores(similarity, weighting), False
+            ranking = _of_scores(similarity, weighting)
         elif similarity is not None:
-            ranking, corrects = _by_similarity(estimator, similarity, weighting), False
+            ranking = _by_similarity(estimator, similarity, weighting)
         else:
-            ranking, corrects = _of_model(estimator, weighting)
+            steps = tuple(fitted_steps(estimator))
+            method, name = chosen_ranking(steps[-1], weighting)
+            corrects, name = name.endswith(CORRECTED), name.removesuffix(CORRECTED)
+            if name in SIMILARITIES:
+                ranking = Ranking(similarity=similarity_of(name), steps=steps, method=method)
+            else:
+                ranking = _weighted_by(name, steps)
         if hubness is not None:
             return replace(ranking, hubs=BankOfViews.of(hubness, bank, ranking))
         return _with_stored_bank(ranking, weighting) if corrects else ranking
@@ -278,23 +286,12 @@ def _by_similarity(estimator: Any, similarity: Similarity, weighting: Weighting 
     return Ranking(similarity=similarity_of(similarity), steps=tuple(fitted_steps(estimator)))
 
 
-def _of_model(estimator: Any, weighting: Weighting | None) -> tuple[Ranking, bool]:
-    """The ranking of an estimator, and whether it takes the estimator's correction for hubs."""
-    steps = tuple(fitted_steps(estimator))
-    if weighting == "auto":
-        method, name = chosen_ranking(steps[-1])
-    else:
-        method, name = "variates", weighting or "cosine"
+def chosen_ranking(model: Any, weighting: Weighting | None = "auto") -> tuple[str, str]:
+    """Method and name of the ranking that a user or a fit chose, or that the class declares."""
+    if weighting != "auto":
         if weighting is not None:
             checked_weighting(weighting)
-    corrects, name = name.endswith(CORRECTED), name.removesuffix(CORRECTED)
-    if name not in SIMILARITIES:
-        return _weighted_by(name, steps), corrects
-    return Ranking(similarity=similarity_of(name), steps=steps, method=method), corrects
-
-
-def chosen_ranking(model: Any) -> tuple[str, str]:
-    """Method and name of the ranking that a fit chose, or that the class declares."""
+        return "variates", weighting or "cosine"
     method, declared = getattr(model, "retrieval_ranking", _DEFAULT)
     name: str = getattr(model, "ranking_", declared)
     plain = name.removesuffix(CORRECTED)
