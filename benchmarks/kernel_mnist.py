@@ -53,7 +53,7 @@ def correlation(model, views):
 def with_ridge(model, reg, views):
     """The model with another ridge, from the moments of the views stored by its `partial_fit`."""
     other = copy.copy(model).set_params(reg=reg)
-    rows = other._open_rows(views, None, None, reset=False, batch=True)
+    rows = other.open_rows(views, None, None, reset=False, batch=True)
     other._fit_batches(rows, model._statistic)
     return other
 

@@ -61,6 +61,7 @@ from mvcca.views.validation import (
 _INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def all_or_nothing(fit: Fit) -> Fit:
@@ -659,7 +660,7 @@ class StatisticEstimator(LinearEstimator):
             from pairs; if labels are required and missing, or all the same.
         """
         self._validate_params()
-        self._fit_rows(self._open_rows(X, y, sample_weight))
+        self._fit_rows(self.open_rows(X, y, sample_weight))
         self._statistic = None
         if self.reg == "cv" and self.ranking_.endswith(CORRECTED):
             self.bank_ = bank_of(self, self._open_again(X, y))
@@ -688,7 +689,7 @@ class StatisticEstimator(LinearEstimator):
         """
         self._validate_params()
         first = self._is_first_batch()
-        rows = self._open_rows(X, y, sample_weight, reset=first, batch=True)
+        rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
         statistic = self.statistic_of(rows)
         if not first:
             statistic = self._statistic + statistic
@@ -696,7 +697,7 @@ class StatisticEstimator(LinearEstimator):
         self._statistic = statistic.to_host() if hasattr(statistic, "to_host") else statistic
         return self
 
-    def _open_rows(
+    def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
         """Checked rows with their weights, labels and ridge."""
@@ -737,9 +738,12 @@ class StatisticEstimator(LinearEstimator):
 
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
-        learn = tuned(self, rows) if self.reg == "cv" else self._learn_rows
+        self.precisely(rows, tuned(self, rows) if self.reg == "cv" else self._learn_rows)
+
+    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
+        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         rows = rows if self.requires.features else rows.in_row_space()
-        rows.precisely(
+        return rows.precisely(
             learn,
             float32=not self.requires.float64,
             decompose=not self.requires.features,

@@ -222,10 +222,11 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """
         return super().partial_fit(X, y, sample_weight)
 
-    def _open_rows(
+    def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
-        rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        """Checked rows with their weights, labels and ridge."""
+        rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
         self._n_before = 0.0 if reset else self._statistic.n_objects
         if not reset:
             return rows

@@ -246,9 +246,10 @@ class MLCCA(LabelWeightedEstimator):
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         return {} if batch else super()._ridges(views, weights, batch)  # see _fit_batches
 
-    def _open_rows(
+    def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
+        """Checked rows with their weights, labels and ridge."""
         all_pairs = self.n_neighbors is None and self.weighting == "pairs"
         if self.n_neighbors is not None and self.weighting == "means":
             raise ValueError('n_neighbors chooses among rows: it needs weighting="pairs".')
@@ -257,7 +258,7 @@ class MLCCA(LabelWeightedEstimator):
                 "label_features are for sums over all pairs of rows: they need n_neighbors=None "
                 'and weighting="pairs".'
             )
-        return super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        return super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
 
     def _all_pairs_by_features(
         self, sums: LabelFeatureSums, rows: Rows

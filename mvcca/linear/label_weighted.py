@@ -84,10 +84,11 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
 
     _drawn: DrawnLabelFeatures | None = None
 
-    def _open_rows(
+    def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
     ) -> Rows:
-        rows = super()._open_rows(X, y, sample_weight, reset=reset, batch=batch)
+        """Checked rows with their weights, labels and ridge."""
+        rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
         if not batch:
             self._check_labels(label_counts(rows))
             rows = rows.in_row_space()

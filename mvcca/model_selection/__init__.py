@@ -3,14 +3,16 @@
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._goals import GOALS, Goal
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
-from mvcca.model_selection._tuning import LEAST_RIDGE, tuned
+from mvcca.model_selection._tuning import LEAST_RIDGE, Choice, choices, tuned
 
 __all__ = [
     "GOALS",
     "LEAST_RIDGE",
+    "Choice",
     "ClassDisjointSplit",
     "Goal",
     "RetrievalScorer",
+    "choices",
     "retrieval_scorer",
     "tuned",
 ]

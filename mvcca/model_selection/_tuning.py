@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
 from mvcca.model_selection._goals import Goal, Projected, Sample, values_of
@@ -20,7 +21,7 @@ from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.retrieval.ranking import CORRECTED
-from mvcca.views import Views
+from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
@@ -296,10 +297,7 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
 
     def learn(rows: Rows) -> None:
         folds = FoldStatistics.of(estimator, rows, codes)
-        trials = Trials(goal, [{"reg": reg} for reg in RIDGES])
-        ridges = [(i, dict.fromkeys(rows.views.names, reg)) for i, reg in enumerate(RIDGES)]
-        search_path(folds, trials, ridges, rows.n_components)
-        choice = trials.choose()
+        choice = _searched_ridges(folds, goal).choose()
         whole, statistic = folds.without(())
         whole = replace(whole, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
         if choice.n_components is not None:
@@ -310,6 +308,63 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         estimator.cv_results_ = choice.cv_results
 
     return learn
+
+
+def choices(
+    estimator: Any,
+    views: Views,
+    y: Any,
+    codes: np.ndarray,
+    goal: Goal,
+    labels: Labels | None = None,
+    *,
+    nested: bool = False,
+) -> dict[Outer, Choice]:
+    """Choose the settings of an estimator by given folds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not fitted.
+    views : Views
+        Training rows, in memory; ids number the objects from 1.
+    y : labels or None
+        Labels to learn from.
+    codes : ndarray of int, shape (n_objects,)
+        Fold of each object.
+    goal : {"object", "class", "correlation"}
+        What to maximize.
+    labels : Labels, optional
+        Labels that define relevant items, for the goal "class".
+    nested : bool, default=False
+        Whether each fold is the held-out part of an outer cross-validation. Its settings are then
+        chosen by the other folds, and no model that scores them has seen it.
+
+    Returns
+    -------
+    dict
+        `Choice` by outer fold, as in ``{(0,): ..., (1,): ...}``; if not nested, that of ``()``.
+    """
+    model = clone(estimator)
+    rows = model.open_rows(views, y, None)
+    codes = codes[np.asarray(rows.views.ids) - 1]
+    judged = None
+    if labels is not None:
+        judged = LabelsByView.of(rows.views, labels[np.asarray(rows.views.ids) - 1])
+
+    def search(rows: Rows) -> Trials:
+        return _searched_ridges(FoldStatistics.of(model, rows, codes, judged), goal, nested)
+
+    trials = model.precisely(rows, search)
+    return {outer: trials.choose(outer) for outer in sorted(trials.values)}
+
+
+def _searched_ridges(folds: FoldStatistics, goal: Goal, nested: bool = False) -> Trials:
+    """Values of all ridges, the same for all views."""
+    trials, names = Trials(goal, [{"reg": reg} for reg in RIDGES]), folds.rows.views.names
+    ridges = [(i, dict.fromkeys(names, reg)) for i, reg in enumerate(RIDGES)]
+    search_path(folds, trials, ridges, folds.rows.n_components, nested=nested)
+    return trials
 
 
 def _check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
