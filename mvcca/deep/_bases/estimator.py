@@ -23,13 +23,13 @@ from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block
 from mvcca.blocks.checks import few
-from mvcca.deep._bases.auto import auto_setting
 from mvcca.deep._bases.constructor import estimator
 from mvcca.deep._training.checkpoint import Checkpoint
 from mvcca.deep._training.host import device_named
 from mvcca.deep._training.identity import identity
 from mvcca.deep._training.rows import Sample, as_array, few_rows
 from mvcca.deep._training.training_state import TrainingState
+from mvcca.deep.auto import auto_setting
 from mvcca.deep.callbacks import (
     Callback,
     EarlyStopping,

@@ -1,0 +1,26 @@
+"""CPU time and memory of fits and rankings, estimated from shapes before anything is fitted.
+
+`fit_work` and `ranking_work` count the operations of an estimator's dominating steps by kind, as
+`Work`. Counts add up: ten fits and thirty rankings are ``10 * fit_work(...) + 30 *
+ranking_work(...)``. `costs_of` converts them to seconds by the speed of this machine, which it
+measures once per process, in about 0.2 s, if it matters. Numbers of iterations are typical ones, so
+that most estimates are right within a factor of two.
+"""
+
+from mvcca.comparison.costs._budget import parse_budget
+from mvcca.comparison.costs._estimates import fit_work, ranking_work
+from mvcca.comparison.costs._shapes import Shapes, ViewShape
+from mvcca.comparison.costs._work import Cost, Rates, Work, costs_of, measured_rates
+
+__all__ = [
+    "Cost",
+    "Rates",
+    "Shapes",
+    "ViewShape",
+    "Work",
+    "costs_of",
+    "fit_work",
+    "measured_rates",
+    "parse_budget",
+    "ranking_work",
+]

@@ -1,0 +1,77 @@
+"""Which estimator does which work, to fit and to rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mvcca.comparison.costs import _deep as deep
+from mvcca.comparison.costs import _kernel as kernel
+from mvcca.comparison.costs import _linear as linear
+from mvcca.comparison.costs._shapes import Shapes
+from mvcca.comparison.costs._steps import class_among, components, product
+from mvcca.comparison.costs._work import Work
+
+_FITS: dict[str, Callable[[Any, Shapes], Work]] = {
+    "CCA": linear.cca,
+    "ThreeViewCCA": linear.three_view_cca,
+    "MVCCA": linear.cca,
+    "AffineMap": linear.cca,
+    "PLS": linear.pls,
+    "Procrustes": linear.pls,
+    "MLCCA": linear.mlcca,
+    "MVMLCCA": linear.mvmlcca,
+    "LGCFL": linear.lgcfl,
+    "JRL": linear.jrl,
+    "CMOLRS": linear.cmolrs,
+    "KCCA": kernel.kcca,
+    "NCCA": kernel.ncca,
+    "DeepEstimator": deep.networks,
+}
+_PROJECTIONS: dict[str, Callable[[Any, Shapes, int, int], Work]] = {
+    "KCCA": kernel.project_by_kernel,
+    "NCCA": kernel.project_by_neighbours,
+    "JRL": linear.project_by_labels,
+    "DeepEstimator": deep.project_by_networks,
+}
+
+
+def fit_work(estimator: Any, shapes: Shapes) -> Work | None:
+    """Work of one fit; None for estimators that are not of this package.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters count. It is not fitted.
+    shapes : Shapes
+        Of the training rows.
+    """
+    kind = class_among(estimator, _FITS)
+    return None if kind is None else Work(calls=500) + _FITS[kind](estimator, shapes)
+
+
+def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
+    """Work of projecting `n_rows` held-out rows and ranking all of them for each, between views.
+
+    None for estimators that are not of this package.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters count. It need not be fitted.
+    shapes : Shapes
+        Of the training rows.
+    n_rows : int
+        Number of held-out rows of every view.
+    """
+    kind = class_among(estimator, _FITS)
+    if kind is None:
+        return None
+    project = _PROJECTIONS.get(kind, linear.project)
+    k = getattr(estimator, "n_components", None)
+    k = shapes.n_labels if kind in ("JRL", "LGCFL") else components(k, shapes.views)
+    pairs = n_rows**2
+    sorts = (1.0 if shapes.n_labels else 0.2) * pairs  # without labels only ranks of pairs
+    lists = product(n_rows, k, n_rows)
+    lists += Work(sorts=sorts, passes=60 * n_rows, calls=2500, n_bytes=8 * min(pairs, 2**24))
+    return project(estimator, shapes, n_rows, k) + shapes.n_directions * lists

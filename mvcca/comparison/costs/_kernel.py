@@ -1,0 +1,74 @@
+"""Work of kernel methods and of methods of nearest neighbours."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from mvcca.comparison.costs._shapes import Shapes, ViewShape
+from mvcca.comparison.costs._steps import CHOLESKY, largest, neighbours, product, solve
+from mvcca.comparison.costs._work import Work
+
+
+def _kernel_values(view: ViewShape, n_rows: float, n_landmarks: float, fourier: bool) -> Work:
+    """Kernel values of rows with landmarks, or Fourier features."""
+    values = n_rows * n_landmarks
+    if view.is_sparse:
+        return Work(sparse=values * view.stored, passes=12 * values)
+    return product(n_rows, view.width, n_landmarks) + Work(passes=(14 if fourier else 6) * values)
+
+
+def _n_features(estimator: Any, view: ViewShape) -> int:
+    """Number of kernel features of a view."""
+    if estimator.approximation is None:
+        return view.n_rows
+    if estimator.approximation == "fourier":
+        return int(estimator.n_landmarks)
+    return min(estimator.n_landmarks, view.n_rows)
+
+
+def kcca(estimator: Any, shapes: Shapes) -> Work:
+    widths = [_n_features(estimator, view) for view in shapes.views]
+    fourier, n = estimator.approximation == "fourier", shapes.n_rows
+    work = Work(n_bytes=8 * (5 * sum(widths) ** 2 + 2 * sum(m**2 for m in widths)))
+    for view, m in zip(shapes.views, widths, strict=True):
+        work += _kernel_values(view, view.n_rows, m, fourier)
+        work += Work(passes=2e7)  # the median of distances
+        if not fourier:
+            factor = m**3 + view.n_rows * m**2
+            work += Work(products=CHOLESKY * factor)
+        if estimator.approximation == "cholesky":  # a column at a time
+            work += Work(passes=view.n_rows * m**2 / 2)
+    work += 0.5 * product(sum(widths), n, sum(widths))
+    # Correlations of held-out rows solve the problem again for one to five folds of 250 rows.
+    n_folds = min(5, ceil(1250 / n))
+    again = solve(widths, estimator.n_components or min(widths)) + Work(passes=8 * sum(widths) ** 2)
+    again += 0.5 * product(sum(widths), n / 5, sum(widths))
+    return work + (1 + n_folds) * again
+
+
+def ncca(estimator: Any, shapes: Shapes) -> Work:
+    work, k, K = Work(), estimator.n_components, largest(estimator.n_neighbors)
+    for view in shapes.views:
+        work += neighbours(view, view.n_rows, K) + Work(passes=10 * view.n_rows * K)
+    # Sinkhorn, conjugate gradients and Lanczos: products of both graphs with vectors.
+    entries, n_products = 4 * shapes.n_rows * min(K, shapes.n_rows), 200 + 10 * k
+    basis = Work(passes=2 * n_products * shapes.n_rows * 2 * k)
+    memory = Work(n_bytes=40 * entries + 8 * shapes.n_rows * 4 * k)
+    return work + n_products * Work(sparse=2.5 * entries, calls=50) + basis + memory
+
+
+def project_by_kernel(estimator: Any, shapes: Shapes, n_rows: int, k: int) -> Work:
+    work, fourier = Work(calls=500), estimator.approximation == "fourier"
+    for view in shapes.views:
+        m = _n_features(estimator, view)
+        work += _kernel_values(view, n_rows, m, fourier) + product(n_rows, m, k)
+        work += Work(n_bytes=8 * n_rows * m)
+    return work
+
+
+def project_by_neighbours(estimator: Any, shapes: Shapes, n_rows: int, k: int) -> Work:
+    work, K = Work(calls=500), largest(estimator.n_neighbors)
+    for view in shapes.views:
+        work += neighbours(view, n_rows, K) + Work(sparse=n_rows * K * (k + 10))
+    return work

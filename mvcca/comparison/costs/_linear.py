@@ -1,0 +1,186 @@
+"""Work of linear methods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from math import ceil
+from typing import Any
+
+from mvcca.comparison.costs._shapes import Shapes, ViewShape
+from mvcca.comparison.costs._steps import (
+    CHOLESKY,
+    SPARSE_PRODUCT,
+    components,
+    covariance_problem,
+    eigenpairs,
+    in_row_space,
+    lift,
+    moments,
+    neighbours,
+    product,
+    scatter,
+    solve,
+    top_singular,
+)
+from mvcca.comparison.costs._work import Work
+
+
+def cca(estimator: Any, shapes: Shapes) -> Work:
+    return covariance_problem(shapes.views, estimator.n_components)
+
+
+def three_view_cca(estimator: Any, shapes: Shapes) -> Work:
+    labels = ViewShape(shapes.n_rows, max(1, shapes.n_labels), 1, is_sparse=True)
+    return covariance_problem((*shapes.views, labels), estimator.n_components)
+
+
+def pls(estimator: Any, shapes: Shapes) -> Work:
+    """Also CFA and Procrustes: singular vectors of the covariance between views."""
+    views, work = in_row_space(shapes.views)
+    k = components(estimator.n_components, views)
+    work += moments(views) + lift(shapes.views, k)
+    if getattr(estimator, "algorithm", "svd") != "svd":  # a singular vector per component
+        steps = Work(passes=10 * sum(view.width for view in views) ** 2)
+        return work + k * (top_singular(views[0].width, views[1].width, 1) + steps)
+    if len(views) == 2:
+        return work + top_singular(views[0].width, views[1].width, k)
+    return work + eigenpairs(sum(view.width for view in views), k)
+
+
+def _label_sums(views: tuple[ViewShape, ...], n_sets: int) -> Work:
+    """Sums of features by label vector."""
+    width = sum(view.width for view in views)
+    passes = sum(view.n_rows * view.stored for view in views) + 2 * n_sets * width
+    return Work(passes=passes, calls=200, n_bytes=2 * 8 * n_sets * width)
+
+
+def _label_covariance(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
+    """Covariances over all pairs of rows, weighted by the similarity of their labels."""
+    U, width = shapes.n_label_sets, sum(view.width for view in views)
+    work = _label_sums(views, U)
+    if estimator.label_features is not None or estimator.label_similarity in ("cosine", "equal"):
+        m = min(U, estimator.n_label_features if estimator.label_features else shapes.n_labels)
+        return work + product(m, U, width) + 0.5 * product(width, m, width)
+    tiles = Work(passes=1.5 * U**2 * ceil(shapes.n_labels / 64), n_bytes=8 * 1024 * U)
+    return work + tiles + 0.5 * product(U, U, width) + product(width, U, width)
+
+
+def mlcca(estimator: Any, shapes: Shapes) -> Work:
+    views, work = in_row_space(shapes.views)
+    if estimator.n_neighbors is not None:
+        work += _label_sums(views, shapes.n_label_sets) + _nearest_pairs(estimator, views, shapes)
+    elif estimator.weighting == "means":
+        work += _label_sums(views, shapes.n_label_sets)
+        means = [ViewShape(shapes.n_label_sets, view.width, view.width) for view in views]
+        work += moments(tuple(means))
+    else:
+        work += _label_covariance(estimator, views, shapes)
+    if estimator.weighting != "means":
+        for view in views:  # the weighted scatter of each view
+            work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
+    return work + _label_solution(estimator, views, shapes)
+
+
+def _nearest_pairs(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
+    """Sums over the pairs of a row and its nearest rows in label space, of all pairs of views."""
+    U, K, n = shapes.n_label_sets, estimator.n_neighbors, shapes.n_rows
+    search = product(U, shapes.n_labels, U) + Work(calls=150 * U, sorts=4 * n * K, passes=5 * U**2)
+    work = shapes.n_directions * search
+    for p, q in combinations(views, 2):
+        narrow, wide = sorted((p, q), key=lambda view: view.width)
+        width = narrow.stored * (SPARSE_PRODUCT if narrow.is_sparse else 1)
+        work += Work(sparse=2 * n * K * (width + 20)) + scatter(
+            replace(narrow, is_sparse=False), replace(wide, is_sparse=False)
+        )
+    return work
+
+
+def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
+    k = components(estimator.n_components, views)
+    memory = Work(n_bytes=4 * 8 * sum(view.width for view in views) ** 2)
+    return solve([view.width for view in views], k) + memory + lift(shapes.views, k)
+
+
+def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
+    views, work = in_row_space(shapes.views)
+    work += _label_covariance(estimator, views, shapes)
+    if estimator.within == "sample":
+        for view in views:
+            work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
+    return work + _label_solution(estimator, views, shapes)
+
+
+_GROUP_STEPS = 70  # reweighted least squares of LGCFL, whose `max_iter` is more
+_JRL_STEPS = 40
+
+
+def _group_sparse(width: int, d: int, m: int) -> Work:
+    """A step for d features, perhaps in a basis of `width` of them, and m labels."""
+    work = Work(products=CHOLESKY * 2 / 3 * width**3, passes=12 * width**2, calls=50)
+    work += 2 * product(width, width, m)
+    if width < d:
+        work += product(width, d, width) + product(width, width, width)
+    return work
+
+
+def lgcfl(estimator: Any, shapes: Shapes) -> Work:
+    views, work = in_row_space(shapes.views)
+    work += _label_sums(views, shapes.n_label_sets)
+    for given, view in zip(shapes.views, views, strict=True):
+        step = _group_sparse(view.width, given.width, shapes.n_labels)
+        work += scatter(view, view) + min(_GROUP_STEPS, estimator.max_iter) * step
+        work += Work(n_bytes=6 * 8 * view.width**2)
+    return work
+
+
+def jrl(estimator: Any, shapes: Shapes) -> Work:
+    views, work = in_row_space(shapes.views)
+    for view in views:
+        n, k = view.n_rows, min(estimator.n_neighbors, view.n_rows - 1)
+        graph = 1.5 * k * n  # entries
+        work += neighbours(view, n, k) + Work(sparse=150 * graph, n_bytes=100 * graph)
+        if view.is_sparse:
+            filled = min(view.width, 1.5 * k * view.stored)
+            work += Work(sparse=SPARSE_PRODUCT * view.stored * (graph + n * filled))
+            work += 2 * scatter(view, view)
+        else:
+            work += Work(sparse=graph * view.width) + 3 * product(view.width, n, view.width)
+    for p, q in combinations(views, 2):
+        work += scatter(p, q)
+    width = sum(view.width for view in views)
+    step = _group_sparse(width, shapes.width, shapes.n_labels)
+    rows = ViewShape(sum(view.n_rows for view in views), shapes.n_labels, shapes.n_labels)
+    memory = Work(n_bytes=4 * 8 * width**2 + 8 * rows.n_rows * rows.width)
+    return work + min(_JRL_STEPS, estimator.max_iter) * step + memory
+
+
+def cmolrs(estimator: Any, shapes: Shapes) -> Work:
+    n_steps = estimator.n_epochs * max(1, shapes.n_directions) * shapes.n_rows
+    n_steps = ceil(n_steps / estimator.batch_size)
+    taken = estimator.batch_size * (1 + 2 * estimator.n_triplets)
+    mean_width = shapes.width / len(shapes.views)
+    k = components(estimator.n_components, shapes.views)
+    step = Work(passes=5 * taken * mean_width, calls=350) + product(taken, mean_width, 2 * k)
+    # A thin QR decomposition of twice as many columns, and a small eigendecomposition.
+    step += 4 * product(shapes.width, 2 * k, 2 * k) + Work(factors=(2 * k) ** 3)
+    return n_steps * step + Work(n_bytes=8 * (6 * shapes.width * k + 5 * taken * mean_width))
+
+
+def project(_: Any, shapes: Shapes, n_rows: int, k: int) -> Work:
+    """Linear maps."""
+    work = Work(calls=300)
+    for view in shapes.views:
+        if view.is_sparse:
+            work += Work(sparse=n_rows * view.stored * k, passes=2 * n_rows * k)
+        else:
+            work += view.share * product(n_rows, view.width, k) + Work(passes=2 * n_rows * k)
+    return work
+
+
+def project_by_labels(estimator: Any, shapes: Shapes, n_rows: int, k: int) -> Work:
+    """JRL: labels of the nearest rows of all views in the shared space."""
+    rows = ViewShape(sum(view.n_rows for view in shapes.views), k, k)
+    nearest = neighbours(rows, n_rows, estimator.n_neighbors)
+    nearest += Work(sparse=n_rows * estimator.n_neighbors * 30)
+    return project(estimator, shapes, n_rows, k) + len(shapes.views) * nearest
