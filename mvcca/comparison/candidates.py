@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mvcca.base import Requirements
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
+from mvcca.model_selection import Goal, tunable
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
 
-# Parameters of methods selected by name; networks keep their own default ridge.
+# Parameters of methods selected by name that are not tuned; networks keep their own ridge.
 DEFAULTS = {"n_components": 10, "reg": 0.1}
+Tune = bool | Literal["all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,14 @@ class Settings:
     random_state: int
     directions: Directions = "cross"
     label_vectors: np.ndarray | None = None  # of the labels that define relevance
+    tune: Tune = True  # methods selected by name, or "all" estimators
+
+    def goal(self, data: Data) -> Goal | None:
+        """What tuning maximizes, by the first measure; None if nothing is relevant."""
+        by = data.relevance_by(self.measures[0], self.relevance)
+        if by == "words" and any(data.strangers()):  # whose word vectors are compared
+            return None
+        return "object" if by == "pairs" else "class"
 
     def check(self) -> None:
         """Raise ValueError or TypeError for values that fit no data."""
@@ -41,6 +51,8 @@ class Settings:
             raise ValueError(
                 f"Expected random_state to be a seed of at least 0, got {self.random_state!r}."
             )
+        if self.tune not in (True, False, "all"):
+            raise ValueError(f"Expected tune to be True, False or 'all', got {self.tune!r}.")
         if not isinstance(self.search, Mapping):
             raise TypeError(
                 "Expected search to map parameters to their values, such as {'reg': [0.01, 1]}, "
@@ -65,6 +77,7 @@ class Candidate:
     estimator: Any  # it is cloned before it is fitted
     learns_from: str  # pairs, labels, or both
     method: Method | None = None  # entry of the registry, if it was selected by name
+    is_tuned: bool = False  # whether folds choose parameters, which are "cv" in `estimator`
 
     @property
     def is_deep(self) -> bool:
@@ -85,7 +98,7 @@ def candidates_of(
 ) -> list[Candidate]:
     """Candidates that a user names or gives, beside `others` that were compared before."""
     if isinstance(methods, Mapping):
-        found = [Candidate(str(k), v, _learns_from(v, data)) for k, v in methods.items()]
+        found = [_given(str(name), own, data, settings) for name, own in methods.items()]
     else:
         found = [_named(method, data, settings) for method in _chosen(methods, data)]
     if not found:
@@ -137,7 +150,11 @@ def _is_worthwhile(method: Method, data: Data) -> bool:
 
 
 def _named(method: Method, data: Data, settings: Settings) -> Candidate:
-    given: dict[str, Any] = {**DEFAULTS, "random_state": settings.random_state}
+    given: dict[str, Any] = {"random_state": settings.random_state}
+    searched = settings.params.keys() | settings.search.keys()
+    tuned = tunable(method.build(given), searched) if _tunes(data, settings) else None
+    if tuned is None:
+        given |= DEFAULTS
     if method.is_deep:
         del given["reg"]
     if data.texts and method.reads_words:
@@ -145,7 +162,30 @@ def _named(method: Method, data: Data, settings: Settings) -> Candidate:
     learns_from = "pairs" if method.learns_from == "pairs" else "labels"
     if method.learns_from == "labels as a view" and data.has_pairs:
         learns_from = "pairs, labels"
-    return Candidate(method.title, method.build({**given, **settings.params}), learns_from, method)
+    estimator = method.build({**given, **settings.params})
+    if tuned is not None:
+        estimator.set_params(**tuned, **_goal_of(estimator, data, settings))
+    return Candidate(method.title, estimator, learns_from, method, tuned is not None)
+
+
+def _given(name: str, estimator: Any, data: Data, settings: Settings) -> Candidate:
+    learns_from = _learns_from(estimator, data)
+    tuned = None
+    if settings.tune == "all" and _tunes(data, settings):
+        tuned = tunable(estimator, settings.search.keys())
+    if tuned is not None:
+        estimator = clone(estimator)
+        estimator.set_params(**tuned, **_goal_of(estimator, data, settings))
+    return Candidate(name, estimator, learns_from, is_tuned=tuned is not None)
+
+
+def _tunes(data: Data, settings: Settings) -> bool:
+    return settings.tune is not False and settings.goal(data) is not None
+
+
+def _goal_of(estimator: Any, data: Data, settings: Settings) -> dict[str, Any]:
+    has_goal = "cv_goal" in estimator.get_params(deep=False)
+    return {"cv_goal": settings.goal(data)} if has_goal else {}
 
 
 def _learns_from(estimator: Any, data: Data) -> str:

@@ -62,7 +62,7 @@ class Case:
         -------
         ComparisonResult
         """
-        if not isinstance(methods, Mapping):
+        if not isinstance(methods, Mapping) and not options.get("tune", True):
             given = options.get("params") or {}
             options["params"] = {"n_components": self.n_components} | given
         data = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal
@@ -119,16 +119,21 @@ class Data:
             return
         if not any(self.relevance_by(name, relevance) == "labels" for name in measures):
             return
+        for (first, names), (second, others) in self.strangers():
+            raise ValueError(
+                f"The labels of view {first!r} ({few(names)}) have nothing in common with those of "
+                f"view {second!r} ({few(others)}), so nothing is relevant. Use the same names in "
+                "all views, or compare labels by word vectors: measures 'wmap@50' with "
+                "label_vectors."
+            )
+
+    def strangers(self) -> Iterator[tuple[tuple[str, list[str]], tuple[str, list[str]]]]:
+        """Pairs of views that have no label in common, with their labels."""
         assert self.labels is not None
         names = {v: self.labels[self.views.objects(v)].present() for v in self.views.names}
-        for first, second in combinations(names, 2):
-            if names[first] and names[second] and set(names[first]).isdisjoint(names[second]):
-                raise ValueError(
-                    f"The labels of view {first!r} ({few(names[first])}) have nothing in common "
-                    f"with those of view {second!r} ({few(names[second])}), so nothing is "
-                    "relevant. Use the same names in all views, or compare labels by word vectors: "
-                    "measures 'wmap@50' with label_vectors."
-                )
+        for first, second in combinations(names.items(), 2):
+            if first[1] and second[1] and set(first[1]).isdisjoint(second[1]):
+                yield first, second
 
     def relevance_by(
         self, measure: str, relevance: str | None

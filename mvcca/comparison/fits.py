@@ -27,9 +27,11 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.texts import text_step
+from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import Choice, fit_chosen
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
@@ -70,7 +72,8 @@ class Measured:
     fit_seconds: float  # without the search
     query_seconds: float  # of ranking all held-out rows
     peak_bytes: int | None  # that the fit took
-    chosen: dict[str, Any]  # hyper-parameters that the search chose
+    choice: Choice | None  # of a tuned method
+    chosen: dict[str, Any]  # hyper-parameters that tuning or the search chose
     estimator: Any  # not fitted, with these hyper-parameters
     n_components: int | None
     warnings: tuple[str, ...]
@@ -109,23 +112,28 @@ def outcomes_of(
     in_process = n_jobs in (None, 1)
     # For few numbers, threads cost more time than they save.
     is_small = sum(X.shape[0] * X.shape[1] for X in data.views.blocks.values()) < 10**6
-    run = _with_one_thread if is_small and not in_process else run_fold
+    run = _with_one_thread if is_small and not in_process else run_folds
 
     def tasks() -> Iterator[Any]:
+        for candidate in candidates:
+            if candidate.is_tuned:  # one search chooses the settings of all folds
+                yield task(candidate, folds)
         for fold in folds:
             for candidate in candidates:
-                epochs = None
-                if progress is not None:
-                    where = f"{candidate.name}, fold {fold.number + 1} of {len(folds)}"
-                    progress(where)
-                    epochs = partial(_report, progress, where) if in_process else None
-                yield delayed(run)(candidate, data, fold, settings, epochs)
+                if not candidate.is_tuned:
+                    yield task(candidate, [fold])
+
+    def task(candidate: Candidate, folds: Sequence[Fold]) -> Any:
+        report = progress if in_process else None
+        if progress is not None:
+            progress(candidate.name)
+        return delayed(run)(candidate, data, folds, settings, report)
 
     try:
         limited = threadpool_limits(1) if is_small and in_process else nullcontext()
         with limited, closing(parallel(tasks())) as done:
-            for key, outcome in done:
-                found[key] = outcome
+            for outcomes in done:
+                found |= outcomes
     except (KeyboardInterrupt, BrokenProcessPool) as error:
         if not found:
             raise
@@ -139,29 +147,68 @@ def _report(progress: Callable[[str], None], where: str, message: str) -> None:
     progress(f"{where}, {message}")
 
 
-def _with_one_thread(*task: Any) -> tuple[tuple[str, int], Outcome]:
+def _with_one_thread(*task: Any) -> Outcomes:
     with threadpool_limits(1):
-        return run_fold(*task)
+        return run_folds(*task)
 
 
-def run_fold(
-    candidate: Candidate, data: Data, fold: Fold, settings: Settings, report: Report | None = None
-) -> tuple[tuple[str, int], Outcome]:
-    """Fit a method and measure it; return the outcome with its key."""
-    key = candidate.name, fold.number
-    if "labels" in candidate.learns_from:
-        if data.fit_labels is None:
-            return key, Failed("needs labels")
-    elif not data.has_pairs:
-        return key, Failed("needs objects seen in two views; these are unpaired")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+def run_folds(
+    candidate: Candidate,
+    data: Data,
+    folds: Sequence[Fold],
+    settings: Settings,
+    report: Report | None = None,
+) -> Outcomes:
+    """Choose the settings of a method if it is tuned, fit it on folds and measure it."""
+    reason = _cannot_fit(candidate, data)
+    if reason is not None:
+        return {(candidate.name, fold.number): Failed(reason) for fold in folds}
+    chosen: dict[int, Choice] = {}
+    if candidate.is_tuned and is_nested(data, folds, candidate):
+        if report is not None:
+            report(f"{candidate.name}, choosing settings")
         try:
-            return key, _measured(candidate, data, fold, settings, report, caught)
+            with warnings.catch_warnings(action="ignore"):  # the fits warn of what matters
+                chosen = choices_of_folds(candidate, data, folds, settings)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too: other methods go on
-            return key, Failed(_in_one_line(error))
+            return {(candidate.name, f.number): Failed(_in_one_line(error)) for f in folds}
+    outcomes = {}
+    for fold in folds:
+        of_fold = report
+        if report is not None and (candidate.is_tuned or candidate.is_deep):
+            of_fold = partial(_report, report, f"{candidate.name}, fold {fold.number + 1}")
+        outcomes[candidate.name, fold.number] = _outcome(
+            candidate, data, fold, settings, chosen.get(fold.number), of_fold
+        )
+    return outcomes
+
+
+def _cannot_fit(candidate: Candidate, data: Data) -> str | None:
+    """Why a method cannot be fitted to any fold of the data."""
+    if "labels" in candidate.learns_from:
+        return "needs labels" if data.fit_labels is None else None
+    return None if data.has_pairs else "needs objects seen in two views; these are unpaired"
+
+
+def _outcome(
+    candidate: Candidate,
+    data: Data,
+    fold: Fold,
+    settings: Settings,
+    choice: Choice | None,
+    report: Report | None,
+) -> Outcome:
+    """Fit a method on one fold and measure it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            return _measured(candidate, data, fold, settings, choice, report, caught)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, too: other methods go on
+            return Failed(_in_one_line(error))
 
 
 def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Settings) -> Any:
@@ -216,6 +263,7 @@ def _measured(
     data: Data,
     fold: Fold,
     settings: Settings,
+    choice: Choice | None,
     report: Report | None,
     caught: list[warnings.WarningMessage],
 ) -> Measured:
@@ -226,6 +274,8 @@ def _measured(
         data = replace(data, views=step.transform(data.views))
     train = data.views[fold.train]
     estimator = clone(candidate.estimator)
+    if candidate.is_tuned and choice is None:
+        choice = choice_within(candidate, data, fold.train, settings)
     if settings.search:
         estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)
@@ -234,7 +284,10 @@ def _measured(
     watching = nullcontext() if report is None else epochs_reported(estimator, report)
     start = perf_counter()
     with PeakMemory() as memory, watching:
-        estimator.fit(train, y)
+        if choice is None:
+            estimator.fit(train, y)
+        else:
+            fit_chosen(estimator, choice, train, y)
     fit_seconds = getattr(estimator, "refit_time_", perf_counter() - start)
     start = perf_counter()
     ranking = Ranking.of(estimator if step is None else make_pipeline(step, estimator))
@@ -256,8 +309,9 @@ def _measured(
         fit_seconds,
         query_seconds,
         memory.n_bytes,
-        dict(getattr(estimator, "best_params_", {})),
-        clone(fitted),
+        choice,
+        dict(getattr(estimator, "best_params_", {} if choice is None else choice.params)),
+        clone(candidate.estimator if choice is not None else fitted),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
         Shown(projected, replace(ranking, steps=())) if fold.number == 0 else None,

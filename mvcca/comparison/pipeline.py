@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mvcca.comparison.candidates import Settings, candidates_of
+from mvcca.comparison.candidates import Settings, Tune, candidates_of
 from mvcca.comparison.data import Data
 from mvcca.comparison.fits import by_chance
 from mvcca.comparison.result import ComparisonResult
@@ -23,6 +23,7 @@ def compare(
     *,
     cv: Any = 5,
     groups: Any = None,
+    tune: Tune = True,
     search: Mapping[str, Sequence[Any]] | None = None,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     relevance: RelevanceBy | None = None,
@@ -64,6 +65,12 @@ def compare(
         is larger than a held-out part; rows of zeros, and a view with one row per label set, do
         not count. A note says how many there are. ``np.arange(n_objects)`` splits every object by
         itself.
+    tune : bool or "all", default=True
+        Choose ridge, ranking, number of components and the parameters of each method selected by
+        name, except those given in `params`, by the first measure's kind of relevant items, within
+        the training part of every fold: the folds are each other's inner folds if they divide the
+        objects into 3 to 10 parts, and otherwise 5 inner folds are drawn. "all" tunes estimators
+        that you pass, too; False compares at 10 components and ``reg=0.1``.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
@@ -78,8 +85,7 @@ def compare(
         Word vectors of the labels, by name or one row per column, for ``wmap@50``. Methods that are
         to learn from them take their sums as `fit_labels`, see `mvcca.Labels.word_sums`.
     params : mapping of str to object, optional
-        Parameters of methods selected by name, where they have them. By default 10 components, and
-        ``reg=0.1`` for methods without networks.
+        Parameters of methods selected by name, where they have them; those are not tuned.
     fit_labels : array-like, optional
         Labels to learn from, if they are not those that define relevant items.
     n_jobs : int, optional
@@ -145,6 +151,7 @@ def compare(
         given,
         random_state,
         directions if isinstance(directions, str) else tuple(directions),
+        tune=tune,
     )
     settings.check()
     data = Data.of(X, y, fit_labels)

@@ -212,7 +212,17 @@ _TABLE = (
 METHODS = {method.name: method for method in _TABLE}
 _DEEP = [name for name, method in METHODS.items() if method.is_deep]
 GROUPS = {
-    "default": ("cca", "mvcca", "three-view-cca", "mlcca", "mvmlcca", "nkcca", "ncca", "jrl"),
+    "default": (
+        "cca",
+        "mvcca",
+        "pls",
+        "three-view-cca",
+        "mlcca",
+        "mvmlcca",
+        "nkcca",
+        "ncca",
+        "jrl",
+    ),
     "all": tuple(name for name, method in METHODS.items() if not method.is_deep),
     "deep": tuple(_DEEP[: _DEEP.index("corrnet") + 1]),
     "deep-retrieval": tuple(_DEEP[_DEEP.index("corrnet") + 1 :]),

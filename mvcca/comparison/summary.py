@@ -13,8 +13,9 @@ import numpy as np
 
 from mvcca.comparison.candidates import DEFAULTS
 from mvcca.comparison.measurements import Measurements, mean_correlation
+from mvcca.comparison.tuning import n_inner_folds
 from mvcca.comparison.verdict import verdict
-from mvcca.comparison.wording import escaped, pretty, with_error, written
+from mvcca.comparison.wording import escaped, listed, pretty, with_error, written
 from mvcca.machine.printable import in_one_line, printable
 from mvcca.retrieval import Measure
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _MEGABYTE = 10**6
 _WORDS = ("ranked by", "learns from", "notes")  # columns of text, aligned to the left
 CAPTION = "Mean and standard error of each measure, and costs, by method"
+_EDGE = "^"
 _MARKS = {"best": "*", "undecided": "?", "worse": ""}
 
 
@@ -81,7 +83,7 @@ class Summary:
                 for text in found.warnings
             )
         )
-        chosen = list(result.settings.search)
+        chosen = _searched(result)
         known = ["r train", "r held out", "fit s", "query s", "MB", "ranked by", "learns from"]
         columns = [*map(pretty, measures), *chosen, *known, *(["notes"] if warnings else [])]
         lines = []
@@ -98,7 +100,11 @@ class Summary:
                 )
                 for m in measures
             ]
-            details = [*_chosen(result, name), *_details(result, name), candidate.learns_from]
+            details = [
+                *_chosen(result, name, chosen),
+                *_details(result, name),
+                candidate.learns_from,
+            ]
             if warnings:
                 details.append(_numbers(result, name, warnings))
             kind: Literal["", "best"] = "best" if name in named else ""
@@ -224,13 +230,41 @@ def _shown(value: Any) -> Any:
     return printable(value) if is_plain else value
 
 
-def _chosen(result: Measurements, method: str) -> list[str]:
-    """Distinct values that the search chose on the folds."""
-    found = result.fits(method)
-    return [
-        ", ".join(dict.fromkeys(str(one.chosen[name]) for one in found if name in one.chosen))
-        for name in result.settings.search
-    ]
+def _searched(result: Measurements) -> list[str]:
+    """Parameters of which tuning or a search chose values for some method."""
+    names = dict.fromkeys(result.settings.search)
+    for method in result.successes:
+        for found in result.fits(method):
+            names |= dict.fromkeys(found.chosen)
+            if found.choice is not None:
+                names["n_components"] = None
+    return list(names)
+
+
+def _chosen(result: Measurements, method: str, names: Sequence[str]) -> list[str]:
+    """Distinct values that were chosen on the folds, marked if at an edge of what was searched."""
+    texts = []
+    for name in names:
+        values: dict[str, None] = {}
+        for found in result.fits(method):
+            value = found.chosen.get(name)
+            at_edge = False
+            if found.choice is not None:
+                value = found.n_components if name == "n_components" else value
+                at_edge = name in found.choice.at_edge
+            if value is not None:
+                text = f"{value:g}" if isinstance(value, float) else str(value)
+                values[f"{text}{_EDGE if at_edge else ''}"] = None
+        texts.append(_shortened(list(values)))
+    return texts
+
+
+def _shortened(values: list[str]) -> str:
+    """Up to three values, or the first and the last of more numbers."""
+    if len(values) <= 3:
+        return ", ".join(values)
+    ordered = sorted(values, key=lambda text: float(text.rstrip(_EDGE)))
+    return f"{ordered[0]} to {ordered[-1]}"
 
 
 def _details(result: Measurements, method: str) -> list[str]:
@@ -248,7 +282,7 @@ def _details(result: Measurements, method: str) -> list[str]:
         mean([one.fit_seconds for one in found], 2),
         mean([one.query_seconds for one in found], 2),
         f"{max(peaks):.0f}" if peaks else "",
-        found[0].ranked_by,
+        " or ".join(dict.fromkeys(one.ranked_by for one in found)),
     ]
 
 
@@ -283,7 +317,20 @@ def _settings(result: Measurements) -> list[str]:
     for name in settings.measures:
         right.setdefault(result.right_items(name), []).append(pretty(name))
     lines.append("right items: " + "; ".join(f"{k} ({', '.join(v)})" for k, v in right.items()))
-    params = {**DEFAULTS, **settings.params} if result.has_named else {}
+    tuned = [one for one in result.candidates if one.is_tuned]
+    if tuned:
+        n_inner = n_inner_folds(result.data, folds, tuned[0])
+        by = (
+            "all methods"
+            if len(tuned) == len(result.candidates)
+            else listed([one.name for one in tuned])
+        )
+        lines.append(
+            f"settings of {by} chosen by {n_inner} inner folds: largest "
+            f"{'mAP@50' if settings.goal(result.data) == 'class' else 'MRR'}"
+        )
+    fixed = any(one.method is not None and not one.is_tuned for one in result.candidates)
+    params = {**(DEFAULTS if fixed else {}), **settings.params} if result.has_named else {}
     given = [
         f"{value} components" if name == "n_components" else f"{name} {value}"
         for name, value in params.items()
@@ -316,9 +363,15 @@ def _notes(result: Measurements) -> list[str]:
         "test can detect; no sign: significantly worse",
         f"test: {test}, 5 % level, Holm's correction; ± {error}",
         f"random scores: exact expectation if every query ranks all items in random order{ratio}",
+        *([f"{_EDGE} at an edge of the searched values"] if _at_edge(result) else []),
         "r: mean correlation of the components; MB: memory of the fit",
         *([] if result.is_complete else ["Interrupted: some folds or methods are missing."]),
     ]
+
+
+def _at_edge(result: Measurements) -> bool:
+    choices = (found.choice for name in result.successes for found in result.fits(name))
+    return any(choice is not None and choice.at_edge for choice in choices)
 
 
 def _meaning(note: str) -> str:

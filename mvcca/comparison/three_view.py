@@ -19,7 +19,7 @@ class ThreeViewCCA(MVCCA):
             raise ValueError("Three-view CCA needs labels.")
         views = as_views(X)
         check_labels(LabelsByView.of(views, y, per_view=False))
-        return super().fit(with_labels_as_view(views, y, name="(labels)"))
+        return super().fit(with_labels_as_view(views, y, name="(labels)"), y)
 
     def as_mvcca(self) -> MVCCA:
         """The same fitted model without the labels' part of `fit`, which can be saved."""

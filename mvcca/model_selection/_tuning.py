@@ -7,19 +7,21 @@ over the folds win.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
 from mvcca.model_selection._goals import Goal, Projected, Sample, values_of
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Maps, RidgePath, Rows
+from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -68,6 +70,12 @@ class Choice:
     value: float
     cv_results: dict[str, Any]
     at_edge: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator, the number of components included if it was chosen."""
+        chosen = {} if self.n_components is None else {"n_components": self.n_components}
+        return {**self.params, **chosen}
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,6 +316,31 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         estimator.cv_results_ = choice.cv_results
 
     return learn
+
+
+def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | None:
+    """Values of parameters with which a fit searches all that it can, except the fixed ones.
+
+    They are "cv" where that is allowed, and None for the number of components. The result is None
+    if nothing would be searched.
+    """
+    found: dict[str, Any] = {}
+    allowed = getattr(estimator, "_parameter_constraints", {})
+    for name in estimator.get_params(deep=False).keys() - set(fixed):
+        options = allowed.get(name, [])
+        if any(isinstance(own, StrOptions) and "cv" in own.options for own in options):
+            found[name] = "cv"
+    if found and "n_components" not in {*found, *fixed} and None in allowed.get("n_components", []):
+        found["n_components"] = None
+    return found or None
+
+
+def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
+    """Fit with the settings that folds chose, ranking included."""
+    estimator.set_params(**choice.parameters).fit(X, y)
+    estimator.ranking_ = choice.ranking
+    if choice.ranking.endswith(CORRECTED):
+        estimator.bank_ = bank_of(estimator, X)
 
 
 def choices(
