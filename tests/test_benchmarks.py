@@ -76,6 +76,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "ranking_quality.py": ("digits --splits 1", (), ()),
     "real_data.py": ("scene", ("scene.npz",), ()),
     "supervised_halves.py": ("digits --seeds 1", (), ()),
+    "tuning_regret.py": ("--data digits --methods CCA --goals object", (), ()),
     "vocabularies.py": ("", ("coco_val2017_captions.npz", "coco_label_vectors.npz"), ()),
     "wikipedia.py": ("--features sift --methods CCA", ("wikipedia.npz",), ()),
     "peers/__main__.py": ("--small --tasks a --packages mvcca floor --repeats 1", (), ()),

@@ -1,0 +1,111 @@
+"""Fits, rankings and searches against plain NumPy (`benchmarks/tuning_oracle.py`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tuning_oracle as oracle
+from sklearn.model_selection import StratifiedKFold
+
+from mvcca import CCA, MLCCA, MVCCA, evaluate_retrieval
+from mvcca.datasets import load_digits_views
+
+RANKINGS = ["profile-likelihood", "likelihood", "profile-likelihood+csls", "likelihood+csls"]
+
+
+def parts(layout):
+    """Training views, test views and both labels of some digits."""
+    data = load_digits_views(layout)
+    order = np.random.RandomState(0).permutation(len(data.views))
+    rows = order[:150], order[150:300]
+    return [data.views[own] for own in rows], [np.asarray(data.labels)[own] for own in rows]
+
+
+def arrays(views):
+    return [np.asarray(X, float) for _, X in views.items()]
+
+
+def label_similarities(labels):
+    return (labels[:, None] == labels).astype(float)
+
+
+@pytest.mark.parametrize(("layout", "method"), [("halves", CCA), ("quadrants", MVCCA)])
+@pytest.mark.parametrize("name", RANKINGS)
+def test_rankings_are_those_of_full_matrices(layout, method, name):
+    (train, test), (_, labels) = parts(layout)
+    ((_, plain),) = oracle.ridge_cca(arrays(train), [0.1])
+    ours = method(plain.weights[0].shape[1], reg=0.1).fit(train)
+    weighting, _, csls = name.partition("+")
+    bank = {"hubness": "csls", "bank": train} if csls else {}
+    table = evaluate_retrieval(
+        test, labels, estimator=ours, weighting=weighting, measures=["mrr", "map@50"], **bank
+    )
+    scores, of_bank = plain.scores(arrays(test)), plain.scores(arrays(train))
+    k, relevant = ours.n_components_, labels[:, None] == labels
+    measures = {
+        "mrr": oracle.mean_reciprocal_rank,
+        "map@50": lambda found: oracle.map_at_50(found, relevant),
+    }
+    for measure, function in measures.items():
+        expected = oracle.average_over_pairs(name, plain, scores, of_bank, k, function)
+        assert table.mean()[measure] == pytest.approx(expected, abs=1e-6)
+
+
+def searched(model, goal, rankings, fit):
+    """Means of the tuned model's search and of the oracle's, by setting."""
+    (train, _), (classes, _) = parts("halves")
+    X = arrays(train)
+    strata = classes if goal == "class" else np.zeros(len(classes))
+    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X[0], strata)
+
+    def measure_of(rows):
+        if goal == "object":
+            return oracle.mean_reciprocal_rank
+        relevant = classes[rows][:, None] == classes[rows]
+        return lambda found: oracle.map_at_50(found, relevant)
+
+    held_out = [rows for _, rows in folds]
+    expected = oracle.search(
+        X,
+        held_out,
+        lambda rows: fit([view[rows] for view in X], classes[rows]),
+        rankings,
+        measure_of,
+        goal == "class",
+    )
+    model.fit(train, classes if goal == "class" else None)
+    results = model.cv_results_
+    ours = {
+        (own["reg"], own["ranking"], own["n_components"] or 0): mean
+        for own, mean in zip(results["params"], results["mean_test_score"], strict=True)
+    }
+    return ours, expected
+
+
+def of_mlcca(views, classes):
+    return oracle.ridge_mlcca(views, label_similarities(classes))
+
+
+def of_cca(views, _):
+    return oracle.ridge_cca(views)
+
+
+@pytest.mark.parametrize(
+    ("model", "goal", "fit"),
+    [
+        (CCA(None, reg="cv"), "object", of_cca),
+        (CCA(None, reg="cv", cv_goal="class"), "class", of_cca),
+        (MLCCA(None, reg="cv", label_similarity="equal"), "class", of_mlcca),
+    ],
+)
+def test_a_search_by_statistics_scores_what_a_search_by_rows_scores(model, goal, fit):
+    ours, expected = searched(model, goal, RANKINGS[:2], fit)
+    assert ours.keys() >= expected.keys()
+    for setting, values in expected.items():
+        if setting[1:] == ("profile-likelihood", 1):
+            continue  # ± 1 for all pairs: the order is arbitrary
+        assert ours[setting] == pytest.approx(values.mean(), abs=1e-6), setting
+    if goal == "class":
+        setting = oracle.chosen(expected)
+        n_components = setting[2] or model.n_components_
+        assert (model.reg_, model.ranking_, model.n_components_) == (*setting[:2], n_components)
