@@ -434,3 +434,13 @@ def test_the_command_line_ranks_as_a_tuned_model(tmp_path, monkeypatch, capsys):
     command = ["transform", "model.mvcca", "--view", *vectors["items.npy"][:3]]
     assert main([*command, "-o", "items.npy"]) == 1
     assert "pass it as query" in capsys.readouterr().err
+
+
+def test_queries_in_dask_arrays_find_the_same():
+    da = pytest.importorskip("dask.array")
+    model, _ = tuned("profile-likelihood+csls")
+    index = RetrievalIndex(model).add(TEST)
+    scores, ids = index.search({"text": da.from_array(NEW["text"], chunks=(4, -1))}, "image", 5)
+    expected = index.search(NEW.select(["text"]), "image", 5)
+    assert_array_equal(ids.compute(), expected[1])
+    assert_allclose(scores.compute(), expected[0], rtol=1e-12)

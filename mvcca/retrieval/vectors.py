@@ -110,9 +110,8 @@ def _of_items(ranking: Ranking, name: str, rows: np.ndarray, query: str | None) 
         return vectors
     if query is None:
         raise ValueError(
-            f"The ranking corrects for hubs ({ranking}), so that vectors of a gallery depend on "
-            "the view of the queries: pass it as query, or turn the correction off with "
-            "weighting=."
+            f"Ranked by {ranking}, vectors of a gallery depend on the view of the queries: pass it "
+            "as query, or turn the correction for hubs off with a weighting without '+csls'."
         )
     gallery = Gallery(ranking.similarity, ChunkedRows((vectors,), len(vectors)))
     corrected = ranking.hubs.corrected(gallery, (query,), (name,), ranking)
@@ -124,8 +123,8 @@ def _of_queries(ranking: Ranking, name: str, rows: np.ndarray, target: str | Non
     if ranking.is_by_target:
         if target is None:
             raise ValueError(
-                "With weighting='likelihood', queries depend on the view that they search: pass it "
-                "as target."
+                f"Ranked by {ranking}, queries depend on the view that they search: pass it as "
+                "target."
             )
         rows = ranking.queries({name: rows}, (target,))
     vectors = ranking.similarity.queries(rows)

@@ -292,8 +292,9 @@ class RetrievalIndex:
         is_joint = isinstance(joint := searched[0], JointTarget)
         if self._ranking.is_by_target and (normalize or is_joint):
             raise ValueError(
-                "With weighting='likelihood' each pair of views has its own correlations: search "
-                "one view, or all of them with target=None, and leave normalize at False."
+                "The likelihood has correlations of its own for each pair of views: search one "
+                "view, or all of them with target=None, and leave normalize at False; or rank by "
+                "weighting='profile-likelihood'."
             )
         if isinstance(joint, JointTarget) and joint not in contents.joints:
             with self._changing:
