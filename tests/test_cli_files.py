@@ -251,7 +251,7 @@ def test_warnings_are_single_lines_on_standard_error(capsys):
     ("arguments", "message"),
     [
         (["--method", "svm"], "unknown method 'svm'"),
-        (["--method", "cca", "--param", "sigma=1"], "cca has the parameters n_components, reg"),
+        (["--method", "cca", "--param", "sigma=1"], "cca has the parameters cv_goal, n_components, reg"),
         (
             ["--method", "mvmlcca", "--labels", "y.npy", "--param", "within=sample"],
             "--param within",
@@ -902,7 +902,7 @@ def test_galleries_searched_as_one_are_sums_too(capsys, queries):
 def test_info_says_what_was_fitted(capsys, model):
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
     assert found["method"] == "CCA"
-    assert found["parameters"] == {"n_components": 2, "reg": 0.01}
+    assert found["parameters"] == {"cv_goal": None, "n_components": 2, "reg": 0.01}
     assert found["views"] == {"image": 6, "text": 5}
     assert found["n_components"] == 2
     assert found["canonical_correlations"] == model.canonical_correlations_.tolist()
@@ -911,7 +911,7 @@ def test_info_says_what_was_fitted(capsys, model):
     out = succeed(capsys, "info", "model.mvcca")
     first, second = model.canonical_correlations_
     assert re.search(rf"^canonical correlations +{first:.3f} {second:.3f}$", out, re.M)
-    assert re.search(r"^parameters +n_components=2, reg=0.01$", out, re.M)
+    assert re.search(r"^parameters +cv_goal=None, n_components=2, reg=0.01$", out, re.M)
 
 
 def test_info_says_what_an_index_holds(capsys, model):
@@ -1382,7 +1382,7 @@ def test_scores_go_to_csv_too(capsys, model):
     [
         (mvcca.JRL(n_neighbors=10), "propagate", "inner"),
         (mvcca.CMOLRS(3, random_state=0), "transform", "inner"),
-        (mvcca.MLCCA(3), "transform", "cosine"),
+        (mvcca.MLCCA(3), "retrieval_scores", "inner"),
     ],
     ids=["jrl", "cmolrs", "mlcca"],
 )

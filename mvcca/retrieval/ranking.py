@@ -299,7 +299,7 @@ def chosen_ranking(model: Any, weighting: Weighting | None = "auto") -> tuple[st
         if getattr(model, "power", False):
             return _DEFAULT  # the power weights the components
         if hasattr(model, "weights_") and not hasattr(model, "expected_correlations_"):
-            return "variates", "cosine"  # saved before estimators estimated correlations
+            return "variates", "cosine"  # fitted to unpaired views
     if plain not in SIMILARITIES:
         return "variates", name
     return method if plain == declared else _DEFAULT[0], name
