@@ -251,7 +251,7 @@ def test_warnings_are_single_lines_on_standard_error(capsys):
     ("arguments", "message"),
     [
         (["--method", "svm"], "unknown method 'svm'"),
-        (["--method", "cca", "--param", "sigma=1"], "cca has the parameters cv_goal, n_components, reg"),
+        (["--method", "cca", "--param", "sigma=1"], "the parameters cv_goal, n_components, reg"),
         (
             ["--method", "mvmlcca", "--labels", "y.npy", "--param", "within=sample"],
             "--param within",

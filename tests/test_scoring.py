@@ -20,6 +20,7 @@ from mvcca import (
     KCCA,
     MLCCA,
     MVCCA,
+    MVMLCCA,
     PerView,
     Views,
     kernel,
@@ -106,7 +107,7 @@ ESTIMATORS = [
 SIMILARITIES = {  # of JRL and CMOLRS the papers'; see tests/test_retrieval_scores.py of the others
     JRL: ("propagate", "inner"),
     CMOLRS: ("transform", "inner"),
-    **dict.fromkeys((CCA, MVCCA, KCCA), ("retrieval_scores", "inner")),
+    **dict.fromkeys((CCA, MVCCA, KCCA, MLCCA, MVMLCCA), ("retrieval_scores", "inner")),
 }
 
 
