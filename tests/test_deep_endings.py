@@ -122,7 +122,7 @@ def test_whatever_ends_in_cca_declares_what_cca_declares(estimator):
     assert model.expected_correlations_by_pair_.shape == (2, 2, k)
     for name, scores in model.transform(TRAIN).items():
         found = model.expected_deviations_[name]
-        np.testing.assert_allclose(found, scores.std(axis=0, ddof=1), rtol=1e-3)
+        np.testing.assert_allclose(found, scores.std(axis=0, ddof=1), rtol=1e-2)
     options = {"estimator": model, "measures": "mrr"}
     by_default = evaluate_retrieval(TEST, **options).mean()
     vectors = model.retrieval_scores(TEST)

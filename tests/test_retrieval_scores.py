@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
-from mvcca.problem import expected_correlation
+from mvcca.problem import expected_correlation, expected_covariances
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
 from mvcca.retrieval.ranking import Ranking
 
@@ -47,9 +47,61 @@ def test_with_one_view_fixed_the_estimate_is_leaving_one_out_by_hand():
         left_out[j] = X[j] @ np.linalg.lstsq(X[rest], v[rest], rcond=None)[0]
     fitted = X @ np.linalg.lstsq(X, v, rcond=None)[0]
     training = np.corrcoef(fitted, v)[0, 1]
-    estimate = expected_correlation(np.array([training]), (d, 0), n)
-    assert abs(estimate[0] - np.corrcoef(left_out, v)[0, 1]) < 0.02
-    assert training - estimate[0] > 0.05
+    r, held_out = np.array([training]), np.corrcoef(left_out, v)[0, 1]
+    variances, covariance = expected_covariances(np.ones((2, 1)), r, (d, 0), n, r)
+    of_scores = covariance / np.sqrt(variances.prod(axis=0))
+    for estimate in (of_scores, expected_correlation(r, (d, 0), n)):
+        assert abs(estimate[0] - held_out) < 0.02
+        assert training - estimate[0] > 0.05
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.3])
+def test_moments_to_expect_are_those_of_rows_left_out_of_refits(reg):
+    n, rho = 150, np.array([0.95, 0.8, 0.6])
+    views = gaussian_views(n, rho, 12, seed=3)
+    model = CCA(3, reg=reg).fit(views)
+    own, left_out = model.transform(views), {"x": np.empty((n, 3)), "y": np.empty((n, 3))}
+    for j in range(n):
+        refit = CCA(3, reg=reg).fit(views[np.arange(n) != j])
+        scores = refit.transform(views)
+        signs = np.sign((scores["x"] * own["x"]).sum(axis=0))
+        for name, block in scores.items():
+            left_out[name][j] = block[j] * signs
+    by_refits = [
+        np.corrcoef(a, b)[0, 1] for a, b in zip(left_out["x"].T, left_out["y"].T, strict=True)
+    ]
+    np.testing.assert_allclose(model.expected_correlations_, by_refits, atol=0.03)
+    assert (correlations(model, views) - by_refits).max() > 0.06
+    for name, block in left_out.items():
+        least = own[name].std(axis=0)
+        found = np.maximum(block.std(axis=0), least)
+        np.testing.assert_allclose(model.expected_deviations_[name], found, rtol=0.03)
+
+
+def test_one_component_in_noise_is_expected_to_correlate_as_the_limit_of_large_views():
+    # Bao, Hu, Pan and Zhou (2019): squared training correlations, and those of new rows.
+    n, p, rho = 3000, 500, 0.9
+    c, t = p / (n - 1), rho**2
+    f = t * (1 - c) + c
+    model = CCA(1).fit(gaussian_views(n, np.array([rho]), p, seed=0))
+    np.testing.assert_allclose(model.canonical_correlations_**2, f * f / t, atol=0.01)
+    signal = t**2 * (1 - c) ** 2 - c**2
+    limit = rho * signal / (signal + c * (1 - t) * f)
+    np.testing.assert_allclose(model.expected_correlations_, limit, atol=0.01)
+
+
+@pytest.mark.parametrize(("width", "reg"), [(90, 0.0), (150, 0.1), (300, 1.0)])
+def test_with_as_many_features_as_rows_the_best_components_are_still_known(width, reg):
+    rho, rng = np.linspace(0.95, 0.5, 10), np.random.default_rng(0)
+    train, new = (gaussian_views(n, rho, width, seed=n) for n in (200, 20_000))
+    scale = np.where(np.arange(width) < 10, 3.0, rng.uniform(0.2, 1, width))
+    train, new = (Views({k: X * scale for k, X in views.items()}) for views in (train, new))
+    model = CCA(30, reg=reg).fit(train)
+    expected, found = model.expected_correlations_, correlations(model, new)
+    assert np.diff(expected).max() < 0.01
+    assert expected[0] > 2 * expected[-1]
+    assert np.sqrt(np.mean((expected - found) ** 2)) < 0.18
+    assert np.sqrt(np.mean((correlations(model, train) - found) ** 2)) > 0.4
 
 
 @pytest.mark.parametrize("reg", [0.0, 0.1, 1.0, "auto"])

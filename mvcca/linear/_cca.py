@@ -187,7 +187,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     expected_correlations_by_pair_ : ndarray, shape (n_views, n_views, n_components_)
         The same of each pair of views; on the diagonal the mean over the pairs of a view.
     expected_deviations_ : dict of str to ndarray, shape (n_components_,)
-        Standard deviations of each view's scores.
+        Standard deviations of each view's scores to expect on new rows; of more than two views,
+        those of the training rows.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str

@@ -11,6 +11,7 @@ from mvcca.problem._maps import (
     Maps,
     component_weights,
     expected_correlation,
+    expected_covariances,
     expected_moments,
     profile_vectors,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "check_variance",
     "component_weights",
     "expected_correlation",
+    "expected_covariances",
     "expected_moments",
     "mean_and_variance",
     "principal_components",

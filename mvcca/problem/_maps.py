@@ -2,7 +2,7 @@
 
 Correlations of the training rows are optimistic: weights fit the noise of the rows that they were
 found from, the more so the fewer rows there are per feature. `expected_moments` estimates how well
-components agree on new rows, which is what a ranking needs to know.
+components agree on new rows, which is what a ranking needs to know, without a second fit.
 
 Estimators set their fitted attributes from it. What projects rows without an estimator, such as
 lazy tasks on workers, functions that predict, and trials of model files, carries the maps alone.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from mvcca.blocks import as_block, namespace
 from mvcca.machine.warnings import warn
@@ -149,6 +150,16 @@ class Maps:
         weights, means = weights_back(self.weights, exponents), means_back(self.means, exponents)
         return replace(self, weights=weights, means=means)
 
+    def leading(self, k: int) -> Maps:
+        """The first k components."""
+        return replace(
+            self,
+            weights={name: W[:, :k] for name, W in self.weights.items()},
+            eigenvalues=None if self.eigenvalues is None else self.eigenvalues[:k],
+            values=None if self.values is None else self.values[:k],
+            expected=None if self.expected is None else self.expected.leading(k),
+        )
+
     # ---- what a fit learns -----------------------------------------------------------------------
 
     def checked(self, n_components: int | None) -> Maps:
@@ -217,13 +228,26 @@ def expected_moments(
     weights: Mapping[str, np.ndarray],
     pairs: Iterable[PairCovariance],
     degrees_of_freedom: Mapping[str, float] | None = None,
+    eigenvalues: np.ndarray | None = None,
+    slopes: Sequence[float] = (1.0, 1.0),
 ) -> Expected | None:
-    """`expected_correlation` of all pairs of views that share rows; None without any.
+    """Moments to expect of the scores of new rows; None if no views share rows.
 
-    Rows that the weights were not found from have no degrees of freedom.
+    Parameters
+    ----------
+    weights : mapping of str to ndarray, shape (n_features, k)
+        One map per view.
+    pairs : iterable of PairCovariance
+        Covariances of the rows, for each pair of views that shares some.
+    degrees_of_freedom : mapping of str to float, optional
+        tr B_p (B_p + r_p I)⁻¹ of each view, if the weights were found from these rows. Without,
+        the rows are new ones, and the moments are theirs.
+    eigenvalues, slopes : optional
+        As in `expected_covariances`, if the weights are all components of CCA of two views. Other
+        correlations are corrected by `expected_correlation`, and deviations are those of the rows.
     """
-    freedom = degrees_of_freedom or dict.fromkeys(weights, 0.0)
     views, counts = list(weights), np.zeros((len(weights), len(weights)))
+    freedom = degrees_of_freedom or dict.fromkeys(weights, 0.0)
     variances: dict[str, list[np.ndarray]] = {name: [] for name in views}
     found = {}
     for names, between, within, count in pairs:
@@ -233,10 +257,22 @@ def expected_moments(
             image = B @ W if B.ndim == 2 else B[:, None] * W
             variances[name].append(np.maximum(np.einsum("ik,ik->k", W, image), 0))
         covariances = np.einsum("ik,ik->k", weights[p], between @ weights[q])
-        scale = np.sqrt(variances[p][-1]) * np.sqrt(variances[q][-1])
-        correlations = np.divide(covariances, scale, out=np.zeros_like(scale), where=scale > 0)
+        of_views = np.array([variances[p][-1], variances[q][-1]])
+        r = _ratio(covariances, np.sqrt(of_views).prod(axis=0))
+        degrees = (freedom[p], freedom[q])
+        if sum(degrees) >= count and r.max(initial=0) > 1 - 1e-8:
+            r = np.zeros_like(r)  # training correlations of 1 by construction tell nothing
+        elif eigenvalues is not None:
+            scores = of_views, covariances
+            new, between_new = expected_covariances(*scores, degrees, count, eigenvalues, slopes)
+            r = _smoothed(_ratio(between_new, np.sqrt(new).prod(axis=0)), r)
+            # Likelihoods whose deviations are below those of the training rows rank no better.
+            variances[p][-1], variances[q][-1] = np.maximum(new, of_views)
+        elif degrees_of_freedom is not None:
+            r = expected_correlation(r, degrees, count)
         pair = views.index(p), views.index(q)
-        found[pair] = expected_correlation(correlations, (freedom[p], freedom[q]), count)
+        # Components at noise level agree a little on new rows of real data.
+        found[pair] = np.clip(r, 1 / np.sqrt(count), 1)
         counts[pair] = count
     if not found:
         return None
@@ -253,10 +289,93 @@ def expected_moments(
     return Expected(mean, of_pairs, deviations)
 
 
+def expected_covariances(
+    variances: np.ndarray,
+    covariances: np.ndarray,
+    degrees_of_freedom: tuple[float, float],
+    n_rows: float,
+    eigenvalues: np.ndarray,
+    slopes: Sequence[float] = (1.0, 1.0),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leave-one-out estimate of the second moments of two views' scores on new rows.
+
+    Parameters
+    ----------
+    variances : ndarray, shape (2, k)
+        Of the training scores of all components of CCA, scaled to w_pᵀ (B_p + r_p I) w_p = 1.
+    covariances : ndarray, shape (k,)
+        Of the training scores of the two views.
+    degrees_of_freedom : (float, float)
+        tr B_p (B_p + r_p I)⁻¹ of each view, which is its rank without a ridge.
+    n_rows : float
+        Objects that the two views share.
+    eigenvalues : ndarray, shape (k,)
+        ρ, of which the training scores correlate at ρ without a ridge.
+    slopes : (float, float)
+        Share of B_p in each view's constraint: less than 1 if B_p was shrunk.
+
+    Returns
+    -------
+    (ndarray, shape (2, k)), (ndarray, shape (k,))
+        Variances and covariances.
+    """
+    # The maps w = (w_x, w_y) solve A w = ρ (B + R) w. Row j, with features z_x and z_y, takes part
+    # in the resolvent (ρ (B + R) - A)⁻¹ as 1/n Z T Zᵀ, with Z = diag(z_x, z_y) and
+    # T = [[ρ, -1], [-1, ρ]]. By Woodbury's formula, maps that have not seen the row give it the
+    # scores
+    #
+    #     (I - H T)⁻¹ s,    H = 1/n Zᵀ (ρ (B + R) - A)⁻¹ Z,
+    #
+    # where s are its scores by the maps that have. As in generalised cross-validation, the mean
+    # over the rows replaces H,
+    #
+    #     H_pq = 1/n Σ_l cov_l(p, q) / (ρ - ρ_l)
+    #
+    # over the other components l. If one view is fixed, this is (û - h v) / (1 - h), the
+    # leave-one-out formula of least squares. For a few components in uncorrelated noise it tends to
+    # the limits of Bao, Hu, Pan and Zhou, "Canonical correlation coefficients of high-dimensional
+    # Gaussian vectors", Annals of Statistics 2019. Each row mixes components whose ρ are about
+    # 1/√n apart: an imaginary part of ρ of this size averages over them, as in Ledoit and Péché,
+    # "Eigenvectors of some large sample covariance matrix ensembles", 2011.
+    rho = eigenvalues
+    at = rho * (1 - 1j * np.maximum(1 - rho**2, 1e-6) / np.sqrt(n_rows))
+    gaps, mirrored = at[:, None] - rho, at[:, None] + rho
+    np.fill_diagonal(gaps, np.inf)
+    # ρ is followed by -ρ, with maps (w_x, -w_y), and by 0 where one view has no counterpart.
+    within, between = (1 / gaps + 1 / mirrored) / 2, (1 / gaps - 1 / mirrored) / 2
+    left = np.maximum(np.array(degrees_of_freedom) - variances.sum(axis=1), 0)
+    H = np.empty((len(rho), 2, 2), complex)
+    H[:, 0, 1] = H[:, 1, 0] = between @ covariances
+    H[:, [0, 1], [0, 1]] = within @ variances.T + left / at[:, None]
+    H /= n_rows - 1 + 1e-9  # rows are centred; not 0, so that the inverse exists
+    T = rho[:, None, None] * np.diag(slopes) - (1 - np.eye(2))
+    M = np.linalg.inv(np.eye(2) - H @ T)
+    scores = np.empty((len(rho), 2, 2))
+    scores[:, 0, 1] = scores[:, 1, 0] = covariances
+    scores[:, [0, 1], [0, 1]] = variances.T
+    new = (M @ scores @ M.conj().swapaxes(1, 2)).real
+    return np.maximum(new[:, [0, 1], [0, 1]].T, 0), new[:, 0, 1]
+
+
+def _smoothed(estimate: np.ndarray, training: np.ndarray) -> np.ndarray:
+    """Estimates, (k,), as shares of the training correlations that fall from one to the next."""
+    weights = np.maximum(training, 1e-6) ** 2
+    shares = isotonic_regression(_ratio(estimate, training), weights=weights, increasing=False).x
+    return np.asarray(training * np.clip(shares, 0, 1))
+
+
+def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Divide a by b, with 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros_like(b), where=b > 0)
+
+
 def expected_correlation(
     correlation: np.ndarray, degrees_of_freedom: tuple[float, float], n_rows: float
 ) -> np.ndarray:
-    """Leave-one-out estimate of the correlation (k,) of two views' scores on new rows."""
+    """Estimate of the correlation (k,) of two views' scores on new rows, one component at a time.
+
+    For weights that are not those of CCA of the two views, as of more views or of labels.
+    """
     # Regress the scores v of one view on the rows of the other, with hat matrix H and fitted values
     # û. Left out of the regression, row j has the fitted value (û_j - H_jj v_j) / (1 - H_jj). With
     # the mean leverage h = tr H / n in place of H_jj, it correlates with v, where û correlates at
@@ -266,16 +385,11 @@ def expected_correlation(
     #
     # Both views are fitted, so that r becomes r_x r_y / r. That is pessimistic for weak components
     # of real data: at noise level, r² ≤ h, it is 0, yet they agree on new rows. No component
-    # therefore gets less than r / 2, or than 1 / √n, the standard error of a correlation of zero.
-    # If there are as many degrees of freedom tr H as rows, training correlations are 1 by
-    # construction, and all components get 1 / √n.
-    least = np.full_like(correlation, 1 / np.sqrt(n_rows))
-    if sum(degrees_of_freedom) >= n_rows:
-        return least
-    r = np.clip(correlation, least, 1)
+    # therefore gets less than r / 2.
+    r = np.clip(correlation, 1 / np.sqrt(n_rows), 1)
     estimate = 1 / r
     for freedom in degrees_of_freedom:
         h = freedom / n_rows
         excess = np.maximum(r**2 - h, 0)
-        estimate = estimate * excess / np.sqrt(r**2 - 2 * h * r**2 + h**2)
-    return np.maximum(estimate, np.maximum(r / 2, least))
+        estimate = estimate * _ratio(excess, np.sqrt(np.maximum(r**2 - 2 * h * r**2 + h**2, 0)))
+    return np.maximum(estimate, r / 2)

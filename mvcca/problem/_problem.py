@@ -50,6 +50,8 @@ class Problem:
     pairs : sequence of PairCovariance
         Covariances of the rows of each two views, from which to derive what to expect of new
         rows; by default those of `moments`.
+    is_cca : bool, default=False
+        Whether A and B are the covariances in `pairs`; they are if `moments` are given.
     is_joint : bool, default=False
         Whether Σ_{p≠q} w_pᵀ A_pq w_q ≤ (n_views - 1) Σ_p w_pᵀ B_p w_p for all maps, so that no
         correlation is above 1. It holds for covariances of `moments`.
@@ -72,6 +74,7 @@ class Problem:
     within: np.ndarray | Mapping[str, np.ndarray]
     moments: Moments | PairMoments | None = None
     pairs: Sequence[PairCovariance] = ()
+    is_cca: bool = False
     is_joint: bool = False
     with_diagonal: bool = False
     with_patterns: bool = False
@@ -106,18 +109,21 @@ class Problem:
         of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
         with threads_to_factorise(max(map(len, self.means.values()))):
-            whiteners = self._whiteners(within, variances)
+            whiteners, slopes = self._whiteners(within, variances)
             self.rows.check(whiteners, self.rank_expected, self.exactness)
+            is_cca = self.is_cca or self.moments is not None
+            all_of_cca = expected and is_cca and len(whiteners) == 2
             found = canonical_directions(
                 between,
                 whiteners,
                 sum(map(len, self.means.values())) if n_components is None else n_components,
                 self.rows.products,
                 self.ranks_between,
-                is_joint=self.is_joint or self.moments is not None,
+                is_joint=self.is_joint or is_cca,
+                with_others=all_of_cca,  # what to expect of one depends on all
             )
             if n_components is None:
-                found = found.leading(self._n_supported(found.values))
+                n_components = self._n_supported(found.values)
             maps = Maps(
                 weights=found.weights,
                 means={name: self.means[name] for name in whiteners},
@@ -127,8 +133,10 @@ class Problem:
                 variances=variances,
                 bound=found.bound,
             )
-            if expected and (self.pairs or self.moments is not None):
-                maps = self._with_expectations(maps, whiteners, within)
+            if expected and self.of_pairs():
+                rho = maps.values if all_of_cca else None
+                maps = self._with_expectations(maps, whiteners, within, rho, slopes)
+            maps = maps.leading(n_components)
             if self.with_patterns and len(within) == 2 and maps.bound:
                 # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
                 (p, W_p), (q, W_q) = maps.weights.items()
@@ -167,8 +175,8 @@ class Problem:
 
     def _whiteners(
         self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
-    ) -> dict[str, Whitener | Scaling]:
-        """Factors of every constraint with its ridge."""
+    ) -> tuple[dict[str, Whitener | Scaling], list[float]]:
+        """Factors of every constraint with its ridge, and the share of B_p in each."""
         whiteners: dict[str, Whitener | Scaling] = {}
         for name, B in within.items():
             if self.rows.reg[name]:
@@ -179,21 +187,26 @@ class Problem:
             else:
                 rounding = self.exactness.rounding.get(name, rounding_of(self.means[name]))
                 whiteners[name] = Whitener.of(B, rounding)
-        if not any(isinstance(reg, Shrinkage) for reg in self.rows.reg.values()):
-            return whiteners
+        regs = [self.rows.reg[name] for name in whiteners]
+        slopes = [1.0 - reg if isinstance(reg, Shrinkage) else 1.0 for reg in regs]
+        if not any(isinstance(reg, Shrinkage) for reg in regs):
+            return whiteners, slopes
         # Shrinking decides how views and directions compare. A common factor then keeps training
         # variances of scores, and so all correlations, at most 1.
         largest = max(_largest_variance(within[n], white) for n, white in whiteners.items())
-        return {
+        scaled = {
             n: replace(white, scale=white.scale / np.sqrt(largest))
             for n, white in whiteners.items()
         }
+        return scaled, [slope * largest for slope in slopes]
 
     def _with_expectations(
         self,
         maps: Maps,
         whiteners: Mapping[str, Whitener | Scaling],
         within: Mapping[str, np.ndarray],
+        rho: np.ndarray | None,
+        slopes: list[float],
     ) -> Maps:
         """The same maps with what moments of the rows tell of new rows; warn if they fit noise."""
         assert maps.variances is not None
@@ -214,7 +227,8 @@ class Problem:
                 ridge = reg[name] * maps.variances[name].mean()
                 lost = ridge * whitener.squared_norm() if ridge else 0
                 freedom[name] = max(whitener.rank - lost, 0.0)
-        return replace(maps, expected=expected_moments(maps.weights, pairs, freedom))
+        expected = expected_moments(maps.weights, pairs, freedom, rho, slopes)
+        return replace(maps, expected=expected)
 
 
 def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:

@@ -120,7 +120,7 @@ class RidgePath:
                 within=values,
                 moments=None,
                 pairs=pairs,
-                is_joint=problem.is_joint or problem.moments is not None,
+                is_cca=problem.moments is not None,
                 with_patterns=False,
             )
         )

@@ -252,6 +252,7 @@ def canonical_directions(
     ranks_between: Mapping[str, int] | None = None,
     *,
     is_joint: bool,
+    with_others: bool = False,
 ) -> Directions:
     """Solve Σ_{q≠p} A_pq w_q = ρ B_p w_p for the largest ρ.
 
@@ -277,6 +278,9 @@ def canonical_directions(
     is_joint : bool
         Whether A and B are blocks of one positive semi-definite matrix, as covariances of paired
         rows are, so that no ρ is above 1 (of V > 2 views, above V - 1).
+    with_others : bool, default=False
+        Whether to return all components of two views, whose `n_components` first are as exact as
+        without.
 
     Raises
     ------
@@ -296,7 +300,9 @@ def canonical_directions(
     has_diagonal = any(p == q for p, q in between)
     if len(names) == 2 and not has_diagonal:
         # The eigenvalues are plus and minus the singular values of the block between two views.
-        U, values, V = top_singular(white[names[0], names[1]], n_components)
+        T = white[names[0], names[1]]
+        U, values, V = top_singular(T, n_components, with_others=with_others)
+        n_components = max(n_components, len(values)) if with_others else n_components
         directions = dict(zip(names, (U, V), strict=True))
         limit = min(seen)
     else:
@@ -330,8 +336,13 @@ def _whitened_operator(
     )
 
 
-def top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Leading singular triplets; through the smaller Gram matrix when few of many are wanted."""
+def top_singular(
+    T: Any, k: int, *, with_others: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Leading singular triplets; through the smaller Gram matrix when few of many are wanted.
+
+    The others, if they are wanted too, may then have half the digits.
+    """
     if isinstance(T, LinearOperator):
         # ARPACK finds all singular values but one; a fixed start makes fits reproducible.
         k = min(k, min(T.shape) - 1)
@@ -340,10 +351,10 @@ def top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if min(T.shape) > 128 and 4 * k < min(T.shape):
         tall = T.shape[0] >= T.shape[1]
         gram = T.T @ T if tall else T @ T.T
-        squares, vectors = lapack.top_eigenpairs(gram, k)
+        squares, vectors = lapack.top_eigenpairs(gram, len(gram) if with_others else k)
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
-        if values[-1] > 1e-3 * values[0]:  # squaring keeps the digits of these
-            other = (T @ vectors if tall else T.T @ vectors) / values
+        if values[k - 1] > 1e-3 * values[0]:  # squaring keeps the digits of these
+            other = (T @ vectors if tall else T.T @ vectors) / np.maximum(values, 1e-12)
             return (other, values, vectors) if tall else (vectors, values, other)
     left, values, right = lapack.svd(T)
     return left, values, right.T
