@@ -26,6 +26,7 @@ GOALS = ("object", "class", "correlation")
 
 _LENGTH = 50  # of the lists of a class goal: mAP@50
 _NEIGHBORS = 10  # of CSLS
+_TIE_BITS = 2**8  # of the 2**24 that float32 tells apart
 
 _HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
 
@@ -150,6 +151,7 @@ def _similarities(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Similarity of rows of p to rows of q, and half of the mean of the latter to the bank."""
     items = ranking.similarity.items(ranking.items({q: ranking.of_view(q, rows.scores[q])}))
+    items = items.astype(np.float32)
     similarities = _queries(ranking, rows.scores[p], p, q) @ items.T
     if not corrected or len(rows.bank[p]) < _NEIGHBORS:
         return similarities, None
@@ -161,7 +163,8 @@ def _similarities(
 def _queries(ranking: Ranking, scores: np.ndarray, p: str, q: str) -> np.ndarray:
     """Query vectors of rows of p that search q."""
     of_view = ranking.of_view(p, scores)
-    return np.asarray(ranking.similarity.queries(ranking.queries({p: of_view}, (q,))))
+    vectors = ranking.similarity.queries(ranking.queries({p: of_view}, (q,)))
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def _relevant(goal: Goal, sample: Sample, p: str, q: str) -> Any:
@@ -188,10 +191,17 @@ def _reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarr
 
 def _average_precision(similarities: np.ndarray, relevant: np.ndarray) -> float:
     """Mean average precision of the first 50."""
-    k = min(_LENGTH, similarities.shape[1])
-    first = np.argpartition(similarities, -k, axis=1)[:, -k:]
-    order = np.argsort(-np.take_along_axis(similarities, first, axis=1), axis=1)
-    hits = np.take_along_axis(relevant, np.take_along_axis(first, order, axis=1), axis=1)
+    # The last bits of each number say whether the item is relevant and order equal numbers by
+    # position: numbers are sorted several times as fast as positions are.
+    numbers = similarities.copy()
+    bits, n_items = numbers.view(np.int32), numbers.shape[1]
+    bits &= -_TIE_BITS
+    bits |= (np.arange(n_items, dtype=np.int32) * 74) % _TIE_BITS  # even, and as if at random
+    bits |= relevant
+    k = min(_LENGTH, n_items)
+    numbers.partition(n_items - k, axis=1)
+    first = np.sort(numbers[:, -k:], axis=1)
+    hits = (first.view(np.int32)[:, ::-1] & 1).astype(bool)
     counts = np.count_nonzero(relevant, axis=1)
     return float(np.mean(average_precision_of_lists(hits, counts, _LENGTH, "min")))
 
