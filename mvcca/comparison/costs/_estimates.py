@@ -68,10 +68,23 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     if kind is None:
         return None
     project = _PROJECTIONS.get(kind, linear.project)
-    k = getattr(estimator, "n_components", None)
-    k = shapes.n_labels if kind in ("JRL", "LGCFL") else components(k, shapes.views)
+    k = _n_components(kind, estimator, shapes)
     pairs = n_rows**2
     sorts = (1.0 if shapes.n_labels else 0.2) * pairs  # without labels only ranks of pairs
     lists = product(n_rows, k, n_rows)
     lists += Work(sorts=sorts, passes=60 * n_rows, calls=2500, n_bytes=8 * min(pairs, 2**24))
     return project(estimator, shapes, n_rows, k) + shapes.n_directions * lists
+
+
+def _n_components(kind: str, estimator: Any, shapes: Shapes) -> int:
+    """Dimension of the space in which rows are ranked."""
+    if kind in ("JRL", "LGCFL"):
+        return shapes.n_labels
+    wanted = getattr(estimator, "n_components", None)
+    if kind == "KCCA":
+        most = min(kernel.n_features(estimator, view) for view in shapes.views)
+    else:
+        most = components(None, shapes.views)
+    if kind in ("MLCCA", "MVMLCCA"):
+        most = min(most, shapes.n_label_sets)
+    return most if wanted is None else min(wanted, most)

@@ -18,7 +18,7 @@ def _kernel_values(view: ViewShape, n_rows: float, n_landmarks: float, fourier: 
     return product(n_rows, view.width, n_landmarks) + Work(passes=(14 if fourier else 6) * values)
 
 
-def _n_features(estimator: Any, view: ViewShape) -> int:
+def n_features(estimator: Any, view: ViewShape) -> int:
     """Number of kernel features of a view."""
     if estimator.approximation is None:
         return view.n_rows
@@ -28,7 +28,7 @@ def _n_features(estimator: Any, view: ViewShape) -> int:
 
 
 def kcca(estimator: Any, shapes: Shapes) -> Work:
-    widths = [_n_features(estimator, view) for view in shapes.views]
+    widths = [n_features(estimator, view) for view in shapes.views]
     fourier, n = estimator.approximation == "fourier", shapes.n_rows
     work = Work(n_bytes=8 * (5 * sum(widths) ** 2 + 2 * sum(m**2 for m in widths)))
     for view, m in zip(shapes.views, widths, strict=True):
@@ -61,7 +61,7 @@ def ncca(estimator: Any, shapes: Shapes) -> Work:
 def project_by_kernel(estimator: Any, shapes: Shapes, n_rows: int, k: int) -> Work:
     work, fourier = Work(calls=500), estimator.approximation == "fourier"
     for view in shapes.views:
-        m = _n_features(estimator, view)
+        m = n_features(estimator, view)
         work += _kernel_values(view, n_rows, m, fourier) + product(n_rows, m, k)
         work += Work(n_bytes=8 * n_rows * m)
     return work

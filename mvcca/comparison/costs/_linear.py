@@ -99,7 +99,7 @@ def _nearest_pairs(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes)
 def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
     k = components(estimator.n_components, views)
     memory = Work(n_bytes=4 * 8 * sum(view.width for view in views) ** 2)
-    return solve([view.width for view in views], k) + memory + lift(shapes.views, k)
+    return solve([view.used for view in views], k) + memory + lift(shapes.views, k)
 
 
 def mvmlcca(estimator: Any, shapes: Shapes) -> Work:

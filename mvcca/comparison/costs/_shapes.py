@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mvcca.blocks import as_block
 from mvcca.comparison.data import Data
 from mvcca.comparison.texts import TEXT_COMPONENTS
 
@@ -28,6 +29,8 @@ class ViewShape:
         Whether zeros are not stored.
     itemsize : int
         Bytes per number.
+    n_used : int or None
+        Number of features that occur in any row; None if all do.
     """
 
     n_rows: int
@@ -35,6 +38,17 @@ class ViewShape:
     stored: float
     is_sparse: bool = False
     itemsize: int = 8
+    n_used: int | None = None
+
+    @property
+    def used(self) -> int:
+        """Number of features that occur."""
+        return self.width if self.n_used is None else self.n_used
+
+    @property
+    def rank(self) -> int:
+        """Largest rank of the centred rows."""
+        return max(1, min(self.used, self.n_rows - 1))
 
     @property
     def share(self) -> float:
@@ -69,8 +83,7 @@ class Shapes:
         )
         if (labels := data.fit_labels) is None:
             return cls(views)
-        counts = np.bincount(labels.codes)
-        drawn = np.sum(1 - (1 - share) ** counts)  # sets of which at least one row is selected
+        drawn = _drawn(np.bincount(labels.codes), share)
         return cls(views, labels.n_labels, ceil(min(drawn, n_rows)))
 
     @property
@@ -95,5 +108,12 @@ def _shape_of(block: Any, n_rows: int) -> ViewShape:
     width, itemsize = block.shape[1], block.dtype.itemsize
     if not block.is_sparse:
         return ViewShape(n_rows, width, width, itemsize=itemsize)
-    stored = block.numbers().size / max(1, block.shape[0])
-    return ViewShape(n_rows, width, stored, is_sparse=True, itemsize=itemsize)
+    counts = as_block(block.booleans().astype(float)).column_sums()
+    height = max(1, block.shape[0])
+    drawn = _drawn(counts, n_rows / height)
+    return ViewShape(n_rows, width, counts.sum() / height, True, itemsize, ceil(drawn))
+
+
+def _drawn(counts: np.ndarray, share: float) -> float:
+    """Expected number of kinds among a share of all things, of which there are `counts`."""
+    return float(np.sum(1 - (1 - share) ** counts))

@@ -12,6 +12,7 @@ from mvcca.comparison.costs._work import Work
 # Costs relative to those of the operations that are measured, on the machine of benchmarks/RESULTS:
 SPARSE_PRODUCT = 25.0  # of a multiply-add of two sparse matrices, to one with a dense matrix
 CHOLESKY = 1.4  # of an operation of a Cholesky factorization or a triangular solve, to a product's
+_PIVOTING = 12.0  # of n³ of a QR decomposition with pivoting, to operations of a product
 _SEARCH_BYTES = 2 * 2**30  # of distances to sparse rows, which scikit-learn computes in parts
 _FEW_COLUMNS = 15  # up to which scikit-learn searches neighbours by a tree
 
@@ -85,7 +86,9 @@ def in_row_space(views: tuple[ViewShape, ...]) -> tuple[tuple[ViewShape, ...], W
         n, d = view.n_rows, view.width
         if n < d:
             work += Work(products=n**2 * d + CHOLESKY * n**3 / 3, passes=8 * n * d + 25 * n**2)
-            view = ViewShape(n, max(1, n - 1), max(1, n - 1))
+            if view.used < n:  # rows are dependent: they are decomposed, with pivoting
+                work += 3 * product(n, d, n) + Work(products=_PIVOTING * n**3)
+            view = ViewShape(n, view.rank, view.rank)
         found.append(view)
     return tuple(found), work
 
@@ -94,7 +97,7 @@ def covariance_problem(views: tuple[ViewShape, ...], n_components: int | None) -
     """Moments of the rows, whitening and the leading directions."""
     narrow, work = in_row_space(views)
     k = components(n_components, narrow)
-    work += moments(narrow) + solve([view.width for view in narrow], k)
+    work += moments(narrow) + solve([view.used for view in narrow], k)
     return work + lift(views, k)
 
 
@@ -109,7 +112,7 @@ def lift(views: tuple[ViewShape, ...], k: float) -> Work:
 
 def components(n_components: int | None, views: tuple[ViewShape, ...]) -> int:
     """Number of components found: all, without a number."""
-    widths = sorted(min(view.width, view.n_rows) for view in views)
+    widths = sorted(view.rank for view in views)
     most = widths[0] if len(widths) < 3 else sum(widths[:-1])
     return most if n_components is None else min(n_components, most)
 
