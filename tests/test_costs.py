@@ -107,6 +107,16 @@ def test_estimators_of_others_have_no_estimate():
     assert ranking_work(PCA(2), SHAPES, 10) is None
 
 
+@pytest.mark.parametrize("goal", ["object", "class"])
+def test_tuned_fits_take_the_time_of_their_search(goal):
+    plain, tuned = CCA(None, reg=0.1), CCA(None, reg="cv", cv_goal=goal)
+    search = costs.ridge_search_work(tuned, SHAPES, goal)
+    assert fit_work(tuned, SHAPES) == fit_work(plain, SHAPES) + search
+    nested = costs.ridge_search_work(tuned, SHAPES, goal, nested=True)
+    assert 2 < seconds(nested) / seconds(search) < 4.5  # ten models, each of which serves two folds
+    assert costs.ridge_search_work(JRL(), SHAPES, goal) is None
+
+
 def test_a_subclass_is_estimated_as_its_base():
     class Own(JRL):
         pass

@@ -8,9 +8,11 @@ from typing import Any
 from mvcca.comparison.costs import _deep as deep
 from mvcca.comparison.costs import _kernel as kernel
 from mvcca.comparison.costs import _linear as linear
-from mvcca.comparison.costs._shapes import Shapes
-from mvcca.comparison.costs._steps import class_among, components, product
+from mvcca.comparison.costs._shapes import Shapes, ViewShape
+from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
+from mvcca.comparison.costs._tuning import ridge_search
 from mvcca.comparison.costs._work import Work
+from mvcca.model_selection import Goal
 
 _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "CCA": linear.cca,
@@ -27,6 +29,14 @@ _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "KCCA": kernel.kcca,
     "NCCA": kernel.ncca,
     "DeepEstimator": deep.networks,
+}
+# What every model of a search by fold statistics computes beside sums of those of the folds.
+_STATISTICS: dict[str, Callable[[Any, tuple[ViewShape, ...], Shapes], Work] | None] = {
+    "CCA": None,
+    "MVCCA": None,
+    "ThreeViewCCA": None,
+    "MLCCA": linear.mlcca_statistic,
+    "MVMLCCA": linear.mvmlcca_statistic,
 }
 _PROJECTIONS: dict[str, Callable[[Any, Shapes, int, int], Work]] = {
     "KCCA": kernel.project_by_kernel,
@@ -47,7 +57,67 @@ def fit_work(estimator: Any, shapes: Shapes) -> Work | None:
         Of the training rows.
     """
     kind = class_among(estimator, _FITS)
-    return None if kind is None else Work(calls=500) + _FITS[kind](estimator, shapes)
+    if kind is None:
+        return None
+    work = Work(calls=500) + _FITS[kind](estimator, shapes)
+    if getattr(estimator, "reg", None) == "cv":
+        learns_labels = estimator.requires.labels
+        goal: Goal = estimator.cv_goal or ("class" if learns_labels else "object")
+        work += ridge_search_work(estimator, shapes, goal) or Work()
+    return work
+
+
+def ridge_search_work(
+    estimator: Any,
+    shapes: Shapes,
+    goal: Goal,
+    *,
+    n_folds: int = 5,
+    n_ridges: int = 9,
+    nested: bool = False,
+) -> Work | None:
+    """Work of choosing ridge, ranking and components by fold statistics, without the last fit.
+
+    None for estimators whose folds are fitted one after the other: their search is fits and
+    rankings.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters count, and the number of components is searched if it is None.
+    shapes : Shapes
+        Of the rows of all folds.
+    goal : {"object", "class", "correlation"}
+        What is maximized.
+    n_folds, n_ridges : int
+        Number of folds and of ridges.
+    nested : bool, default=False
+        Whether each fold is the held-out part of an outer cross-validation, whose settings the
+        others choose.
+    """
+    kind = class_among(estimator, _STATISTICS)
+    if kind is None:
+        return None
+    if kind == "ThreeViewCCA":
+        shapes = linear.with_labels_as_view(shapes)
+    views, work = in_row_space(shapes.views)
+    statistic = _STATISTICS[kind]
+    once = moments(views) if statistic is None else Work()
+    k = components(estimator.n_components, views)
+    if statistic is not None and getattr(estimator, "n_neighbors", None) is None:
+        k = min(k, shapes.n_label_sets)
+    search = ridge_search(
+        views,
+        Work() if statistic is None else statistic(estimator, views, shapes),
+        k,
+        goal,
+        n_folds=n_folds,
+        n_ridges=n_ridges,
+        n_weightings=3 if getattr(estimator, "power", 0) else 2,
+        nested=nested,
+        with_numbers=estimator.n_components is None,
+    )
+    return work + once + search
 
 
 def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
@@ -85,6 +155,6 @@ def _n_components(kind: str, estimator: Any, shapes: Shapes) -> int:
         most = min(kernel.n_features(estimator, view) for view in shapes.views)
     else:
         most = components(None, shapes.views)
-    if kind in ("MLCCA", "MVMLCCA"):
+    if kind in ("MLCCA", "MVMLCCA") and getattr(estimator, "n_neighbors", None) is None:
         most = min(most, shapes.n_label_sets)
     return most if wanted is None else min(wanted, most)

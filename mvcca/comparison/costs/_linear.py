@@ -12,7 +12,6 @@ from mvcca.comparison.costs._steps import (
     CHOLESKY,
     SPARSE_PRODUCT,
     components,
-    covariance_problem,
     eigenpairs,
     in_row_space,
     lift,
@@ -27,12 +26,21 @@ from mvcca.comparison.costs._work import Work
 
 
 def cca(estimator: Any, shapes: Shapes) -> Work:
-    return covariance_problem(shapes.views, estimator.n_components)
+    """Also MVCCA and AffineMap: moments of the rows, whitening and the leading directions."""
+    views, work = in_row_space(shapes.views)
+    k = components(estimator.n_components, views)
+    work += moments(views) + solve([view.used for view in views], k)
+    return work + lift(shapes.views, k)
+
+
+def with_labels_as_view(shapes: Shapes) -> Shapes:
+    """The shapes that three-view CCA solves."""
+    labels = ViewShape(shapes.n_rows, max(1, shapes.n_labels), 1, is_sparse=True)
+    return replace(shapes, views=(*shapes.views, labels))
 
 
 def three_view_cca(estimator: Any, shapes: Shapes) -> Work:
-    labels = ViewShape(shapes.n_rows, max(1, shapes.n_labels), 1, is_sparse=True)
-    return covariance_problem((*shapes.views, labels), estimator.n_components)
+    return cca(estimator, with_labels_as_view(shapes))
 
 
 def pls(estimator: Any, shapes: Shapes) -> Work:
@@ -68,18 +76,22 @@ def _label_covariance(estimator: Any, views: tuple[ViewShape, ...], shapes: Shap
 
 def mlcca(estimator: Any, shapes: Shapes) -> Work:
     views, work = in_row_space(shapes.views)
-    if estimator.n_neighbors is not None:
-        work += _label_sums(views, shapes.n_label_sets) + _nearest_pairs(estimator, views, shapes)
-    elif estimator.weighting == "means":
-        work += _label_sums(views, shapes.n_label_sets)
-        means = [ViewShape(shapes.n_label_sets, view.width, view.width) for view in views]
-        work += moments(tuple(means))
-    else:
-        work += _label_covariance(estimator, views, shapes)
-    if estimator.weighting != "means":
-        for view in views:  # the weighted scatter of each view
-            work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
+    work += mlcca_statistic(estimator, views, shapes)
     return work + _label_solution(estimator, views, shapes)
+
+
+def mlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
+    """Covariances between views and within them, from views of no more features than rows."""
+    if estimator.weighting == "means":
+        means = [ViewShape(shapes.n_label_sets, view.width, view.width) for view in views]
+        return _label_sums(views, shapes.n_label_sets) + moments(tuple(means))
+    if estimator.n_neighbors is None:
+        work = _label_covariance(estimator, views, shapes)
+    else:
+        work = _label_sums(views, shapes.n_label_sets) + _nearest_pairs(estimator, views, shapes)
+    for view in views:  # the weighted scatter of each view
+        work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
+    return work
 
 
 def _nearest_pairs(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
@@ -104,11 +116,17 @@ def _label_solution(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes
 
 def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
     views, work = in_row_space(shapes.views)
-    work += _label_covariance(estimator, views, shapes)
+    work += mvmlcca_statistic(estimator, views, shapes)
+    return work + _label_solution(estimator, views, shapes)
+
+
+def mvmlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
+    """Covariances between views and within them, from views of no more features than rows."""
+    work = _label_covariance(estimator, views, shapes)
     if estimator.within == "sample":
         for view in views:
             work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
-    return work + _label_solution(estimator, views, shapes)
+    return work
 
 
 _GROUP_STEPS = 70  # reweighted least squares of LGCFL, whose `max_iter` is more

@@ -93,14 +93,6 @@ def in_row_space(views: tuple[ViewShape, ...]) -> tuple[tuple[ViewShape, ...], W
     return tuple(found), work
 
 
-def covariance_problem(views: tuple[ViewShape, ...], n_components: int | None) -> Work:
-    """Moments of the rows, whitening and the leading directions."""
-    narrow, work = in_row_space(views)
-    k = components(n_components, narrow)
-    work += moments(narrow) + solve([view.used for view in narrow], k)
-    return work + lift(views, k)
-
-
 def lift(views: tuple[ViewShape, ...], k: float) -> Work:
     """Weights of the features of wide views, from those in a basis of their rows."""
     work = Work(passes=4 * k * sum(view.width for view in views))
