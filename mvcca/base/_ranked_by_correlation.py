@@ -37,7 +37,8 @@ class RankedByCorrelation(MultiViewEstimator):
         would fix a scale per view and rank worse. Plain
         scores give a component with correlation .1 the weight of one with .9. ρ is
         ``expected_correlations_``. If `power` is set, it weights the components instead, and these
-        are the scores of `transform`.
+        are the scores of `transform`, as they are after a fit to unpaired views, which have no
+        correlations.
 
         Parameters
         ----------
@@ -57,8 +58,8 @@ class RankedByCorrelation(MultiViewEstimator):
 
     def _retrieval_scores_of(self, views: Views) -> dict[str, Any]:
         """The vectors of checked views."""
-        maps, rho = self.maps_, self.expected_correlations_
+        maps, rho = self.maps_, getattr(self, "expected_correlations_", None)
         scores = self.scores_of(views, maps)
-        if maps is not None and maps.power:
+        if rho is None or (maps is not None and maps.power):
             return scores
         return {name: profile_vectors(U, rho) for name, U in scores.items()}
