@@ -320,21 +320,24 @@ def strengths(model: Any) -> np.ndarray:
     return np.linalg.norm(np.concatenate(list(model.weights_.values())), axis=0)
 
 
-def assert_same_model(model: Any, expected: Any, tol: float = 1e-8, probe: Any = None) -> None:
+def assert_same_model(
+    model: Any, expected: Any, tol: float = 1e-8, probe: Any = None, same_pairs: bool = True
+) -> None:
     """Equal strengths, and equal scores of the same rows, in units of the largest of a view.
 
     So are the rows that retrieval compares, which may be weighted scores or shares of labels.
+    Weights come from the correlations of pairs, and differ unless both fits saw the same ones.
     """
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(strengths(model), strengths(expected), rtol=tol, atol=tol)
     assert set(model.view_names_) == set(expected.view_names_)
     rows = blocks_for(expected, seed=9) if probe is None else probe
     rows = {name: rows[name] for name in expected.view_names_}
-    for method in projections(expected):
+    for method in projections(expected) - (set() if same_pairs else {"retrieval_scores"}):
         scores = getattr(model, method)(rows)
         for name, wanted in getattr(expected, method)(rows).items():
             assert_same_scores(scores[name], wanted, tol)
-    if hasattr(expected, "expected_deviations_"):
+    if same_pairs and hasattr(expected, "expected_deviations_"):
         assert_same_ratios(model, expected, rows, tol)
 
 
@@ -1613,9 +1616,11 @@ def test_shuffling_a_view_with_its_labels_changes_nothing(estimator):
     shuffled = {**blocks, "text": blocks["text"][order]}
     labels = dict.fromkeys(blocks, LABELS) | {"text": LABELS[order]}
     for views in (shuffled, Views(shuffled), Views.unpaired(shuffled)):
-        assert_same_model(clone(estimator).fit(views, labels), expected, 1e-10)
+        assert_same_model(clone(estimator).fit(views, labels), expected, 1e-10, same_pairs=False)
     stacked = np.concatenate(list(labels.values()))
-    assert_same_model(clone(estimator).fit(Views.unpaired(shuffled), stacked), expected, 1e-10)
+    assert_same_model(
+        clone(estimator).fit(Views.unpaired(shuffled), stacked), expected, 1e-10, same_pairs=False
+    )
 
 
 @over(UNPAIRED)
