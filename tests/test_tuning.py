@@ -1,0 +1,370 @@
+"""Ridge, ranking and components are chosen by folds, without the rows that they are judged on."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+
+import mvcca
+from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
+from mvcca.datasets import load_digits_views
+from mvcca.measures import average_precision
+from mvcca.model_selection import choices, fit_chosen
+from mvcca.model_selection._goals import Projected, Sample, _average_precision, values_of
+from mvcca.model_selection._tuning import folds_of
+from mvcca.problem import RidgePath
+from mvcca.views.labels_by_view import LabelsByView
+
+DATA = Path(os.environ.get("MVCCA_DATA", "")).resolve() if "MVCCA_DATA" in os.environ else None
+
+
+def planted(n=300, widths=(12, 9), n_shared=5, seed=0):
+    """Views with shared directions of falling strength, and classes that one of them shows."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n, n_shared)) * np.geomspace(3, 0.5, n_shared)
+    blocks = {
+        f"v{i}": shared @ rng.standard_normal((n_shared, d)) + rng.standard_normal((n, d))
+        for i, d in enumerate(widths)
+    }
+    return Views(blocks), np.digitize(shared[:, 0], [-2, 0, 2])
+
+
+def numbered(views):
+    return views.with_ids(np.arange(1, len(views) + 1))
+
+
+# ---- one decomposition for all ridges ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg", [1e-4, 0.1, 3.0, {"v0": 0.01, "v1": 2.0}])
+@pytest.mark.parametrize(
+    ("estimator", "widths", "n"),
+    [
+        (CCA(4), (12, 9), 300),
+        (CCA(4), (80, 9), 40),  # more features than rows
+        (MVCCA(4), (12, 9, 7), 300),
+    ],
+)
+def test_a_path_has_the_solutions_of_the_problem(estimator, widths, n, reg):
+    views = planted(n, widths)[0]
+    if isinstance(reg, dict) and len(widths) > 2:
+        reg = {**reg, "v2": 0.5}
+    model = clone(estimator).set_params(reg=reg).fit(views)
+    other = clone(estimator).set_params(reg=reg)
+    rows = other.open_rows(views, None, None).in_row_space()
+    path = RidgePath.of(other.posed(rows, other.statistic_of(rows)))
+    maps = path.lifted(path.solve(rows.reg, 4))
+    assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
+    assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-8)
+    for name, W in model.weights_.items():
+        found = maps.weights[name]
+        assert_allclose(found * np.sign((found * W).sum(axis=0)), W, atol=1e-8 * np.abs(W).max())
+
+
+@pytest.mark.parametrize("estimator", [MLCCA(3), MVMLCCA(3), MVMLCCA(3, within="sample")])
+@pytest.mark.filterwarnings("ignore:View:UserWarning")  # fewer label sets than features
+def test_a_path_of_labelled_rows_has_the_solutions_of_the_problem(estimator):
+    views, y = planted()
+    model = clone(estimator).set_params(reg=0.3).fit(views, y)
+    other = clone(estimator).set_params(reg=0.3)
+    rows = other.open_rows(views, y, None)
+    path = RidgePath.of(other.posed(rows, other.statistic_of(rows)))
+    maps = path.solve(rows.reg, 3)
+    assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
+    assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-6)
+
+
+# ---- values of goals are those of an evaluation --------------------------------------------------
+
+
+@pytest.mark.parametrize("ranking", ["profile-likelihood", "likelihood", "cosine"])
+@pytest.mark.parametrize("n_views", [2, 3])
+def test_values_of_goals_are_measures_of_an_evaluation(ranking, n_views):
+    views, y = planted(widths=(12, 9, 7)[:n_views])
+    train, test = views[:200], views[200:]
+    model = MVCCA(6, reg=0.1).fit(train)
+    scores = dict(model.variates(test).items())
+    bank = dict(model.variates(train).items())
+    sample = Sample(test, LabelsByView.of(test, y[200:]))
+    projected = Projected(scores, bank, model.maps_.expected)
+    asked = {"estimator": model, "weighting": None if ranking == "cosine" else ranking}
+    names = [ranking, f"{ranking}+csls"]
+    found = values_of("object", projected, sample, names, 6)
+    assert_allclose(found[ranking], evaluate_retrieval(test, measures="mrr", **asked).mean()["mrr"])
+    corrected = evaluate_retrieval(test, measures="mrr", hubness="csls", bank=train, **asked)
+    assert_allclose(found[names[1]], corrected.mean()["mrr"], rtol=1e-6)
+    by_class = values_of("class", projected, sample, names[:1], 6)[ranking]
+    table = evaluate_retrieval(test, y[200:], measures="map@50", **asked)
+    assert_allclose(by_class, table.mean()["map@50"], rtol=1e-3)  # scores that are nearly equal
+
+
+def test_fewer_components_are_those_of_a_model_with_fewer():
+    views, y = planted()
+    whole, few = (CCA(k, reg=0.1).fit(views[:200]) for k in (8, 3))
+    sample = Sample(views[200:], LabelsByView.of(views[200:], y[200:]))
+    values = [
+        values_of(
+            "class",
+            Projected(dict(m.variates(sample.views).items()), {}, m.maps_.expected),
+            sample,
+            ["likelihood"],
+            3,
+        )["likelihood"]
+        for m in (whole, few)
+    ]
+    assert_allclose(*values)
+
+
+def test_equal_scores_do_not_favour_relevant_items():
+    relevant = np.random.default_rng(0).random((400, 300)) < 0.1
+    value = _average_precision(np.ones(relevant.shape, dtype=np.float32), relevant)
+    at_random = average_precision(
+        np.random.default_rng(1).random(relevant.shape), relevant, 50, "min"
+    )
+    assert value == pytest.approx(at_random.mean(), abs=0.005)
+
+
+# ---- choices -------------------------------------------------------------------------------------
+
+
+def test_a_tuned_fit_is_the_fit_with_the_chosen_settings():
+    views, _ = planted()
+    tuned = CCA(n_components=None, reg="cv").fit(views)
+    plain = CCA(n_components=None, reg=tuned.reg_).fit(views)
+    for name, W in plain.weights_.items():
+        assert_allclose(tuned.weights_[name], W, rtol=1e-9, atol=1e-12)
+    results = tuned.cv_results_
+    best = results["params"][int(np.argmax(results["mean_test_score"]))]
+    assert (tuned.reg_, tuned.ranking_) == (best["reg"], best["ranking"])
+    assert set(results["param_reg"]) >= {1e-4, 0.1, 10.0}
+
+
+def test_a_class_goal_chooses_the_number_of_components():
+    # Many strong shared directions that say nothing of the class, which only the first one shows.
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 400)
+    shared = np.hstack([np.eye(3)[y] * 2, rng.standard_normal((400, 12))])
+    views = Views(
+        {name: shared + 0.3 * rng.standard_normal(shared.shape) for name in ("image", "text")}
+    )
+    model = CCA(n_components=None, reg="cv", cv_goal="class").fit(views, y)
+    assert model.n_components_ <= 5
+    fixed = CCA(n_components=7, reg="cv", cv_goal="class").fit(views, y)
+    assert fixed.n_components_ == 7
+
+
+def test_sparse_rows_choose_what_dense_ones_do():
+    rng = np.random.default_rng(0)
+    dense = planted()[0]
+    blocks = {n: np.where(rng.random(X.shape) < 0.5, X, 0) for n, X in dense.items()}
+    sparse = {name: csr_array(X) for name, X in blocks.items()}
+    first, second = (CCA(None, reg="cv").fit(own) for own in (blocks, sparse))
+    assert (first.reg_, first.ranking_) == (second.reg_, second.ranking_)
+    scores = [own.cv_results_["mean_test_score"] for own in (first, second)]
+    assert_allclose(*scores, atol=1e-9)
+
+
+def test_rows_of_weight_zero_choose_nothing():
+    views, _ = planted()
+    noise = Views({n: np.vstack([X, 5 * np.ones((20, X.shape[1]))]) for n, X in views.items()})
+    weights = np.r_[np.ones(300), np.zeros(20)]
+    first = CCA(None, reg="cv").fit(views)
+    second = CCA(None, reg="cv").fit(noise, sample_weight=weights)
+    assert_allclose(first.cv_results_["mean_test_score"], second.cv_results_["mean_test_score"])
+
+
+def test_unpaired_views_are_ranked_by_the_cosine():
+    views, y = planted()
+    unpaired = [views["v0"][:150], views["v1"][150:]]
+    model = MLCCA(None, reg="cv").fit(unpaired, [y[:150], y[150:]])
+    assert model.ranking_ == "cosine"
+    assert not hasattr(model, "expected_correlations_")
+
+
+def test_partial_pairs_are_tuned():
+    views, _ = planted()
+    index = np.tile(np.arange(300)[:, None], (1, 2))
+    index[250:, 1] = -1
+    partial = Views({"v0": views["v0"], "v1": views["v1"][:250]}, index)
+    model, paired = CCA(None, reg="cv").fit(partial), CCA(None, reg="cv").fit(views[:250])
+    assert_allclose(model.cv_results_["mean_test_score"], paired.cv_results_["mean_test_score"])
+
+
+def test_all_components_are_those_that_the_data_support():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((100, 4)), rng.standard_normal((100, 6))
+    X = np.hstack([X, X @ rng.standard_normal((4, 5))])  # of rank 4
+    model = CCA(n_components=None, reg=0.1).fit(X, Y)
+    assert model.n_components_ == 4
+    wide = CCA(n_components=None, reg=0.1).fit(*rng.standard_normal((2, 20, 50)))
+    assert wide.n_components_ == 18
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "y", "message"),
+    [
+        (CCA(reg="cv", cv_goal="class"), planted()[0], None, "requires y to be passed"),
+        (MLCCA(reg="cv"), planted()[0], np.random.default_rng(0).random((300, 4)), "label sets"),
+        (
+            MLCCA(reg="cv", cv_goal="object"),
+            Views.unpaired({"a": planted()[0]["v0"], "b": planted()[0]["v1"]}),
+            np.tile(planted()[1], 2),
+            "seen in two views",
+        ),
+    ],
+)
+def test_goals_that_cannot_be_measured_are_refused(estimator, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y)
+    assert not hasattr(estimator, "weights_")
+
+
+def test_batches_cannot_be_tuned():
+    views, _ = planted()
+    with pytest.raises(ValueError, match=r"reg='cv' looks at all rows at once"):
+        CCA(reg="cv").partial_fit(views)
+
+
+def test_a_plain_fit_forgets_what_a_tuned_one_chose():
+    views, _ = planted()
+    model = CCA(None, reg="cv").fit(views)
+    model.set_params(reg=0.1).fit(views)
+    assert not {"reg_", "ranking_", "bank_", "cv_results_"} & set(vars(model))
+
+
+# ---- no leak -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [CCA(None, reg="cv", cv_goal="class"), MLCCA(None, reg="cv")])
+def test_settings_of_an_outer_fold_do_not_depend_on_its_rows(estimator):
+    views, y = planted(200)
+    codes = np.arange(200) % 5
+    poisoned = {n: X.copy() for n, X in views.items()}
+    rng = np.random.default_rng(1)
+    for X in poisoned.values():
+        X[codes == 2] = 100 * rng.standard_normal((40, X.shape[1]))
+    clean, dirty = (
+        choices(estimator, numbered(Views(own)), y, codes, "class", Labels.of(y), nested=True)
+        for own in (dict(views.items()), poisoned)
+    )
+    assert_array_equal(clean[2,].cv_results["params"], dirty[2,].cv_results["params"])
+    for split in range(4):
+        key = f"split{split}_test_score"
+        assert_allclose(clean[2,].cv_results[key], dirty[2,].cv_results[key], atol=1e-9)
+    other = clean[0,].cv_results["mean_test_score"] - dirty[0,].cv_results["mean_test_score"]
+    assert np.abs(other).max() > 0.01  # it does depend on rows that it may see
+
+
+def test_copies_of_an_object_are_in_one_fold():
+    views, _ = planted(60)
+    copied = Views({name: np.vstack([X, X[:30]]) for name, X in views.items()})
+    codes = folds_of(copied, None, 5)
+    assert_array_equal(codes[:30], codes[60:])
+
+
+@pytest.mark.slow  # 200 comparisons
+def test_tuned_comparisons_of_permuted_pairs_are_at_chance():
+    values, chance = [], []
+    for seed in range(200):
+        views, y = planted(120, seed=seed)
+        order = np.random.default_rng(seed).permutation(120)
+        permuted = Views({"v0": views["v0"], "v1": views["v1"][order]})
+        shuffled = np.random.default_rng(seed + 1).permutation(y)
+        by_pairs = mvcca.compare("cca", permuted, cv=3, measures="mrr")
+        by_labels = mvcca.compare("mlcca", permuted, shuffled, cv=3, measures="map@50")
+        values.append([by_pairs.mean("CCA", "mrr"), by_labels.mean("MLCCA", "map@50")])
+        chance.append([by_pairs.chance_level("mrr"), by_labels.chance_level("map@50")])
+    excess = np.array(values) - np.array(chance)
+    error = excess.std(axis=0, ddof=1) / np.sqrt(len(excess))
+    assert (np.abs(excess.mean(axis=0)) < 3 * error).all()
+
+
+# ---- published figures ---------------------------------------------------------------------------
+
+
+def figures_of(estimator, train, y, goal, test, y_test):
+    """Choice by five folds in random order, and the measure of the goal on test rows."""
+    views, n = Views(train), len(next(iter(train.values())))
+    codes = np.zeros(n, dtype=int)
+    for fold, part in enumerate(np.array_split(np.random.RandomState(99).permutation(n), 5)):
+        codes[part] = fold
+    labels = None if y is None else Labels.of(y)
+    choice = choices(estimator, numbered(views), y, codes, goal, labels)[()]
+    model = clone(estimator)
+    fit_chosen(model, choice, views, y)
+    measures = ["mrr", "r@1"] if goal == "object" else ["map@50"]
+    return choice, model, evaluate_retrieval(test, y_test, estimator=model, measures=measures)
+
+
+@pytest.mark.skipif(DATA is None or not DATA.is_dir(), reason="set MVCCA_DATA to the data folder")
+def test_settings_of_frozen_encoders():
+    with np.load(DATA / "multi30k_encoders.npz") as file:
+        part = file["part"]
+        X, Y = (file[n] * file[f"{n}_scale"].astype(float) for n in ("en_minilm", "de_e5"))
+    train = np.random.RandomState(0).permutation(np.flatnonzero(part == 0))[:1000]
+    test = part == 2
+    choice, _, table = figures_of(
+        CCA(None, reg="cv"),
+        {"en": X[train], "de": Y[train]},
+        None,
+        "object",
+        {"en": X[test], "de": Y[test]},
+        None,
+    )
+    assert (choice.params["reg"], choice.ranking) == (0.3, "likelihood+csls")
+    assert choice.value == pytest.approx(0.996, abs=0.002)
+    assert table.mean()["mrr"] > 0.990 - 0.002
+    assert table.mean()["r@1"] > 0.983 - 0.002
+
+
+def test_settings_of_digits():
+    digits = load_digits()
+    left, right = (digits.images[:, :, part].reshape(-1, 32) for part in (slice(4), slice(4, 8)))
+    order = np.random.RandomState(0).permutation(1797)
+    train, test = order[450:], order[:450]
+    views = {"left": left[:, left[train].std(0) > 0], "right": right[:, right[train].std(0) > 0]}
+    choice, model, table = figures_of(
+        CCA(None, reg="cv", cv_goal="class"),
+        {name: X[train] for name, X in views.items()},
+        digits.target[train],
+        "class",
+        {name: X[test] for name, X in views.items()},
+        digits.target[test],
+    )
+    assert (choice.params["reg"], choice.ranking) == (0.3, "profile-likelihood")
+    assert model.n_components_ == 30
+    assert choice.value == pytest.approx(0.453, abs=0.002)
+    assert table.mean()["map@50"] == pytest.approx(0.354, abs=0.002)
+
+
+@pytest.mark.skipif(DATA is None or not DATA.is_dir(), reason="set MVCCA_DATA to the data folder")
+def test_settings_of_wikipedia():
+    with np.load(DATA / "wikipedia.npz") as file:
+        train, test = (
+            {name: file[f"{name}_{part}"].astype(float) for name in ("deep", "w2v")}
+            for part in ("train", "test")
+        )
+        y, y_test = file["y_train"], file["y_test"]
+    estimator = MLCCA(None, label_similarity="equal", reg="cv")
+    choice, model, table = figures_of(estimator, train, y, "class", test, y_test)
+    assert (choice.params["reg"], choice.ranking) == (1e-4, "likelihood")
+    assert model.n_components_ == 9
+    assert choice.value == pytest.approx(0.241, abs=0.002)
+    assert table.mean()["map@50"] == pytest.approx(0.301, abs=0.002)
+
+
+def test_digits_are_found_better_by_a_tuned_model():
+    data = load_digits_views()
+    train, test = data.views[:1200], data.views[1200:]
+    tuned = CCA(None, reg="cv", cv_goal="class").fit(train, data.labels[:1200])
+    default = CCA().fit(train)
+    values = [
+        evaluate_retrieval(test, data.labels[1200:], measures="map@50", estimator=model).mean()
+        for model in (tuned, default)
+    ]
+    assert values[0]["map@50"] > values[1]["map@50"] + 0.05
