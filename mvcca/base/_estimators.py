@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions, make_constraint
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,7 +35,15 @@ from mvcca.machine.config import get_config
 from mvcca.machine.devices import working_on
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
-from mvcca.model_selection import GOALS, LEAST_RIDGE, Goal, retrieval_scorer, tuned
+from mvcca.model_selection import (
+    GOALS,
+    LEAST_RIDGE,
+    Goal,
+    chosen,
+    retrieval_scorer,
+    searched,
+    tuned,
+)
 from mvcca.problem import (
     Expected,
     Maps,
@@ -103,7 +111,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     retrieval_ranking: ClassVar[tuple[str, str]] = ("transform", "cosine")
     requires: ClassVar[Requirements] = Requirements()
 
+    cv_goal: Goal | None = None  # of parameters that are "cv"
     n_components_: int
+    ranking_: str  # chosen by folds
+    cv_results_: dict[str, Any]
     view_names_: tuple[str, ...]
     _widths: dict[str, int]  # of the fitted views
 
@@ -252,6 +263,32 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         """
         is_second_view = not self.requires.labels and not holds_views(X)
         return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
+
+    def _is_searched(self) -> bool:
+        """Whether `fit` chooses parameters of `search_space` by folds."""
+        return hasattr(self, "search_space") and bool(searched(self))
+
+    def _fit_chosen(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
+        """Fit with the settings that folds choose for the parameters that are "cv"."""
+        labelled = True if self.cv_goal == "class" else None
+        views, labels, weights = self._open_fit(X, y, sample_weight, labelled=labelled)
+        choice = chosen(self, views, labels, weights, options)
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight
+        model = clone(self).set_params(**choice.parameters)
+        model.fit(X, y, **options)
+        given = self.get_params(deep=False)
+        self.__dict__.update({name: own for name, own in vars(model).items() if name not in given})
+        for name in {*searched(self)} - {"n_components"}:
+            setattr(self, f"{name}_", choice.params[name])
+        self.ranking_, self.cv_results_ = choice.ranking, choice.cv_results
+        self._keep_bank(X, y)
+        return self
+
+    def _keep_bank(self, X: Any, y: Any) -> None:
+        """Keep projected training rows if the chosen ranking corrects for hubs."""
+        if self.ranking_.endswith(CORRECTED):
+            self.bank_ = bank_of(self, self._open_again(X, y))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean correlation of the projected views, or mean average precision without pairs.
@@ -535,7 +572,7 @@ class LinearEstimator(MultiViewEstimator):
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
-    n_components: int | None  # None for all that the data support
+    n_components: Any  # a number; None for all that the data support; for some methods "cv"
     weights_: dict[str, np.ndarray]
     means_: dict[str, np.ndarray]
     maps_: Maps
@@ -573,11 +610,9 @@ class StatisticEstimator(LinearEstimator):
     `problem`, the problem to solve given that value. By default they are those of CCA.
     """
 
-    n_components: int | None = None
+    n_components: Any = None
     reg: Reg = 0.0
-    cv_goal: Goal | None = None  # of reg="cv"
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
-    ranking_: str  # chosen with reg="cv"
     _statistic: Any  # sums over the batches so far; None after fit
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -595,6 +630,9 @@ class StatisticEstimator(LinearEstimator):
             statistic of all rows is the sum of those of its batches.
         """
         return rows.moments()
+
+    def draw(self, rows: Rows) -> None:
+        """Draw at random from rows what a statistic needs; by default nothing."""
 
     def problem(self, rows: Rows, statistic: Any) -> Problem:
         """Pose the problem whose solution the method's maps are; by default that of CCA.
@@ -660,10 +698,12 @@ class StatisticEstimator(LinearEstimator):
             from pairs; if labels are required and missing, or all the same.
         """
         self._validate_params()
+        if self._is_searched():
+            return self._fit_chosen(X, y, sample_weight)
         self._fit_rows(self.open_rows(X, y, sample_weight))
         self._statistic = None
-        if self.reg == "cv" and self.ranking_.endswith(CORRECTED):
-            self.bank_ = bank_of(self, self._open_again(X, y))
+        if self.reg == "cv":
+            self._keep_bank(X, y)
         return self
 
     @all_or_nothing
@@ -688,6 +728,11 @@ class StatisticEstimator(LinearEstimator):
             As in `fit`; also if a batch lacks a view that earlier batches had.
         """
         self._validate_params()
+        if self._is_searched():
+            raise ValueError(
+                f'{", ".join(searched(self))}="cv" looks at all rows at once: use fit, or give '
+                "partial_fit values."
+            )
         first = self._is_first_batch()
         rows = self.open_rows(X, y, sample_weight, reset=first, batch=True)
         statistic = self.statistic_of(rows)

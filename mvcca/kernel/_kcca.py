@@ -29,6 +29,7 @@ from mvcca.kernel.kernels import (
 from mvcca.linear.features import FeatureMap, FourierFeatures
 from mvcca.machine.memory import available_bytes
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Exactness, Maps, Problem, Rows
 from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
@@ -72,25 +73,27 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
+    n_components : int or None, default=2
+        Dimension of the shared space; None is all components that the data support.
     kernel : {"rbf", "linear", "poly", "cosine", "precomputed"}, callable, or mapping, default="rbf"
         As in `sklearn.metrics.pairwise.pairwise_kernels`; a callable gets two rows. A mapping names
         one for every view. Rows of a precomputed view are their kernel values with all training
         rows.
-    gamma : float, "median", None, or mapping of str to any of these, default="median"
+    gamma : float, "median", None, "cv", or mapping of str to numbers and names, default="median"
         γ of "rbf", exp(-γ ‖x - x'‖²), and of "poly", (γ xᵀx' + coef0)^degree; other kernels have
         none. "median", for "rbf" alone, is 1 / median ‖x - x'‖² over the pairs of up to 1000 rows,
-        drawn by `random_state` from the first batch, repeated rows once. None is scikit-learn's
-        1 / n_features.
+        drawn by `random_state` from the first batch, repeated rows once; "0.5*median" is half of
+        it. None is scikit-learn's 1 / n_features. "cv" chooses among "0.25*median" to "4*median"
+        by 5 folds, or beyond if the first or last is best.
     degree : float, default=3
         Of "poly".
     coef0 : float, default=1
         Of "poly".
-    reg : float or mapping of str to float, default=1e-2
+    reg : float, mapping of str to float, or "cv", default=1e-2
         r in units of the mean variance of a view's features φ, as everywhere: with r_p = reg x
         trace(K_p) / ((n-1) n_features) a linear kernel gives CCA with the same reg. Exact KCCA
-        wants much (0.01 to 1), a few features of many rows little (1e-6 to 1e-3).
+        wants much (0.01 to 1), a few features of many rows little (1e-6 to 1e-3). "cv" chooses by
+        5 folds; with ``n_components=None`` and a class goal also the number of components.
     approximation : {None, "nystroem", "fourier", "cholesky"}, default=None
         None is exact and takes n x n matrices.
     n_landmarks : int, default=500
@@ -98,6 +101,10 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     random_state : int, RandomState or None, default=None
         Seed for landmarks, frequencies and the rows of the median. All views use the same seed, so
         that their order does not matter and landmarks of paired views are the same objects.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -118,6 +125,14 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         See `MVCCA`; of held-out objects, too.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
+    reg_, gamma_
+        The chosen values of parameters that are "cv"; only then, as are the next three.
+    ranking_ : str
+        The chosen ranking, as in `CCA`.
+    bank_ : Views
+        Scores of training rows that correct for hubs; if ``ranking_`` ends in "+csls".
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Components found.
     ranks_ : dict of str to int
@@ -162,31 +177,41 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": StatisticEstimator._parameter_constraints["n_components"],
         "kernel": [StrOptions(set(NAMES)), callable, Mapping],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"}), None, Mapping],
+        "gamma": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"median", SEARCHED}),
+            str,  # multiples of the median
+            None,
+            Mapping,
+        ],
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping, StrOptions({SEARCHED})],
         "approximation": [StrOptions({"nystroem", "fourier", "cholesky"}), None],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "cv_goal": StatisticEstimator._parameter_constraints["cv_goal"],
     }
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+
+    learns_from_rows = True  # features are drawn from rows
 
     feature_maps_: dict[str, FeatureMap]
     _n_before: float  # objects in earlier batches
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         kernel: str | Callable[[Any, Any], float] | Mapping[str, Any] = "rbf",
         gamma: float | str | Mapping[str, Any] | None = "median",
         degree: float = 3,
         coef0: float = 1,
-        reg: float | Mapping[str, float] = 1e-2,
+        reg: float | str | Mapping[str, float] = 1e-2,
         approximation: str | None = None,
         n_landmarks: int = 500,
         random_state: Any = None,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -197,6 +222,18 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         self.approximation = approximation
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Ridges, widths in multiples of the median, and numbers of components."""
+        factors = tuple(map(_multiple, (0.25, 0.5, 1, 2, 4)))
+        return Space(
+            {"gamma": factors},
+            ridges=(1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0),
+            has_prefixes=True,
+            prefers_all=True,
+            beyond={"gamma": _next_multiple},
+        )
 
     @available_if(_has_approximation)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -228,8 +265,12 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """Checked rows with their weights, labels and ridge."""
         rows = super().open_rows(X, y, sample_weight, reset=reset, batch=batch)
         self._n_before = 0.0 if reset else self._statistic.n_objects
-        if not reset:
-            return rows
+        if reset:
+            self.draw(rows)
+        return rows
+
+    def draw(self, rows: Rows) -> None:
+        """Draw the features of every view."""
         if self.approximation is None:
             _check_memory(rows.views)
         seed = check_random_state(self.random_state).randint(_SEED_BOUND)
@@ -242,7 +283,6 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
                 self.feature_maps_[name] = self._draw_map(kernels[name], gammas[name], block, rng)
             except ValueError as error:
                 raise of_view(name, error) from error
-        return rows
 
     def statistic_of(self, rows: Rows) -> HeldOut:
         """Moments of the features of all rows, of which a block at a time is in memory."""
@@ -309,13 +349,14 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     # ---- feature maps ---------------------------------------------------------------------------
 
     def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
-        if name == "poly" and gamma == "median":
+        if name == "poly" and isinstance(gamma, str):
             raise ValueError(
-                'gamma="median" is a width of kernel="rbf", got kernel="poly". Give gamma a '
+                f'gamma={gamma!r} is a width of kernel="rbf", got kernel="poly". Give gamma a '
                 "number, or None for 1 / n_features."
             )
-        if name == "rbf" and gamma == "median":
-            gamma = median_gamma(X, rng)
+        if isinstance(gamma, str):
+            factor = _factor(gamma)
+            gamma = factor * median_gamma(X, rng) if name == "rbf" else None
         if self.approximation == "fourier":
             if name != "rbf":
                 raise ValueError(
@@ -355,6 +396,30 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         assert maps is not None
         return partial(_project, self.feature_maps_[name], maps, name)
+
+
+def _factor(gamma: str) -> float:
+    """The number before the median."""
+    factor, _, median = gamma.rpartition("*")
+    try:
+        value = float(factor or 1)
+    except ValueError:
+        value = 0.0
+    if median.strip() != "median" or not 0 < value < np.inf:
+        raise ValueError(
+            "Expected gamma to be a positive number, 'median', a multiple of it such as "
+            f"'0.5*median', None or 'cv', got {gamma!r}."
+        )
+    return value
+
+
+def _multiple(factor: float) -> str:
+    return "median" if factor == 1 else f"{factor:g}*median"
+
+
+def _next_multiple(gamma: str, upward: bool) -> str:
+    """Twice or half the width."""
+    return _multiple(_factor(gamma) * (2 if upward else 0.5))
 
 
 def _project(features: FeatureMap, maps: Maps, name: str, block: Any) -> Any:

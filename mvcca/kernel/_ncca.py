@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import MultiViewEstimator, Requirements, all_or_nothing
@@ -18,14 +18,17 @@ from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
+from mvcca.model_selection import GOALS, SEARCHED, Goal, Space
 from mvcca.problem import Maps
 from mvcca.problem.linalg import fixed_signs
-from mvcca.views import holds_views
+from mvcca.views import Views, holds_views
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
 # A correlation this close to 1 is that of a function that is constant on parts of the graph.
 _CERTAIN = 1 - 1e-6
+
+_MOST_SEARCHED = 60  # components
 
 
 class NCCA(MultiViewEstimator):
@@ -61,12 +64,15 @@ class NCCA(MultiViewEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of functions of each view.
-    n_neighbors : int or mapping of str to int, default=20
-        K, of every view or by name. More than the rows there are: all rows, with a warning.
-    bandwidth : float or mapping of str to float, default=0.5
+    n_components : int or None, default=2
+        Number of functions of each view. None is all that the data support, which takes the n x n
+        matrix; if folds choose another parameter, they also choose this number, up to 60.
+    n_neighbors : int, mapping of str to int, or "cv", default=20
+        K, of every view or by name. More than the rows there are: all rows, with a warning. "cv"
+        chooses by 3 folds.
+    bandwidth : float, mapping of str to float, or "cv", default=0.5
         h, of every view or by name, in units of a view's root mean square distance from its mean.
+        "cv" chooses by 3 folds.
     reducer : transformer, mapping of str to transformer or None, or None, default=None
         Applied to a view before distances are taken, such as ``PCA(0.8)``: neighbours mean little
         in many dimensions.
@@ -78,6 +84,10 @@ class NCCA(MultiViewEstimator):
         iterations were too few.
     random_state : int, RandomState or None, default=None
         Seed of the start of the Lanczos iteration.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -90,6 +100,12 @@ class NCCA(MultiViewEstimator):
         Maps from rows to w(x).
     canonical_correlations_ : ndarray, shape (n_components_,)
         σ_1, σ_2, ..., decreasing.
+    n_neighbors_, bandwidth_
+        The chosen values of parameters that are "cv"; only then, as are the next two.
+    ranking_ : str
+        The chosen ranking, "cosine" or "cosine+csls".
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     view_names_ : tuple of str
@@ -122,13 +138,18 @@ class NCCA(MultiViewEstimator):
 
     requires = Requirements(views=(2, 2), dense=True, host=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left"), Mapping],
-        "bandwidth": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_neighbors": [
+            Interval(Integral, 1, None, closed="left"),
+            Mapping,
+            StrOptions({SEARCHED}),
+        ],
+        "bandwidth": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
         "reducer": [HasMethods(["fit", "transform"]), Mapping, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "cv_goal": [StrOptions(set(GOALS)), None],
     }
 
     weights_: dict[str, np.ndarray]
@@ -137,14 +158,15 @@ class NCCA(MultiViewEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
-        n_neighbors: int | Mapping[str, int] = 20,
-        bandwidth: float | Mapping[str, float] = 0.5,
+        n_neighbors: int | str | Mapping[str, int] = 20,
+        bandwidth: float | str | Mapping[str, float] = 0.5,
         reducer: Any = None,
         n_iter: int = 50,
         tol: float = 1e-6,
         random_state: Any = None,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -153,6 +175,12 @@ class NCCA(MultiViewEstimator):
         self.n_iter = n_iter
         self.tol = tol
         self.random_state = random_state
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Neighbours, bandwidths and numbers of components."""
+        values = {"n_neighbors": (5, 10, 20, 40, 80), "bandwidth": (0.25, 0.5, 1.0)}
+        return Space(values, has_prefixes=True, most_components=_MOST_SEARCHED, n_folds=3)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -176,6 +204,8 @@ class NCCA(MultiViewEstimator):
             an object is seen in one view only.
         """
         self._validate_params()
+        if self._is_searched():
+            return self._fit_chosen(X, y)
         views = self._open_fit(X, y)[0].in_memory()
         if not views.is_paired:
             raise ValueError(
@@ -255,7 +285,8 @@ class NCCA(MultiViewEstimator):
         self, A: csr_array, B: csr_array
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """U, σ and V of A Bᵀ without the constant first triplet, as many as there are to find."""
-        U, sigma, V = top_triplets(A, B, self.n_components + 1, self.random_state)
+        wanted = A.shape[0] if self.n_components is None else self.n_components + 1
+        U, sigma, V = top_triplets(A, B, wanted, self.random_state)
         n_parts = int(np.sum(sigma > _CERTAIN))
         if n_parts > 1:
             warn(
@@ -269,7 +300,7 @@ class NCCA(MultiViewEstimator):
                 "The views have nothing in common: no function of one correlates with a function "
                 "of the other. Check that rows correspond, or lower n_neighbors or bandwidth."
             )
-        if found < self.n_components:
+        if self.n_components is not None and found < self.n_components:
             warn(
                 f"n_components={self.n_components} is more than the data can give: at most "
                 f"{found}. Fitted with n_components_={found}."

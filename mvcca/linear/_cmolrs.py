@@ -12,15 +12,16 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Maps, mean_and_variance
 from mvcca.statistics import column_slices
-from mvcca.views import Labels
+from mvcca.views import Labels, Views
 from mvcca.views.powers_of_two import exponents_of, scaled
 
 _START = 1e-3  # eigenvalues of W before the first step, against margins of about 1
@@ -65,11 +66,13 @@ class CMOLRS(LinearEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Rank of the similarity.
-    learning_rate : float, default=3.0
+    n_components : int, None or "cv", default=2
+        Rank of the similarity. None is the largest that the features give, "cv" chooses among 10,
+        30 and that by 3 folds.
+    learning_rate : float or "cv", default=3.0
         Step size of the first epoch; it is divided by √t in epoch t. Rows are centred and divided
-        by their root mean square length, so that rescaling a view changes nothing.
+        by their root mean square length, so that rescaling a view changes nothing. "cv" chooses by
+        3 folds.
     n_epochs : int, default=10
         Number of epochs; every row is a query once per epoch.
     batch_size : int, default=32
@@ -78,6 +81,10 @@ class CMOLRS(LinearEstimator):
         Triplets per query.
     random_state : int, RandomState or None, default=None
         Start, order of queries, and triplets.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "class".
 
     Attributes
     ----------
@@ -88,6 +95,12 @@ class CMOLRS(LinearEstimator):
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
         Eigenvalues of W on the divided rows, decreasing.
+    learning_rate_ : float
+        The chosen step size; with ``learning_rate="cv"`` only.
+    ranking_ : str
+        The chosen ranking, "inner" or "inner+csls"; if a parameter is "cv", as is the next one.
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the features cannot give them.
     n_label_vectors_ : int
@@ -123,23 +136,28 @@ class CMOLRS(LinearEstimator):
     retrieval_ranking = ("transform", "inner")
     requires = Requirements(views=(1, None), labels=True, host=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": LinearEstimator._parameter_constraints["n_components"],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_components": [
+            *LinearEstimator._parameter_constraints["n_components"],
+            StrOptions({SEARCHED}),
+        ],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({SEARCHED})],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_triplets": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
     }
 
     def __init__(
         self,
-        n_components: int | None = 2,
+        n_components: int | str | None = 2,
         *,
-        learning_rate: float = 3.0,
+        learning_rate: float | str = 3.0,
         n_epochs: int = 10,
         batch_size: int = 32,
         n_triplets: int = 5,
         random_state: Any = None,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -147,6 +165,13 @@ class CMOLRS(LinearEstimator):
         self.batch_size = batch_size
         self.n_triplets = n_triplets
         self.random_state = random_state
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Step sizes, and ranks up to the largest."""
+        most = max(sum(views.widths.values()) - max(views.widths.values()), 1)
+        ranks = (*(rank for rank in (10, 30) if rank < most), None)
+        return Space({"learning_rate": (0.3, 1.0, 3.0, 10.0), "n_components": ranks}, n_folds=3)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -172,6 +197,8 @@ class CMOLRS(LinearEstimator):
             a label in common, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
+        if self._is_searched():
+            return self._fit_chosen(X, y)
         views, labels, _ = self._open_fit(X, y)
         assert labels is not None
         views = views.in_memory()

@@ -13,7 +13,7 @@ from scipy import linalg
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array, eye_array
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
@@ -21,9 +21,11 @@ from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import GroupSparse, centred_targets
 from mvcca.linear.pairs import weighted_cross
 from mvcca.machine.warnings import warn
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Basis, Maps, mean_and_variance, reg_of_names, row_space
 from mvcca.statistics import column_slices
 from mvcca.views import Views
+from mvcca.views.labels_by_view import LabelsByView
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
 
@@ -80,18 +82,24 @@ class JRL(LinearEstimator):
 
     Parameters
     ----------
-    reg : float or mapping of str to float, default=0.01
-        r, of every view or by name; positive. The published γ is ``reg`` = γ / (μ n).
+    reg : float, mapping of str to float, or "cv", default=0.01
+        r, of every view or by name; positive. The published γ is ``reg`` = γ / (μ n). "cv" chooses
+        it by 3 folds.
     pairing : float, default=1.0
         a, the published λ / μ.
     smoothness : float, default=10.0
         s, the published σ / μ.
-    n_neighbors : int, default=100
+    n_neighbors : int or "cv", default=100
         k of the graphs and of `propagate`. More than the rows there are: all rows, with a warning.
+        "cv" chooses by 3 folds among shares of the median number of rows of a label.
     max_iter : int, default=200
         Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
         Stop when a step lowers the objective by at most this fraction.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "class".
 
     Attributes
     ----------
@@ -101,6 +109,12 @@ class JRL(LinearEstimator):
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Means of the labelled rows.
+    reg_, n_neighbors_
+        The chosen values of parameters that are "cv"; only then, as are the next two.
+    ranking_ : str
+        The chosen ranking of `propagate`: "inner" or "inner+csls".
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     labels_ : ndarray, shape (n_components_,)
         The label that each component stands for: a class, or the number of a column.
     n_components_ : int
@@ -144,23 +158,25 @@ class JRL(LinearEstimator):
     retrieval_ranking = ("propagate", "inner")
     requires = Requirements(views=(1, None), labels=True, host=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "reg": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
         "pairing": [Interval(Real, 0, None, closed="left")],
         "smoothness": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({SEARCHED})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "cv_goal": LinearEstimator._parameter_constraints["cv_goal"],
     }
 
     def __init__(
         self,
-        reg: float | Mapping[str, float] = 0.01,
+        reg: float | str | Mapping[str, float] = 0.01,
         *,
         pairing: float = 1.0,
         smoothness: float = 10.0,
-        n_neighbors: int = 100,
+        n_neighbors: int | str = 100,
         max_iter: int = 200,
         tol: float = 1e-6,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.reg = reg
         self.pairing = pairing
@@ -168,6 +184,14 @@ class JRL(LinearEstimator):
         self.n_neighbors = n_neighbors
         self.max_iter = max_iter
         self.tol = tol
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: LabelsByView) -> Space:
+        """Neighbours by the median number of rows of a label, and the penalty."""
+        size = median_label_size(labels)
+        neighbors = sorted({max(1, round(share * size)) for share in (1 / 8, 1 / 4, 1 / 2, 1)})
+        values = {"n_neighbors": tuple(neighbors), "reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0)}
+        return Space(values, n_folds=3)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, X_unlabeled: Any = None) -> Self:
@@ -195,6 +219,8 @@ class JRL(LinearEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
+        if self._is_searched():
+            return self._fit_chosen(X, y, X_unlabeled=X_unlabeled)
         given, of_rows, _ = self._open_fit(X, y)
         assert of_rows is not None
         given = given.in_memory()
@@ -330,6 +356,15 @@ class JRL(LinearEstimator):
                 M[x, y] = -share * rows[p].cross(F, rows[q])
                 M[y, x] = M[x, y].T
         return M, np.concatenate([B[n] / rows[n].n_labelled for n in rows]), constant
+
+
+def median_label_size(labels: LabelsByView) -> float:
+    """Median over labels of the number of rows of a view that have it, of the smallest view."""
+    sizes = []
+    for name in labels.codes:
+        counts = np.asarray(labels[name].matrix.sum(axis=0)).ravel()
+        sizes.append(float(np.median(counts[counts > 0])))
+    return min(sizes)
 
 
 def _side_by_side(bases: Sequence[Basis | None], widths: Sequence[int]) -> np.ndarray:

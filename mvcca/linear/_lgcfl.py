@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.base import Requirements
 from mvcca.base.label_checks import check_label_vectors
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.linear.group_sparse import GroupSparse, centred_targets
 from mvcca.linear.label_statistic import LabelStatistic
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Maps, Rows, check_variance, reg_of_names
 from mvcca.statistics import LabelSums, column_slices
 from mvcca.views import Views
@@ -41,9 +42,10 @@ class LGCFL(RescaledEstimator):
 
     Parameters
     ----------
-    reg : float or mapping of str to float, default=0.01
+    reg : float, mapping of str to float, or "cv", default=0.01
         λ_p in units of the root mean variance of view p, so that rescaling a view changes nothing;
         must be positive. An absolute λ in ½‖XU - Y‖² + λ Σ‖U^(g)‖ is ``reg`` = λ / (n · that unit).
+        "cv" chooses it by 3 folds.
     groups : mapping of str to array-like of shape (n_features,), optional
         The group that each feature of a view is in, as numbers or names. Views that are not named
         have one group per feature: the ℓ2,1 norm.
@@ -51,6 +53,10 @@ class LGCFL(RescaledEstimator):
         Maximum number of steps of reweighted least squares.
     tol : float, default=1e-6
         Stop when a step lowers the objective by at most this fraction.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "class".
 
     Attributes
     ----------
@@ -60,6 +66,12 @@ class LGCFL(RescaledEstimator):
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
         Training means.
+    reg_ : float
+        The chosen λ_p; with ``reg="cv"`` only, as are the next two.
+    ranking_ : str
+        The chosen ranking, as in `CCA`.
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     labels_ : ndarray, shape (n_components_,)
         The label that each component stands for: a class, or the number of a column.
     n_components_ : int
@@ -97,24 +109,31 @@ class LGCFL(RescaledEstimator):
 
     requires = Requirements(views=(1, None), labels=True, host=True, float64=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "reg": [Interval(Real, 0, None, closed="neither"), Mapping],
+        "reg": [Interval(Real, 0, None, closed="neither"), Mapping, StrOptions({SEARCHED})],
         "groups": [Mapping, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "cv_goal": RescaledEstimator._parameter_constraints["cv_goal"],
     }
 
     def __init__(
         self,
-        reg: float | Mapping[str, float] = 0.01,
+        reg: float | str | Mapping[str, float] = 0.01,
         *,
         groups: Mapping[str, ArrayLike] | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.reg = reg
         self.groups = groups
         self.max_iter = max_iter
         self.tol = tol
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Values of the penalty."""
+        return Space({"reg": (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)}, n_folds=3)
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         return reg_of_names(self.reg, views.names, positive=True)

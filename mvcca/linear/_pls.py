@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
 from mvcca.machine.threads import threads_to_factorise
+from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
 from mvcca.problem import Basis, Maps, Rows, check_variance
 from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
 from mvcca.statistics import Moments, PairMoments, column_slices
@@ -60,13 +61,17 @@ class PLS(RescaledEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
+    n_components : int, None or "cv", default=2
+        Dimension of the shared space. None is all that the data support, "cv" chooses by 5 folds.
     algorithm : {"svd", "canonical", "regression"}, default="svd"
         scikit-learn's `PLSSVD`, `PLSCanonical` and `PLSRegression`.
     scale : bool, default=False
         Divide columns by their standard deviations first, as scikit-learn does by default.
         Covariance depends on the units of the columns, correlation does not.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -79,6 +84,10 @@ class PLS(RescaledEstimator):
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
         σ, the singular values of the residuals of Σ_xy; for more than two views, eigenvalues.
+    ranking_ : str
+        The chosen ranking, as in `CCA`; with ``n_components="cv"`` only, as is the next one.
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -110,17 +119,34 @@ class PLS(RescaledEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": RescaledEstimator._parameter_constraints["n_components"],
+        "n_components": [
+            *RescaledEstimator._parameter_constraints["n_components"],
+            StrOptions({SEARCHED}),
+        ],
         "algorithm": [StrOptions({"svd", "canonical", "regression"})],
         "scale": ["boolean"],
+        "cv_goal": RescaledEstimator._parameter_constraints["cv_goal"],
     }
 
     def __init__(
-        self, n_components: int = 2, *, algorithm: str = "svd", scale: bool = False
+        self,
+        n_components: int | str | None = 2,
+        *,
+        algorithm: str = "svd",
+        scale: bool = False,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
         self.scale = scale
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Numbers of components."""
+        if self.algorithm != "regression":
+            return Space(has_prefixes=True)
+        most = min(len(views) - 1, next(iter(views.widths.values())))
+        return Space({"n_components": tuple(numbers_of_components(most))})
 
     def _fit_rows(self, rows: Rows) -> None:
         if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
@@ -272,8 +298,12 @@ class CFA(PLS):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the shared space.
+    n_components : int, None or "cv", default=2
+        Dimension of the shared space. None is all that the data support, "cv" chooses by 5 folds.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -285,6 +315,10 @@ class CFA(PLS):
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
         Singular values of X̄ᵀȲ / (n - 1), decreasing.
+    ranking_ : str
+        The chosen ranking, as in `CCA`; with ``n_components="cv"`` only, as is the next one.
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -313,13 +347,14 @@ class CFA(PLS):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": PLS._parameter_constraints["n_components"]
+        name: PLS._parameter_constraints[name] for name in ("n_components", "cv_goal")
     }
     algorithm = "svd"  # parameters of PLS, not of CFA
     scale = False
 
-    def __init__(self, n_components: int = 2) -> None:
+    def __init__(self, n_components: int | str | None = 2, *, cv_goal: Goal | None = None) -> None:
         self.n_components = n_components
+        self.cv_goal = cv_goal
 
 
 def _by_deflation(

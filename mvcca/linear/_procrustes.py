@@ -9,10 +9,11 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.machine import lapack
+from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
 from mvcca.problem import Problem, Rows, check_variance
 from mvcca.statistics import (
     Moments,
@@ -20,6 +21,7 @@ from mvcca.statistics import (
     PairMoments,
     column_slices,
 )
+from mvcca.views import Views
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-15  # relative gain of the criterion
@@ -46,12 +48,17 @@ class Procrustes(PredictingEstimator):
 
     Parameters
     ----------
-    n_components : int or None, default=None
+    n_components : int, None or "cv", default=None
         Dimension of the shared space; None is the largest possible, the number of features of the
-        narrowest view. All distances between rows of that view are kept then.
+        narrowest view. All distances between rows of that view are kept then. "cv" chooses by 5
+        folds.
     scale : bool, default=True
         Whether `predict` multiplies rotated rows by the least-squares scale
         tr(Qᵀ Σ_xy) / tr(Σ_xx). `transform` only rotates.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -65,6 +72,10 @@ class Procrustes(PredictingEstimator):
         singular values S.
     scales_ : ndarray, shape (n_views, n_views)
         Entry (p, q) multiplies scores of view p to predict view q; ones without `scale`.
+    ranking_ : str
+        The chosen ranking, as in `CCA`; with ``n_components="cv"`` only, as is the next one.
+    cv_results_ : dict of str to array
+        Values of all settings on the folds, as in scikit-learn's searches.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -99,15 +110,29 @@ class Procrustes(PredictingEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None, StrOptions({SEARCHED})],
         "scale": ["boolean"],
+        "cv_goal": PredictingEstimator._parameter_constraints["cv_goal"],
     }
 
     scales_: np.ndarray
 
-    def __init__(self, n_components: int | None = None, *, scale: bool = True) -> None:
+    def __init__(
+        self,
+        n_components: int | str | None = None,
+        *,
+        scale: bool = True,
+        cv_goal: Goal | None = None,
+    ) -> None:
         self.n_components = n_components
         self.scale = scale
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Numbers of components; maps of more than two views depend on it."""
+        if len(views.names) == 2:
+            return Space(has_prefixes=True)
+        return Space({"n_components": tuple(numbers_of_components(min(views.widths.values())))})
 
     def _fit_rows(self, rows: Rows) -> None:
         # Every direction is rotated, also those whose variance float32 products cannot resolve.

@@ -2,12 +2,15 @@
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._goals import GOALS, Goal
+from mvcca.model_selection._refits import choices, chosen, searched
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
+from mvcca.model_selection._spaces import SEARCHED, Effort, Space
 from mvcca.model_selection._tuning import (
     LEAST_RIDGE,
+    RIDGES,
     Choice,
-    choices,
     fit_chosen,
+    numbers_of_components,
     tunable,
     tuned,
 )
@@ -15,13 +18,20 @@ from mvcca.model_selection._tuning import (
 __all__ = [
     "GOALS",
     "LEAST_RIDGE",
+    "RIDGES",
+    "SEARCHED",
     "Choice",
     "ClassDisjointSplit",
+    "Effort",
     "Goal",
     "RetrievalScorer",
+    "Space",
     "choices",
+    "chosen",
     "fit_chosen",
+    "numbers_of_components",
     "retrieval_scorer",
+    "searched",
     "tunable",
     "tuned",
 ]

@@ -45,15 +45,20 @@ class FoldStatistics:
 
     @classmethod
     def of(
-        cls, estimator: Any, rows: Rows, codes: np.ndarray, labels: LabelsByView | None = None
+        cls,
+        estimator: Any,
+        rows: Rows,
+        codes: np.ndarray,
+        labels: LabelsByView | None = None,
+        ranked: tuple[str, ...] | None = None,
     ) -> FoldStatistics:
-        """Sum up every fold; `labels` define relevant items."""
+        """Sum up every fold; `labels` define relevant items among the rows of `ranked` views."""
         labels = rows.labels if labels is None else labels
         parts = [np.flatnonzero(codes == fold) for fold in range(codes.max() + 1)]
         statistics = []
         if not estimator.learns_from_rows:
             statistics = [estimator.statistic_of(rows.take(part)) for part in parts]
-        samples = [Sample.of(rows.views, labels, part) for part in parts]
+        samples = [Sample.of(rows.views, labels, part, ranked) for part in parts]
         return cls(estimator, rows, codes, statistics, samples)
 
     @property
@@ -69,6 +74,7 @@ class FoldStatistics:
         rows = self.rows
         if left_out:
             rows = rows.take(np.flatnonzero(~np.isin(self.codes, list(left_out))))
+        self.estimator.draw(rows)
         return rows, self.estimator.statistic_of(rows)
 
     def path(self, left_out: Collection[int]) -> RidgePath:

@@ -39,16 +39,23 @@ class Sample:
 
     views: Views
     labels: LabelsByView | None  # which define relevant items
+    ranked: tuple[str, ...]  # views whose rows are queries and items
 
     @classmethod
-    def of(cls, views: Views, labels: LabelsByView | None, objects: np.ndarray) -> Sample:
+    def of(
+        cls,
+        views: Views,
+        labels: LabelsByView | None,
+        objects: np.ndarray,
+        ranked: tuple[str, ...] | None = None,
+    ) -> Sample:
         """Draw objects, of every pattern of views in which some are seen."""
         order = np.random.RandomState(0).permutation(objects)
         patterns = np.unique(views.seen[order], axis=0, return_inverse=True)[1].ravel()
         chosen = [order[patterns == own][:_HELD_OUT] for own in range(patterns.max() + 1)]
         kept = np.sort(np.concatenate(chosen))
         labels = None if labels is None else labels.take(views.rows_of(kept))
-        return cls(views[kept].in_memory(), labels)
+        return cls(views[kept].in_memory(), labels, views.names if ranked is None else ranked)
 
     @cached_property
     def share_labels(self) -> dict[tuple[str, str], np.ndarray]:
@@ -56,15 +63,13 @@ class Sample:
         assert self.labels is not None
         vectors, codes = self.labels.distinct.dense(), self.labels.codes
         shared = vectors @ vectors.T > 0
-        return {
-            (p, q): shared[np.ix_(codes[p], codes[q])] for p, q in permutations(self.views.names, 2)
-        }
+        return {(p, q): shared[np.ix_(codes[p], codes[q])] for p, q in permutations(self.ranked, 2)}
 
     @cached_property
     def counterparts(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """Rows of one view, and those of the same objects in another, by direction."""
         found = {}
-        for p, q in permutations(self.views.names, 2):
+        for p, q in permutations(self.ranked, 2):
             own, others = self.views.objects(p), self.views.objects(q)
             found[p, q] = np.intersect1d(own, others, assume_unique=True, return_indices=True)[1:]
         return found
@@ -130,7 +135,7 @@ def values_of(
         ranking = ranking_by(name, sample.views.names, projected.expected)
         rows = projected.weighted() if name == "cosine" else projected
         found: dict[str, list[float]] = {name: [], f"{name}{CORRECTED}": []}
-        for p, q in permutations(sample.views.names, 2):
+        for p, q in permutations(sample.ranked, 2):
             relevant = _relevant(goal, sample, p, q)
             if relevant is None:
                 continue
@@ -209,7 +214,7 @@ def _average_precision(similarities: np.ndarray, relevant: np.ndarray) -> float:
 def _correlation(scores: Scores, sample: Sample) -> float:
     """Mean correlation of the scores of objects seen in two views, over pairs of views."""
     means = []
-    for p, q in combinations(sample.views.names, 2):
+    for p, q in combinations(sample.ranked, 2):
         i, j = sample.counterparts[p, q]
         if len(i) > 1:
             means.append(np.mean(column_correlations(scores[p][i], scores[q][j])))

@@ -13,7 +13,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
@@ -23,14 +22,14 @@ from mvcca.model_selection.groups import Groups
 from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
-from mvcca.views import Labels, Views
+from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
 LEAST_RIDGE = RIDGES[0]
 N_FOLDS = 5
 
-_BANK = 500  # training rows that correct the rankings of held-out ones
+BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
 _SEED = 0  # of the folds
 
 Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
@@ -90,11 +89,14 @@ class Trials:
         Searched parameters; of equal values, those of the last one win.
     values : dict
         By outer folds and variant, the value on each inner fold.
+    prefers_all : bool
+        Whether fewer components than all must win by a standard error.
     """
 
     goal: Goal
     settings: list[dict[str, Any]]
     values: dict[Outer, dict[Variant, dict[int, float]]] = field(default_factory=dict)
+    prefers_all: bool = True
 
     def add(self, outer: Outer, fold: int, variant: Variant, value: float) -> None:
         """Keep the value of a variant on a fold."""
@@ -103,8 +105,8 @@ class Trials:
     def choose(self, outer: Outer = ()) -> Choice:
         """The variant with the largest mean.
 
-        With a class goal, fewer components than all win only by more than one standard error of
-        the differences between folds.
+        If all components are preferred, fewer win only by more than one standard error of the
+        differences between folds.
         """
         found = self.values[outer]
         n_folds = max(map(len, found.values()))
@@ -114,7 +116,7 @@ class Trials:
             if len(by_fold) == n_folds
         }
         whole = {v: values for v, values in complete.items() if v.n_components is None}
-        best = _largest(whole or complete)
+        best = _largest(whole if whole and self.prefers_all else complete)
         rival = _largest(complete)
         gain = complete[rival] - complete[best]
         if gain.mean() > gain.std(ddof=1 if n_folds > 1 else 0) / np.sqrt(n_folds):
@@ -165,9 +167,21 @@ def _cv_results(
 # ---- what is searched ----------------------------------------------------------------------------
 
 
-def left_out_by(n_folds: int, nested: bool) -> list[tuple[int, ...]]:
-    """Folds that no model sees: one at a time, or if nested two, one of which is an outer fold."""
-    return list(combinations(range(n_folds), 2 if nested else 1))
+def models_for(
+    n_folds: int, nested: bool, outers: Collection[Outer] | None = None
+) -> list[tuple[tuple[int, ...], dict[int, Outer]]]:
+    """Folds that models do not see, and of these the folds that they are scored on, with the outer.
+
+    One fold is left out at a time; if nested two, each of which is the outer fold of the other.
+    Models that serve none of the given outer folds are left out.
+    """
+    models = []
+    for left_out in combinations(range(n_folds), 2 if nested else 1):
+        served = {fold: tuple(own for own in left_out if own != fold) for fold in left_out}
+        served = {f: outer for f, outer in served.items() if outers is None or outer in outers}
+        if served:
+            models.append((left_out, served))
+    return models
 
 
 def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
@@ -180,10 +194,8 @@ def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
     return names[:1] if goal == "correlation" else names
 
 
-def numbers_of_components(goal: Goal, n_components: int) -> list[int | None]:
-    """1, 2, 3, 5, 8, 12, ... and all: with a goal of objects, weights make fewer needless."""
-    if goal != "class":
-        return [None]
+def numbers_of_components(n_components: int) -> list[int | None]:
+    """1, 2, 3, 5, 8, 12, ... and all."""
     numbers: list[int | None] = []
     k = 1
     while 1.5 * k <= n_components:
@@ -199,6 +211,8 @@ def search_path(
     n_components: int | None,
     *,
     nested: bool = False,
+    outers: Collection[Outer] | None = None,
+    most_components: int | None = None,
 ) -> None:
     """Add the values of models with different ridges to the trials.
 
@@ -215,32 +229,48 @@ def search_path(
     nested : bool, default=False
         Whether each fold is the held-out part of an outer cross-validation, which the settings
         chosen for it must not see.
+    outers : collection of tuple, optional
+        The outer folds to add values for; by default all.
+    most_components : int, optional
+        Number of components above which none is searched.
     """
     ridges = list(ridges)
-    for left_out in left_out_by(folds.n_folds, nested):
+    searches_all = n_components is None and trials.goal == "class"  # weights do it for objects
+    for left_out, served in models_for(folds.n_folds, nested, outers):
         path = folds.path(left_out)
         path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
         rows = _Coordinates.of(folds, path, left_out)
         for setting, reg in ridges:
-            maps = path.solve(reg, n_components)
-            for fold in left_out:
-                outer = tuple(other for other in left_out if other != fold)
+            maps = path.solve(reg, most_components if n_components is None else n_components)
+            for fold, outer in served.items():
                 projected = rows.projected(maps, fold, getattr(folds.estimator, "power", 0.0))
-                sample = folds.samples[fold]
-                of_model = _values(trials.goal, projected, sample, n_components)
-                for ranking, k, value in of_model:
+                found = projected.n_components
+                rankings = rankings_for(
+                    trials.goal, projected.expected, projected.factors is not None
+                )
+                numbers: list[int | None] = [None]
+                if searches_all:
+                    numbers = numbers_of_components(found)
+                if n_components is None and found == most_components:
+                    numbers[-1] = found
+                values = values_by_variant(
+                    trials.goal, projected, folds.samples[fold], rankings, numbers
+                )
+                for ranking, k, value in values:
                     trials.add(outer, fold, Variant(setting, ranking, k), value)
 
 
-def _values(
-    goal: Goal, projected: Projected, sample: Sample, n_components: int | None
+def values_by_variant(
+    goal: Goal,
+    projected: Projected,
+    sample: Sample,
+    rankings: Sequence[str],
+    numbers: Sequence[int | None],
 ) -> Iterator[tuple[str, int | None, float]]:
     """Values of one model on held-out rows, by ranking and number of components."""
-    n_found = projected.n_components
-    rankings = rankings_for(goal, projected.expected, projected.factors is not None)
-    numbers = [None] if n_components is not None else numbers_of_components(goal, n_found)
     for k in numbers:
-        values = values_of(goal, projected, sample, rankings, n_found if k is None else k)
+        n_components = projected.n_components if k is None else k
+        values = values_of(goal, projected, sample, rankings, n_components)
         for ranking, value in values.items():
             yield ranking, k, value
 
@@ -260,7 +290,7 @@ class _Coordinates:
 
         held_out = {fold: coordinates(folds.samples[fold].views) for fold in left_out}
         others = [own.views for f, own in enumerate(folds.samples) if f not in left_out]
-        each = -(-_BANK // len(others))
+        each = -(-BANK_ROWS // len(others))
         parts = [coordinates(views[: min(each, len(views))]) for views in others]
         bank = {name: np.concatenate([part[name] for part in parts]) for name in path.axes}
         return cls(held_out, bank)
@@ -300,7 +330,7 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
         Training rows as features.
     """
     goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
-    _check_goal(goal, estimator, rows)
+    check_goal(goal, estimator, rows)
     codes = folds_of(rows.views, rows.labels, min(N_FOLDS, len(rows.views)))
 
     def learn(rows: Rows) -> None:
@@ -343,64 +373,16 @@ def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
         estimator.bank_ = bank_of(estimator, X)
 
 
-def choices(
-    estimator: Any,
-    views: Views,
-    y: Any,
-    codes: np.ndarray,
-    goal: Goal,
-    labels: Labels | None = None,
-    *,
-    nested: bool = False,
-) -> dict[Outer, Choice]:
-    """Choose the settings of an estimator by given folds.
-
-    Parameters
-    ----------
-    estimator : estimator
-        It is not fitted.
-    views : Views
-        Training rows, in memory; ids number the objects from 1.
-    y : labels or None
-        Labels to learn from.
-    codes : ndarray of int, shape (n_objects,)
-        Fold of each object.
-    goal : {"object", "class", "correlation"}
-        What to maximize.
-    labels : Labels, optional
-        Labels that define relevant items, for the goal "class".
-    nested : bool, default=False
-        Whether each fold is the held-out part of an outer cross-validation. Its settings are then
-        chosen by the other folds, and no model that scores them has seen it.
-
-    Returns
-    -------
-    dict
-        `Choice` by outer fold, as in ``{(0,): ..., (1,): ...}``; if not nested, that of ``()``.
-    """
-    model = clone(estimator)
-    rows = model.open_rows(views, y, None)
-    codes = codes[np.asarray(rows.views.ids) - 1]
-    judged = None
-    if labels is not None:
-        judged = LabelsByView.of(rows.views, labels[np.asarray(rows.views.ids) - 1])
-
-    def search(rows: Rows) -> Trials:
-        return _searched_ridges(FoldStatistics.of(model, rows, codes, judged), goal, nested)
-
-    trials = model.precisely(rows, search)
-    return {outer: trials.choose(outer) for outer in sorted(trials.values)}
-
-
-def _searched_ridges(folds: FoldStatistics, goal: Goal, nested: bool = False) -> Trials:
+def _searched_ridges(folds: FoldStatistics, goal: Goal) -> Trials:
     """Values of all ridges, the same for all views."""
     trials, names = Trials(goal, [{"reg": reg} for reg in RIDGES]), folds.rows.views.names
     ridges = [(i, dict.fromkeys(names, reg)) for i, reg in enumerate(RIDGES)]
-    search_path(folds, trials, ridges, folds.rows.n_components, nested=nested)
+    search_path(folds, trials, ridges, folds.rows.n_components)
     return trials
 
 
-def _check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
+def check_goal(goal: Goal, estimator: Any, rows: Rows) -> None:
+    """Refuse a goal that the rows cannot tell."""
     has_pairs = (rows.views.seen.sum(axis=1) > 1).any()
     if goal != "class" and not has_pairs:
         raise ValueError(

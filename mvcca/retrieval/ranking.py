@@ -343,9 +343,9 @@ def _weighted_by(name: str, steps: tuple[Any, ...]) -> Ranking:
 
 
 def ranking_by(name: str, views: tuple[str, ...], expected: Expected | None, **how: Any) -> Ranking:
-    """The ranking with this weighting of scores of `views`, or by the cosine."""
-    if name == "cosine":
-        return Ranking(similarity=Cosine(), **how)
+    """The ranking with this weighting of scores of `views`, or by a similarity."""
+    if name in SIMILARITIES:
+        return Ranking(similarity=similarity_of(name), **how)
     assert expected is not None
     how["name"] = name
     if name == "likelihood":

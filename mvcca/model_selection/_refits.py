@@ -1,0 +1,411 @@
+"""Choose settings of any method, by models that are fitted again for every setting and fold.
+
+Parameters are searched one after another. Ridges that a method solves from one decomposition are
+all tried at each value of the others, and so are the numbers of components of which the first are a
+solution, too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mvcca.model_selection._fold_statistics import FoldStatistics
+from mvcca.model_selection._goals import Goal, Projected, Sample
+from mvcca.model_selection._spaces import SEARCHED, Effort, Space
+from mvcca.model_selection._tuning import (
+    BANK_ROWS,
+    RIDGES,
+    Choice,
+    Outer,
+    Trials,
+    Variant,
+    check_goal,
+    folds_of,
+    models_for,
+    numbers_of_components,
+    search_path,
+    values_by_variant,
+)
+from mvcca.problem import Rows, reg_of_names
+from mvcca.retrieval.ranking import CORRECTED
+from mvcca.views import Labels, Views
+from mvcca.views.labels_by_view import LabelsByView
+
+Setting = Mapping[str, Any]
+Key = tuple[tuple[str, Any], ...]  # of a setting
+
+_MOST_STEPS = 4  # beyond the ends of a parameter's values
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What to choose settings for.
+
+    Attributes
+    ----------
+    estimator : estimator
+        It is not fitted.
+    views : Views
+        Training rows.
+    codes : ndarray of int, shape (n_objects,)
+        Fold of each object.
+    goal : {"object", "class", "correlation"}
+        What to maximize.
+    labels : LabelsByView or None
+        Labels to learn from.
+    judged : LabelsByView or None
+        Labels that define relevant items.
+    nested : bool
+        Whether each fold is the held-out part of an outer cross-validation.
+    sample_weight : ndarray, shape (n_objects,), or None
+        How often each object counts.
+    options : mapping
+        Further arguments of `fit`.
+    """
+
+    estimator: Any
+    views: Views
+    codes: np.ndarray
+    goal: Goal
+    labels: LabelsByView | None
+    judged: LabelsByView | None
+    nested: bool = False
+    sample_weight: np.ndarray | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.codes.max()) + 1
+
+    @property
+    def outer(self) -> list[Outer]:
+        """Outer folds for which settings are chosen."""
+        return [(fold,) for fold in range(self.n_folds)] if self.nested else [()]
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """Rows of each fold to rank."""
+        parts = (np.flatnonzero(self.codes == fold) for fold in range(self.n_folds))
+        return [Sample.of(self.views, self.judged, part) for part in parts]
+
+    def without(self, left_out: Collection[int]) -> tuple[Views, LabelsByView | None, np.ndarray]:
+        """Rows and labels of all other folds, and their numbers."""
+        rest = np.flatnonzero(~np.isin(self.codes, list(left_out)))
+        labels = None if self.labels is None else self.labels.take(self.views.rows_of(rest))
+        return self.views[rest], labels, rest
+
+    def model(self, setting: Setting) -> Any:
+        """The estimator with a setting."""
+        return clone(self.estimator).set_params(**setting)
+
+    def fitted(self, setting: Setting, left_out: Collection[int]) -> Any:
+        """The estimator, fitted with a setting to all other folds."""
+        views, labels, rest = self.without(left_out)
+        options = dict(self.options)
+        if self.sample_weight is not None:
+            options["sample_weight"] = self.sample_weight[rest]
+        return self.model(setting).fit(views, labels, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Values of settings on held-out folds.
+
+    Parameters are searched one after another, so that a setting may be of interest to some outer
+    folds only. What is chosen for an outer fold depends on settings that it asked for itself.
+    """
+
+    task: Task
+    space: Space
+    found: dict[Key, Trials] = field(default_factory=dict)
+    failures: list[Exception] = field(default_factory=list)
+
+    def choices(self) -> dict[Outer, Choice]:
+        """The best setting for each outer fold."""
+        outers = self.task.outer
+        best: dict[Outer, Setting] = dict.fromkeys(outers, self.space.start)
+        asked = {outer: [_key(setting)] for outer, setting in best.items()}
+        if not self.space.values:
+            self._try(asked)
+        for name, values in self.space.values.items():
+            lines = {outer: list(values) for outer in outers}
+            new = {outer: list(values) for outer in outers}
+            while new:
+                keys = {
+                    outer: [_key({**best[outer], name: value}) for value in own]
+                    for outer, own in new.items()
+                }
+                self._try(keys)
+                for outer, own in keys.items():
+                    asked[outer] = list(dict.fromkeys([*asked[outer], *own]))
+                    best[outer] = self._best(outer, asked[outer])
+                new = {
+                    outer: [value]
+                    for outer in new
+                    if (value := self._beyond(name, best[outer][name], lines[outer])) is not None
+                }
+        return {outer: self._trials(outer, keys).choose(outer) for outer, keys in asked.items()}
+
+    def _best(self, outer: Outer, keys: Sequence[Key]) -> Setting:
+        chosen = self._trials(outer, keys).choose(outer).params
+        return {name: chosen[name] for name in self.space.values}
+
+    def _beyond(self, name: str, best: Any, line: list[Any]) -> Any:
+        """The value beyond the best one if that is at an end; it is added to the line."""
+        step = self.space.beyond.get(name)
+        if step is None or len(line) >= len(self.space.values[name]) + _MOST_STEPS:
+            return None
+        if best == line[0]:
+            line.insert(0, step(best, False))
+            return line[0]
+        if best == line[-1]:
+            line.append(step(best, True))
+            return line[-1]
+        return None
+
+    def _trials(self, outer: Outer, keys: Sequence[Key]) -> Trials:
+        """Values of some settings for an outer fold."""
+        merged = Trials(self.task.goal, [], prefers_all=self.space.prefers_all)
+        values = merged.values.setdefault(outer, {})
+        for key in keys:
+            if (part := self.found.get(key)) is None:
+                continue
+            start = len(merged.settings)
+            merged.settings.extend(part.settings)
+            for variant, by_fold in part.values.get(outer, {}).items():
+                values[variant._replace(setting=start + variant.setting)] = by_fold
+        if not values:
+            raise self.failures[-1]
+        return merged
+
+    # ---- values of one setting -------------------------------------------------------------------
+
+    def _try(self, wanted: Mapping[Outer, Sequence[Key]]) -> None:
+        """Find the values of settings that are not known yet."""
+        for key in dict.fromkeys(key for keys in wanted.values() for key in keys):
+            if key not in self.found:
+                ridges = [{"reg": reg} for reg in self.space.ridges] or [{}]
+                settings = [{**dict(key), **ridge} for ridge in ridges]
+                self.found[key] = Trials(self.task.goal, settings)
+            known = self.found[key].values
+            outers = [outer for outer, keys in wanted.items() if key in keys and outer not in known]
+            with warnings.catch_warnings(action="ignore"):  # of models that are not kept
+                if self.space.ridges:
+                    self._solve_path(key, outers)
+                elif self.space.leaves_one_out:
+                    self._leave_one_out(key, outers)
+                else:
+                    self._refit(key, outers)
+
+    def _refit(self, key: Key, outers: Sequence[Outer]) -> None:
+        """One model for each set of folds that is left out."""
+        trials, setting = self.found[key], dict(key)
+        for left_out, served in models_for(self.task.n_folds, self.task.nested, outers):
+            try:
+                model = self.task.fitted({**setting, **self.space.components}, left_out)
+            except (ValueError, np.linalg.LinAlgError) as error:  # more neighbours than rows, say
+                self.failures.append(error)
+                continue
+            bank = self._bank(model, left_out)
+            for fold, outer in served.items():
+                sample = self.task.samples[fold]
+                projected = Projected(_scores(model, sample.views), bank, None)
+                for ranking, k, value in self._values(projected, sample):
+                    trials.add(outer, fold, Variant(0, ranking, k), value)
+
+    def _bank(self, model: Any, left_out: Collection[int]) -> dict[str, np.ndarray]:
+        """Projected rows of folds that the model was fitted to, if rankings are corrected."""
+        if self.task.goal != "object":
+            return {}
+        others = [own.views for fold, own in enumerate(self.task.samples) if fold not in left_out]
+        each = -(-BANK_ROWS // len(others))
+        parts = [_scores(model, views[: min(each, len(views))]) for views in others]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _values(
+        self, projected: Projected, sample: Sample
+    ) -> Iterator[tuple[str, int | None, float]]:
+        """Values of one model by ranking and number of components."""
+        goal, found = self.task.goal, projected.n_components
+        ranking = self.task.estimator.retrieval_ranking[1]
+        rankings = [ranking, f"{ranking}{CORRECTED}"] if goal == "object" else [ranking]
+        numbers: list[int | None] = [None]
+        if self.space.has_prefixes and goal != "correlation":
+            numbers = numbers_of_components(found)
+            if found == self.space.most_components:
+                numbers[-1] = found
+        yield from values_by_variant(goal, projected, sample, rankings, numbers)
+
+    def _solve_path(self, key: Key, outers: Sequence[Outer]) -> None:
+        """All ridges, from statistics of the folds."""
+        task, trials = self.task, self.found[key]
+        model = task.model({**dict(key), **self.space.components, "cv_goal": None})
+        rows = model.open_rows(task.views, task.labels, task.sample_weight)
+        objects = np.asarray(rows.views.ids) - 1
+        judged = task.judged
+        if judged is not None:
+            judged = judged.take(task.views.rows_of(objects))
+        ridges = [
+            (number, reg_of_names(setting["reg"], rows.views.names))
+            for number, setting in enumerate(trials.settings)
+        ]
+
+        def search(rows: Rows) -> None:
+            folds = FoldStatistics.of(
+                model, rows, task.codes[objects], judged, ranked=task.views.names
+            )
+            search_path(
+                folds,
+                trials,
+                ridges,
+                rows.n_components,
+                nested=task.nested,
+                outers=outers,
+                most_components=self.space.most_components,
+            )
+
+        model.precisely(rows, search)
+
+    def _leave_one_out(self, key: Key, outers: Sequence[Outer]) -> None:
+        """All ridges, each row scored by a model of all others; halves correct each other's."""
+        task, trials = self.task, self.found[key]
+        for outer in outers:
+            views, _, rest = task.without(outer)
+            views = views.with_ids(np.arange(1, len(views) + 1))
+            judged = None if task.judged is None else task.judged.take(task.views.rows_of(rest))
+            order = np.random.RandomState(0).permutation(len(views))
+            halves = [Sample.of(views, judged, half) for half in np.array_split(order, 2)]
+            objects = [np.asarray(half.views.ids) - 1 for half in halves]
+            model, ridges = task.model(dict(key)), self.space.ridges
+            of_halves = [model.left_out_scores(views, own, ridges) for own in objects]
+            for number, scores in enumerate(zip(*of_halves, strict=True)):
+                for fold, sample in enumerate(halves):
+                    projected = Projected(scores[fold], scores[1 - fold], None)
+                    for ranking, k, value in self._values(projected, sample):
+                        trials.add(outer, fold, Variant(number, ranking, k), value)
+
+
+def _scores(model: Any, views: Views) -> dict[str, np.ndarray]:
+    """Rows as the declared ranking compares them."""
+    found = model.project(views, model.retrieval_ranking[0])
+    return {name: np.asarray(scores, dtype=float) for name, scores in found.items()}
+
+
+def _key(setting: Setting) -> Key:
+    return tuple(setting.items())
+
+
+# ---- choices -------------------------------------------------------------------------------------
+
+
+def searched(estimator: Any) -> list[str]:
+    """Parameters of an estimator that folds choose."""
+    params = estimator.get_params(deep=False).items()
+    return [name for name, value in params if isinstance(value, str) and value == SEARCHED]
+
+
+def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
+    """Choose the settings of any estimator.
+
+    Parameters
+    ----------
+    task : Task
+        The estimator, its training rows and their folds.
+    effort : {"full", "coarse"}, default="full"
+        Whether to try all values of `Space`, or few.
+
+    Returns
+    -------
+    dict
+        `Choice` by outer fold.
+    """
+    rows = task.without((0,) if task.nested else ())  # as many as a model has
+    space = _space_of(task.estimator, *rows[:2]).of(task.estimator, effort)
+    found = Search(task, space).choices()
+    if "n_components" not in searched(task.estimator) or "n_components" in space.values:
+        return found
+    return {
+        outer: replace(choice, params={**choice.params, "n_components": choice.n_components})
+        for outer, choice in found.items()
+    }
+
+
+def _space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
+    if hasattr(estimator, "search_space"):
+        return estimator.search_space(views, labels)
+    return Space(ridges=RIDGES, has_prefixes=True, prefers_all=True)
+
+
+def choices(
+    estimator: Any,
+    views: Views,
+    y: Any,
+    codes: np.ndarray,
+    goal: Goal,
+    labels: Labels | None = None,
+    *,
+    nested: bool = False,
+    effort: Effort = "full",
+) -> dict[Outer, Choice]:
+    """Choose the settings of an estimator by given folds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not fitted. Parameters that are "cv" are searched, and the number of components if it
+        is None.
+    views : Views
+        Training rows, in memory; ids number the objects from 1.
+    y : labels or None
+        Labels to learn from.
+    codes : ndarray of int, shape (n_objects,)
+        Fold of each object.
+    goal : {"object", "class", "correlation"}
+        What to maximize.
+    labels : Labels, optional
+        Labels that define relevant items, for the goal "class".
+    nested : bool, default=False
+        Whether each fold is the held-out part of an outer cross-validation. Its settings are then
+        chosen by the other folds, and no model that scores them has seen it.
+    effort : {"full", "coarse"}, default="full"
+        Whether to try all values, or few: three of the first parameter, and middle ones of the
+        others.
+
+    Returns
+    -------
+    dict
+        `Choice` by outer fold, as in ``{(0,): ..., (1,): ...}``; if not nested, that of ``()``.
+    """
+    places = np.asarray(views.ids) - 1
+    views = views.with_ids(np.arange(1, len(views) + 1))
+    learned = LabelsByView.of(views, y) if estimator.requires.labels else None
+    judged = None if labels is None else LabelsByView.of(views, labels[places])
+    return search_refits(
+        Task(estimator, views, codes[places], goal, learned, judged, nested), effort
+    )
+
+
+def chosen(
+    estimator: Any,
+    views: Views,
+    labels: LabelsByView | None,
+    sample_weight: np.ndarray | None,
+    options: Mapping[str, Any],
+) -> Choice:
+    """Choose the settings of a fit to these rows, by folds of them."""
+    views = views.with_ids(np.arange(1, len(views) + 1))
+    goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
+    check_goal(goal, estimator, Rows(views, labels=labels))
+    n_folds = _space_of(estimator, views, labels).n_folds
+    codes = folds_of(views, labels, min(n_folds, len(views)))
+    learned = labels if estimator.requires.labels else None
+    task = Task(estimator, views, codes, goal, learned, labels, False, sample_weight, options)
+    return search_refits(task)[()]

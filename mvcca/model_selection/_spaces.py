@@ -1,0 +1,95 @@
+"""Settings that a search tries: values of parameters, one parameter after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Effort = Literal["full", "coarse"]
+SEARCHED = "cv"  # value of a parameter that folds choose
+
+_COARSE = 3  # values of a parameter
+
+
+@dataclass(frozen=True)
+class Space:
+    """Values of the parameters of a method.
+
+    The values of the first parameter are tried with the middle ones of the others, those of the
+    second with the best of the first, and so on.
+
+    Attributes
+    ----------
+    values : mapping of str to tuple
+        Values of each parameter, in increasing order.
+    ridges : tuple of float
+        Values of ``reg`` that are all solved from one decomposition, at each of the others.
+    leaves_one_out : bool
+        Whether the estimator has scores of left-out rows for all ridges, ``left_out_scores``.
+    has_prefixes : bool
+        Whether the first components of a solution solve the problem with fewer components.
+    prefers_all : bool
+        Whether fewer components than all must win by a standard error.
+    most_components : int or None
+        Number of components above which none is searched.
+    beyond : mapping of str to callable
+        Functions that take a value at an end, and whether it is the last one, and return the next.
+    n_folds : int
+        Number of folds of a bare fit.
+    """
+
+    values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    ridges: tuple[float, ...] = ()
+    leaves_one_out: bool = False
+    has_prefixes: bool = False
+    prefers_all: bool = False
+    most_components: int | None = None
+    beyond: Mapping[str, Callable[[Any, bool], Any]] = field(default_factory=dict)
+    n_folds: int = 5
+
+    def of(self, estimator: Any, effort: Effort = "full") -> Space:
+        """What is searched for an estimator; with little effort, few values of one parameter."""
+        params = estimator.get_params(deep=False)
+        asked = [name for name, value in params.items() if _is_searched(value)]
+        ridges = self.ridges
+        if ridges and "reg" not in asked:
+            ridges = (params["reg"],)
+        values = {name: own for name, own in self.values.items() if name in asked}
+        has_prefixes = self.has_prefixes and (
+            params["n_components"] is None or "n_components" in asked
+        )
+        space = replace(self, values=values, ridges=ridges, has_prefixes=has_prefixes)
+        if effort == "full":
+            return space
+        coarse = {
+            name: thinned(own) if number == 0 else (middle(own),)
+            for number, (name, own) in enumerate(values.items())
+        }
+        return replace(space, values=coarse, ridges=ridges[::2], beyond={})
+
+    @property
+    def components(self) -> dict[str, Any]:
+        """Number of components of models, the first of which are those of smaller ones."""
+        return {"n_components": self.most_components} if self.has_prefixes else {}
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The middle value of each parameter."""
+        return {name: middle(own) for name, own in self.values.items()}
+
+
+def _is_searched(value: Any) -> bool:
+    return isinstance(value, str) and value == SEARCHED
+
+
+def middle(values: tuple[Any, ...]) -> Any:
+    """The value in the middle."""
+    return values[len(values) // 2]
+
+
+def thinned(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The first, middle and last value."""
+    if len(values) <= _COARSE:
+        return values
+    return values[0], middle(values), values[-1]
