@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -36,6 +37,32 @@ from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
 _SEED_BOUND = 2**31 - 1
+
+
+def _factor(gamma: str) -> float:
+    """The number before the median."""
+    factor, _, median = gamma.rpartition("*")
+    try:
+        value = float(factor or 1)
+    except ValueError:
+        value = 0.0
+    if median.strip() != "median" or not 0 < value < np.inf:
+        raise ValueError(f"Expected 'median' or a multiple such as '0.5*median', got {gamma!r}.")
+    return value
+
+
+class _MultipleOfMedian(StrOptions):
+    """Constraint of a parameter: an option, or a multiple of the median such as "0.5*median"."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        if not isinstance(val, str) or val in self.options:
+            return super().is_satisfied_by(val)
+        with suppress(ValueError):
+            return _factor(val) > 0
+        return False
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} or a multiple such as '0.5*median'"
 
 
 def _has_approximation(estimator: Any) -> bool:
@@ -179,8 +206,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         "kernel": [StrOptions(set(NAMES)), callable, Mapping],
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"median", SEARCHED}),
-            str,  # multiples of the median
+            _MultipleOfMedian({"median", SEARCHED}),
             None,
             Mapping,
         ],
@@ -351,7 +377,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     def _draw_map(self, name: Any, gamma: Any, X: Any, rng: np.random.RandomState) -> FeatureMap:
         if name == "poly" and isinstance(gamma, str):
             raise ValueError(
-                f'gamma={gamma!r} is a width of kernel="rbf", got kernel="poly". Give gamma a '
+                f'gamma="{gamma}" is a width of kernel="rbf", got kernel="poly". Give gamma a '
                 "number, or None for 1 / n_features."
             )
         if isinstance(gamma, str):
@@ -396,21 +422,6 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
         assert maps is not None
         return partial(_project, self.feature_maps_[name], maps, name)
-
-
-def _factor(gamma: str) -> float:
-    """The number before the median."""
-    factor, _, median = gamma.rpartition("*")
-    try:
-        value = float(factor or 1)
-    except ValueError:
-        value = 0.0
-    if median.strip() != "median" or not 0 < value < np.inf:
-        raise ValueError(
-            "Expected gamma to be a positive number, 'median', a multiple of it such as "
-            f"'0.5*median', None or 'cv', got {gamma!r}."
-        )
-    return value
 
 
 def _multiple(factor: float) -> str:
