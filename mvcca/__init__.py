@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from mvcca.machine import config_context as config_context
     from mvcca.machine import get_config as get_config
     from mvcca.machine import set_config as set_config
+    from mvcca.model_selection import FoldSearchCV as FoldSearchCV
     from mvcca.model_selection import retrieval_scorer as retrieval_scorer
     from mvcca.persistence import ModelFileError as ModelFileError
     from mvcca.persistence import load as load
@@ -91,7 +92,7 @@ _MODULES = {
     ),
     "machine": ("config_context", "get_config", "set_config"),
     "measures": (),
-    "model_selection": ("retrieval_scorer",),
+    "model_selection": ("FoldSearchCV", "retrieval_scorer"),
     "persistence": ("ModelFileError", "load", "save"),
     "plotting": (),
     "problem": (),

@@ -56,6 +56,7 @@ from mvcca import (
     MVMLCCA,
     NCCA,
     PLS,
+    FoldSearchCV,
     JoinViews,
     PerView,
     RetrievalIndex,
@@ -677,6 +678,9 @@ SEARCHES = {
         return_train_score=True,
         cv=KFold(3, shuffle=True, random_state=0),
         n_jobs=1,
+    ),
+    "by fold statistics": FoldSearchCV(
+        CCA(1), {"ranking": ["likelihood", "likelihood+csls"]}, scoring=retrieval_scorer("mrr")
     ),
     "random": RandomizedSearchCV(
         CCA(1), {"reg": [0.1, 0.3, 1.0]}, n_iter=2, cv=2, random_state=0, pre_dispatch="n_jobs"

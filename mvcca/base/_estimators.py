@@ -613,6 +613,7 @@ class StatisticEstimator(LinearEstimator):
     n_components: Any = None
     reg: Reg = 0.0
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
+    draws_from_rows: ClassVar[bool] = False  # whether `draw` does, so that statistics differ
     _statistic: Any  # sums over the batches so far; None after fit
 
     def statistic_of(self, rows: Rows) -> Any:
@@ -662,6 +663,11 @@ class StatisticEstimator(LinearEstimator):
     def solved_views(self, views: Views) -> Views:
         """The rows whose maps solve the problem; by default the views themselves."""
         return views
+
+    @property
+    def keeps_solutions(self) -> bool:
+        """Whether the maps of a fit are the solution of its problem, for any ridge."""
+        return type(self).learn is StatisticEstimator.learn
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""

@@ -220,7 +220,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
     }
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
-    learns_from_rows = True  # features are drawn from rows
+    draws_from_rows = True  # landmarks and the median
 
     feature_maps_: dict[str, FeatureMap]
     _n_before: float  # objects in earlier batches

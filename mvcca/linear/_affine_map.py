@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -14,6 +14,8 @@ from mvcca.linear._predicting import PredictingEstimator
 from mvcca.problem import Exactness, Problem, Rows, check_variance, reg_of_names
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
+
+T = TypeVar("T")
 
 
 class AffineMap(PredictingEstimator):
@@ -113,12 +115,11 @@ class AffineMap(PredictingEstimator):
         sources = [name for name in views.names if name != target]
         return {**reg_of_names(self.reg, sources), target: 0.0}
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
+        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         # Distances in the target's space count, which only an orthonormal basis keeps.
         target = self._target_among(rows.views.names)
-        rows.in_row_space(equilibrate={target: False}).precisely(
-            lambda rows: self.learn(rows, self.statistic_of(rows))
-        )
+        return rows.in_row_space(equilibrate={target: False}).precisely(learn)
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         target = views.names.index(self._target_among(views.names))

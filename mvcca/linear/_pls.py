@@ -6,10 +6,10 @@ covariance matrices only, so that rows are read once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import linalg
@@ -23,6 +23,8 @@ from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, means_back
+
+T = TypeVar("T")
 
 
 class PLS(RescaledEstimator):
@@ -148,20 +150,20 @@ class PLS(RescaledEstimator):
         most = min(len(views) - 1, next(iter(views.widths.values())))
         return Space({"n_components": tuple(numbers_of_components(most))})
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
+        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         if rows.views.is_paired or not self.scale:  # else pairs of views have their own variances
             # Scaling moves the weights out of the span of the rows, into that of equilibrated rows.
             rows = rows.in_row_space(equilibrate=self.scale)
-        is_svd, all_wide = self.algorithm == "svd", len(rows.bases) == len(rows.views.names)
-        if is_svd and rows.views.is_paired and all_wide:
-            self._learn_wide(rows)
-            return
         # Deflation divides by the variances of scores, which need float64; the SVD does not.
-        rows.precisely(
-            lambda rows: self.learn(rows, self.statistic_of(rows)),
-            float32=is_svd,
-            decompose=False,
-        )
+        return rows.precisely(learn, float32=self.algorithm == "svd", decompose=False)
+
+    def _learn_rows(self, rows: Rows) -> None:
+        all_wide = len(rows.bases) == len(rows.views.names)
+        if self.algorithm == "svd" and rows.views.is_paired and all_wide:
+            self._learn_wide(rows)
+        else:
+            super()._learn_rows(rows)
 
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)

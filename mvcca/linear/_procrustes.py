@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import permutations
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -27,6 +27,9 @@ _MOST_STEPS = 1000
 _TOLERANCE = 1e-15  # relative gain of the criterion
 
 Blocks = Mapping[tuple[str, str], np.ndarray]
+
+
+T = TypeVar("T")
 
 
 class Procrustes(PredictingEstimator):
@@ -134,13 +137,10 @@ class Procrustes(PredictingEstimator):
             return Space(has_prefixes=True)
         return Space({"n_components": tuple(numbers_of_components(min(views.widths.values())))})
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
+        """The result of `learn` for rows in a basis and a precision that suffice for the method."""
         # Every direction is rotated, also those whose variance float32 products cannot resolve.
-        rows.in_row_space(equilibrate=False).precisely(
-            lambda rows: self.learn(rows, self.statistic_of(rows)),
-            float32=False,
-            decompose=False,
-        )
+        return rows.in_row_space(equilibrate=False).precisely(learn, float32=False, decompose=False)
 
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         Sigma, columns = statistic.covariance(), column_slices(statistic.widths)

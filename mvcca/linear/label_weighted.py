@@ -83,6 +83,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
     random_state: Any
 
     _drawn: DrawnLabelFeatures | None = None
+    keeps_solutions = True  # `learn` only adds notes
 
     def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False

@@ -1,6 +1,7 @@
 """Splitters and scorers for scikit-learn's searches and cross-validation."""
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
+from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._goals import GOALS, Goal
 from mvcca.model_selection._refits import choices, chosen, searched
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
@@ -23,6 +24,7 @@ __all__ = [
     "Choice",
     "ClassDisjointSplit",
     "Effort",
+    "FoldSearchCV",
     "Goal",
     "RetrievalScorer",
     "Space",

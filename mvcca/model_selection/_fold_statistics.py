@@ -56,7 +56,7 @@ class FoldStatistics:
         labels = rows.labels if labels is None else labels
         parts = [np.flatnonzero(codes == fold) for fold in range(codes.max() + 1)]
         statistics = []
-        if not estimator.learns_from_rows:
+        if not (estimator.learns_from_rows or estimator.draws_from_rows):
             statistics = [estimator.statistic_of(rows.take(part)) for part in parts]
         samples = [Sample.of(rows.views, labels, part, ranked) for part in parts]
         return cls(estimator, rows, codes, statistics, samples)

@@ -26,7 +26,12 @@ from mvcca.kernel.smoothing import Smoother
 from mvcca.linear.features import FourierFeatures, LandmarkFeatures
 from mvcca.linear.label_statistic import LabelledRows, LabelStatistic
 from mvcca.linear.label_weighted import DrawnLabelFeatures, LabelKernel
-from mvcca.model_selection import ClassDisjointSplit, RetrievalScorer, retrieval_scorer
+from mvcca.model_selection import (
+    ClassDisjointSplit,
+    FoldSearchCV,
+    RetrievalScorer,
+    retrieval_scorer,
+)
 from mvcca.persistence._estimators import (
     ClassOf,
     make_estimator,
@@ -34,7 +39,7 @@ from mvcca.persistence._estimators import (
     stored_estimator,
 )
 from mvcca.persistence._given import GIVEN, Code, Given
-from mvcca.persistence._sklearn import HELD, arguments_of
+from mvcca.persistence._sklearn import HELD, arguments_of, stored_search
 from mvcca.retrieval import RetrievalIndex
 from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
 from mvcca.views import Labels, Views
@@ -94,6 +99,7 @@ CLASSES: Mapping[str, ClassOf] = {
     **HELD,
     "RetrievalIndex": ClassOf(RetrievalIndex, lambda i: i.__getstate__(), _make_index),
     "RetrievalScorer": replace(_SCORER, make=lambda parts: retrieval_scorer(**parts)),
+    "FoldSearchCV": stored_search(FoldSearchCV),
     "ClassDisjointSplit": ClassOf(
         ClassDisjointSplit,
         arguments_of,

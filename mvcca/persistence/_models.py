@@ -28,9 +28,10 @@ def save(model: Any, path: str | os.PathLike[str], *, statistic: bool = True) ->
     Parameters
     ----------
     model : estimator, pipeline, search or index
-        An estimator of `mvcca` or `mvcca.deep`, a `RetrievalIndex`, or scikit-learn's `Pipeline`,
-        `GridSearchCV` or `RandomizedSearchCV`. It may hold any transformer or linear model of
-        scikit-learn whose attributes are numbers, strings, arrays and containers of these.
+        An estimator of `mvcca` or `mvcca.deep`, a `RetrievalIndex`, a `FoldSearchCV`, or
+        scikit-learn's `Pipeline`, `GridSearchCV` or `RandomizedSearchCV`. It may hold any
+        transformer or linear model of scikit-learn whose attributes are numbers, strings, arrays
+        and containers of these.
     path : path
         The file, which is replaced if it exists. The cache of a pipeline (`memory`) is not saved.
     statistic : bool, default=True

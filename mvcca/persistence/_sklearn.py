@@ -128,6 +128,11 @@ def _make_estimator(cls: type[BaseEstimator], parts: dict[str, Any]) -> BaseEsti
     return estimator
 
 
+def stored_search(cls: type[BaseEstimator]) -> ClassOf:
+    """Row of the table for a search with the attributes of those of scikit-learn."""
+    return ClassOf(cls, _parts_of_estimator, partial(_make_estimator, cls))
+
+
 def _check_parts(parts: dict[str, Any]) -> None:
     """Refuse parameters that compiled code or joblib would trust."""
     if parts.get("warm_start"):

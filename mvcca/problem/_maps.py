@@ -151,13 +151,14 @@ class Maps:
         return replace(self, weights=weights, means=means)
 
     def leading(self, k: int) -> Maps:
-        """The first k components."""
+        """The first k components, without patterns, which depend on all of them."""
         return replace(
             self,
             weights={name: W[:, :k] for name, W in self.weights.items()},
             eigenvalues=None if self.eigenvalues is None else self.eigenvalues[:k],
             values=None if self.values is None else self.values[:k],
             expected=None if self.expected is None else self.expected.leading(k),
+            patterns=None,
         )
 
     # ---- what a fit learns -----------------------------------------------------------------------

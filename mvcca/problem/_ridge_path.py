@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from mvcca.blocks import as_block
 from mvcca.machine import lapack
@@ -19,7 +20,7 @@ from mvcca.problem._maps import Maps
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
 from mvcca.problem.linalg import Scaling
-from mvcca.statistics import PairCovariance
+from mvcca.statistics import Moments, PairCovariance
 
 _EPS = np.finfo(float).eps
 
@@ -77,36 +78,48 @@ class RidgePath:
 
     Rows must be in the features or in orthonormal bases, in which a ridge on the features is the
     same ridge. Solutions agree with those of `Problem.solve` for a ridge that makes the problem
-    well conditioned; directions without variance, which only the ridge holds, are left out.
+    well conditioned. Directions without variance, which only the ridge holds, are left out where
+    nothing between views depends on them.
 
     Attributes
     ----------
     problem : Problem
         The problem in the axes of its constraints, whose ridges do not matter.
+    means : mapping of str to ndarray
+        Mean of each view as the problem was posed, before its axes.
+    with_patterns : bool
+        Whether the problem asks for `Maps.patterns`; see `patterns`.
     """
 
     problem: Problem
+    means: Mapping[str, np.ndarray]
+    with_patterns: bool = False
 
     @classmethod
-    def of(cls, problem: Problem) -> RidgePath:
-        """Decompose the constraint of every view."""
+    def of(cls, problem: Problem, *, exact: bool = False) -> RidgePath:
+        """Decompose the constraint of every view; if `exact`, no direction is left out."""
         between, within = problem.blocks()
         rows, widths = problem.rows, problem.rows.widths()
+        # Of rows that all views share, the constraint of a view is its covariance in every pair.
+        are_shared = isinstance(problem.moments, Moments)
+        vanishes = problem.is_joint or problem.moments is not None  # A, where B does
         values: dict[str, np.ndarray] = {}
         axes: dict[str, Axes] = {}
         with threads_to_factorise(max(map(len, within.values()))):
             for name, B in within.items():
                 check_variance(name, B)
-                diagonal = np.diag(B) if B.ndim == 1 else B
-                e, V = lapack.top_eigenpairs(diagonal, len(diagonal))
-                varies = e > 10 * len(e) * _EPS * e[-1]
-                unit = float(np.trace(diagonal)) / widths[name]
-                values[name] = e[varies]
+                e, V = _eigenpairs(np.diag(B) if B.ndim == 1 else B)
+                varies = e > (10 * len(e) * _EPS * e[-1] if vanishes and not exact else -np.inf)
+                unit = float((B if B.ndim == 1 else np.diag(B)).sum()) / widths[name]
+                values[name] = np.maximum(e[varies], 0)
                 axes[name] = Axes(V[:, varies], widths[name], unit, rows.bases.get(name))
             pairs = []
             for (p, q), C, (B_p, B_q), count in problem.of_pairs():
                 V_p, V_q = axes[p].vectors, axes[q].vectors
-                within_pair = _turned(B_p, V_p), _turned(B_q, V_q)
+                if are_shared:
+                    within_pair = values[p], values[q]
+                else:
+                    within_pair = _turned(B_p, V_p), _turned(B_q, V_q)
                 pairs.append(PairCovariance((p, q), V_p.T @ C @ V_q, within_pair, count))
             turned = {
                 (p, q): axes[p].vectors.T @ A @ axes[q].vectors for (p, q), A in between.items()
@@ -122,7 +135,9 @@ class RidgePath:
                 pairs=pairs,
                 is_cca=problem.moments is not None,
                 with_patterns=False,
-            )
+            ),
+            problem.means,
+            problem.with_patterns,
         )
 
     def check(self, reg: Mapping[str, float]) -> None:
@@ -151,7 +166,24 @@ class RidgePath:
 
     def lifted(self, maps: Maps) -> Maps:
         """Maps of the original features, from those that `solve` returns."""
-        return maps.lifted(self.axes)
+        lifted, means = maps.lifted(self.axes), dict(self.means)
+        for name, axes in self.axes.items():  # the axes may leave out a part of the mean
+            if axes.before is not None:
+                means[name] = axes.mean + axes.before.back(means[name][None])[0]
+        return replace(lifted, means=means)
+
+    def patterns(self, maps: Maps, k: int | None) -> dict[str, np.ndarray]:
+        """`Maps.patterns` of the original features, by the first k of the maps of two views."""
+        between, within = self.problem.blocks()
+        (p, q), A = next(iter(between.items()))
+        found = {}
+        for name, other, C in ((p, q, A), (q, p, A.T)):
+            W = maps.weights[other][:, :k]
+            variances = (W.T * within[other]) @ W
+            axes = self.axes[name]
+            centred = axes.back((C @ W @ linalg.pinvh(variances)).T)
+            found[name] = centred.T
+        return found
 
 
 class _Conditioned(Scaling):
@@ -160,6 +192,16 @@ class _Conditioned(Scaling):
     def __init__(self, rank: int, condition: float) -> None:
         object.__setattr__(self, "scale", np.ones(rank))
         object.__setattr__(self, "condition", condition)
+
+
+def _eigenpairs(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, increasing, and eigenvectors of the columns that vary; others get no ridge."""
+    varies = np.flatnonzero(np.diag(B) > 0)
+    if len(varies) == len(B):
+        return lapack.top_eigenpairs(B, len(B))
+    vectors = np.zeros((len(B), len(varies)))
+    values, vectors[varies] = lapack.top_eigenpairs(B[np.ix_(varies, varies)], len(varies))
+    return values, vectors
 
 
 def _turned(B: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -1,0 +1,665 @@
+"""Searches over everything that only the solution of a problem depends on, from one pass.
+
+Rows are summed up in a statistic that adds, so that all models of a cross-validation are solved
+from statistics of its parts: rows are read once, however many folds and settings there are. Scorers
+then get estimators, which project held-out rows as any fitted ones do.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import _check_method_params, _num_samples
+
+from mvcca.blocks import is_mapping
+from mvcca.blocks.checks import check_same_rows, row_labels
+from mvcca.machine.warnings import warn
+from mvcca.model_selection._refits import searched
+from mvcca.problem import RidgePath, Rows
+from mvcca.retrieval.bank import bank_of, bank_rows
+from mvcca.retrieval.ranking import CORRECTED, checked_weighting
+from mvcca.retrieval.similarity import SIMILARITIES
+from mvcca.statistics import DigitsLost
+from mvcca.views import Views, as_views, holds_views
+from mvcca.views.labels_by_view import LabelsByView
+
+__all__ = ["FoldSearchCV"]
+
+_SEARCHED = ("n_components", "power", "reg", "sigma")  # parameters that only the solve sees
+_RANKING = "ranking"  # searched, too, though no parameter of an estimator
+_FLOAT64 = np.dtype(np.float64)
+
+
+class FoldSearchCV(BaseSearchCV):
+    """Grid search over ridges, numbers of components and rankings, from one pass over the rows.
+
+    It finds what `sklearn.model_selection.GridSearchCV` finds on the same folds, scores included,
+    without fitting each candidate to each training part: rows are summed up once per fold, sums of
+    the other folds are merged, and all candidates are solved from these. It takes the estimators
+    whose statistic adds, those with ``partial_fit`` and a closed form: `CCA`, `MVCCA`, `MLCCA`,
+    `MVMLCCA`, `PLS`, `CFA`, `AffineMap`, `Procrustes`, `LGCFL`, `CovarianceCCA`, and `KCCA` with an
+    approximation.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned for every model.
+    grid : dict or list of dict
+        Lists of values by parameter, of those that only the solution depends on:
+
+        - ``reg``, numbers or mappings from view names to numbers, a ridge per view;
+        - ``n_components``, of which smaller numbers are the leading ones of one solution;
+        - ``power`` of scores, and ``sigma`` of label similarities;
+        - ``ranking``, how the models rank: the name of a weighting or similarity, as in
+          `mvcca.evaluate_retrieval`, followed by "+csls" if hubs are corrected by rows of the
+          training part. It becomes ``ranking_`` of the models, and these rows ``bank_``, which
+          `mvcca.retrieval_scorer` and `mvcca.RetrievalIndex` use.
+
+        A list of dicts is searched one after the other.
+    cv : int, splitter or iterable of (train, test), default=5
+        As in `GridSearchCV`. Each training part is a sum of parts that splits have in common, as
+        those of folds are; if they have none, the rows are read once per split.
+    scoring : str, callable, list, dict or None, default=None
+        As in `GridSearchCV`, such as `mvcca.retrieval_scorer`; None is ``score`` of the estimator.
+    refit : bool, str or callable, default=True
+        Whether to solve for the best parameters with all rows, or the name of the measure that
+        chooses them, if there are several; or a function that returns ``best_index_`` from
+        ``cv_results_``.
+
+    Attributes
+    ----------
+    cv_results_ : dict of str to array
+        Parameters, scores and times of all candidates, as of `GridSearchCV`. Time that candidates
+        share is divided equally.
+    best_estimator_ : estimator
+        Fitted with ``best_params_`` to all rows.
+    best_score_ : float
+        Mean score of the best candidate over the splits. It is optimistic, as the largest of many.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_index_ : int
+        Its position in ``cv_results_``.
+    scorer_ : callable or dict
+        The scorers.
+    n_splits_ : int
+        Number of splits.
+    refit_time_ : float
+        Seconds for the solution with all rows.
+    multimetric_ : bool
+        Whether there are several measures.
+    n_features_in_ : int
+        Number of features of X, over all its views.
+
+    See Also
+    --------
+    mvcca.CCA : ``reg="cv"`` chooses ridge and ranking without a grid.
+    mvcca.plotting.GridSearchDisplay : Scores of two searched parameters.
+
+    Notes
+    -----
+    Scores equal those of `GridSearchCV` but for rounding (1e-8 with float64 rows). Landmarks and
+    random features, of `KCCA` and of ``label_features``, are drawn once from all rows, where
+    `GridSearchCV` draws them from each training part: scores are equal for given ones only, and
+    slightly optimistic. Candidates without a ridge, and those with too small a one for
+    ill-conditioned views, are solved from the rows of each training part instead, which are then
+    read once for all of them.
+
+    A candidate that cannot be fitted raises its error: there is no ``error_score``.
+
+    Examples
+    --------
+    >>> from mvcca import CCA, FoldSearchCV, retrieval_scorer
+    >>> from mvcca.datasets import load_digits_views
+    >>> grid = {
+    ...     "reg": [1e-3, 0.01, 0.1, 1.0],
+    ...     "n_components": [5, 10, 20],
+    ...     "ranking": ["profile-likelihood", "likelihood"],
+    ... }
+    >>> search = FoldSearchCV(CCA(), grid, scoring=retrieval_scorer("mrr"))
+    >>> search.fit(load_digits_views().views).best_params_["n_components"]
+    20
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"])],
+        "grid": [dict, list],
+        "cv": ["cv_object"],
+        "scoring": BaseSearchCV._parameter_constraints["scoring"],
+        "refit": BaseSearchCV._parameter_constraints["refit"],
+    }
+    return_train_score = False  # parameters of other searches, which their methods read
+    error_score = "raise"
+
+    def __init__(
+        self,
+        estimator: Any,
+        grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool | str | Callable[..., int] = True,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Score all candidates, and fit the best to all rows.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit` of the estimator; y is split like X.
+        **params
+            ``sample_weight`` of `fit`, one per object, and ``groups`` of the splitter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the solution of the estimator is not all that a parameter changes, or its statistic
+            does not add; use `GridSearchCV` for these.
+        """
+        self._validate_params()
+        candidates = [dict(own) for own in ParameterGrid(self.grid)]
+        settings = _settings(self.estimator, candidates)
+        scorer, measure = self._get_scorers()
+        X = as_views(X) if holds_views(X) else X
+        X, y = indexable(X, y)
+        routed = self._get_routed_params_for_fit(_check_method_params(X, params))
+        split_params = routed.splitter.split
+        splits = list(check_cv(self.cv, y).split(X, y, **split_params))
+        data = _Data(X, y, **routed.estimator.fit)
+        search = _Search(self.estimator, data, settings, splits, scorer, routed.scorer.score)
+        with _each_warning_once():
+            search.run()
+            results = self._format_results(candidates, len(splits), search.trials)
+            scores = search.trials[0]["test_scores"]
+            self.multimetric_ = isinstance(scores, dict)
+            if callable(self.scoring) and self.multimetric_:
+                self._check_refit_for_multimetric(scores)
+                measure = self.refit
+            if self.refit or not self.multimetric_:
+                self.best_index_ = self._select_best_index(self.refit, measure, results)
+                self.best_params_ = candidates[self.best_index_]
+                if not callable(self.refit):
+                    self.best_score_ = results[f"mean_test_{measure}"][self.best_index_]
+            if self.refit:
+                start = time.perf_counter()
+                self.best_estimator_ = search.refit(self.best_index_)
+                self.refit_time_ = time.perf_counter() - start
+        self.n_splits_, self.cv_results_ = len(splits), results
+        self.scorer_ = getattr(scorer, "_scorers", scorer)
+        return self
+
+
+# ---- what is searched ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """Parameters of a model, and the candidates with these parameters, which differ in ranking."""
+
+    params: dict[str, Any]
+    rankings: dict[int, str | None]  # by number of the candidate; None is the estimator's own
+
+    def of(self, estimator: Any, opened: Any) -> Any:
+        """An estimator with these parameters and what `opened` has learned."""
+        model = clone(estimator).set_params(**self.params)
+        own = vars(model)
+        own.update({name: value for name, value in vars(opened).items() if name not in own})
+        return model
+
+    def ranked_by(self, ranking: str | None, estimator: Any, model: Any, bank: Views | None) -> Any:
+        """The model itself, or one that ranks in another way."""
+        if ranking is None:
+            return model
+        model = self.of(estimator, model)
+        model.ranking_ = ranking
+        if _corrects(ranking):
+            assert bank is not None
+            model.bank_ = bank_of(model, bank)
+        return model
+
+
+def _settings(estimator: Any, candidates: Sequence[Mapping[str, Any]]) -> list[_Setting]:
+    """Settings of the estimator's parameters, each with the candidates that have them."""
+    _check_estimator(estimator)
+    settings: list[_Setting] = []
+    for number, candidate in enumerate(candidates):
+        params = {name: value for name, value in candidate.items() if name != _RANKING}
+        ranking = candidate.get(_RANKING)
+        if ranking is not None and ranking.removesuffix(CORRECTED) not in SIMILARITIES:
+            checked_weighting(ranking)
+        same = [own for own in settings if own.params == params]
+        if not same:
+            _check_params(estimator, params)
+            same = [_Setting(params, {})]
+            settings += same
+        same[0].rankings[number] = ranking
+    return settings
+
+
+def _check_estimator(estimator: Any) -> None:
+    name = type(estimator).__name__
+    if not all(hasattr(estimator, known) for known in ("open_rows", "statistic_of", "learn")):
+        raise ValueError(
+            f"FoldSearchCV solves from statistics that add, and {name} has none. Use GridSearchCV, "
+            "or search the last step of a pipeline within it."
+        )
+    if not hasattr(estimator, "partial_fit"):  # exact KCCA
+        raise ValueError(
+            f"FoldSearchCV needs a statistic that adds; that of {name} with approximation=None is "
+            'as large as the rows. Use GridSearchCV, or set approximation="nystroem".'
+        )
+
+
+def _check_params(estimator: Any, params: Mapping[str, Any]) -> None:
+    """Refuse parameters and values that more than the solution depends on."""
+    name, known = type(estimator).__name__, estimator.get_params()
+    offered = [own for own in _SEARCHED if own in known] + [_RANKING]
+    for own in params:
+        if own not in offered:
+            what = "change more than the solution" if own in known else "are not its parameters"
+            raise ValueError(
+                f"FoldSearchCV searches {', '.join(offered)} of {name}; values of {own!r} {what}. "
+                "Use GridSearchCV, whose estimator may be a FoldSearchCV."
+            )
+    if "sigma" in params and known.get("label_features") is not None:
+        raise ValueError(
+            f"label_features={known['label_features']!r} are drawn for one sigma, so that it "
+            "changes more than the solution. Use GridSearchCV, or label_features=None."
+        )
+    model = clone(estimator).set_params(**params)
+    model._validate_params()
+    for own in dict.fromkeys(["reg", *searched(model)]):
+        if isinstance(value := getattr(model, own, None), str):
+            raise ValueError(
+                f"FoldSearchCV needs values of {own}, got {value!r}, which chooses one from the "
+                "rows. Use GridSearchCV."
+            )
+
+
+def _corrects(ranking: str | None) -> bool:
+    return ranking is not None and ranking.endswith(CORRECTED)
+
+
+def _least_ridge(estimator: Any, setting: _Setting) -> float:
+    reg = setting.params.get("reg", getattr(estimator, "reg", 0.0))
+    return float(min(reg.values()) if is_mapping(reg) else reg)
+
+
+# ---- rows and their statistics -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What `fit` takes."""
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+
+    def __len__(self) -> int:
+        return int(_num_samples(self.X))
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """Arguments of a scorer."""
+        return (self.X,) if self.y is None else (self.X, self.y)
+
+    def checked_by(self, model: Any) -> Views:
+        """Views that fit those of a fitted model."""
+        views: Views = model._open_again(self.X, self.y)
+        return views
+
+    def take(self, objects: np.ndarray) -> _Data:
+        """The same of some objects."""
+        parts = (self.X, self.y, self.sample_weight)
+        return _Data(*(part if part is None else _safe_indexing(part, objects) for part in parts))
+
+    def opened_by(self, model: Any) -> tuple[Rows, np.ndarray]:
+        """Rows that a model learns from, and the positions of their objects."""
+        X, y, weights = self.X, self.y, self.sample_weight
+        if not holds_views(X):
+            rows = model.open_rows(X, y, weights)
+            return rows, np.arange(len(self)) if weights is None else np.flatnonzero(weights)
+        if model.requires.labels and y is not None:
+            y = LabelsByView.of(X, y)
+        if weights is not None:
+            check_same_rows("sample_weight", row_labels(weights), "the views", X.ids)
+            weights = np.asarray(weights)
+        numbered = X.with_ids(np.arange(1, len(X) + 1))  # those from 0 are lost by a selection
+        rows = model.open_rows(numbered, y, weights)
+        return rows, np.asarray(rows.views.ids) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Statistics of training parts, as sums of those of disjoint cells.
+
+    Attributes
+    ----------
+    model : StatisticEstimator
+        Whose statistics they are.
+    rows : Rows
+        All rows.
+    trains : list of ndarray of int
+        Positions of the training objects of each split.
+    cells : list
+        Statistics of objects that are in the training parts of the same splits.
+    in_part : ndarray of bool, shape (n_splits, n_cells)
+        Whether a training part holds a cell.
+    """
+
+    model: Any
+    rows: Rows
+    trains: list[np.ndarray]
+    cells: list[Any]
+    in_part: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, rows: Rows, trains: list[np.ndarray]) -> _Parts:
+        """Sum up the cells, unless they are many more than the training parts."""
+        seen = np.zeros((len(trains), len(rows.views)), dtype=bool)
+        for split, train in enumerate(trains):
+            seen[split, train] = True
+        in_part, codes = np.unique(seen, axis=1, return_inverse=True)
+        codes, n_cells = codes.ravel(), in_part.shape[1]
+        is_repeated = any(own.sum() < len(train) for own, train in zip(seen, trains, strict=True))
+        if model.learns_from_rows or is_repeated or n_cells > len(trains) + 1:
+            return cls(model, rows, trains, [], in_part)
+        parts = (np.flatnonzero(codes == cell) for cell in range(n_cells))
+        cells = [model.statistic_of(rows.take(part)) for part in parts]
+        return cls(model, rows, trains, cells, in_part)
+
+    def __getitem__(self, split: int) -> tuple[Rows, Any]:
+        """Rows of a training part, or all where these do not matter, and its statistic."""
+        if self.cells:
+            chosen = np.flatnonzero(self.in_part[split])
+            return self.rows, reduce(operator.add, (self.cells[cell] for cell in chosen))
+        rows = self.rows.take(self.trains[split])
+        return rows, self.model.statistic_of(rows)
+
+    def whole(self) -> Any:
+        """The statistic of all rows."""
+        return (
+            reduce(operator.add, self.cells) if self.cells else self.model.statistic_of(self.rows)
+        )
+
+
+# ---- models of one training part -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What models of a training part are learned from.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Cloned for every model.
+    opened : estimator
+        What opened the rows: it holds what models of them have in common.
+    rows : Rows
+        The rows, or all rows where those of the part do not matter.
+    statistic
+        The statistic of the part.
+    """
+
+    estimator: Any
+    opened: Any
+    rows: Rows
+    statistic: Any
+
+    def learned(self, setting: _Setting) -> Any:
+        """A model, learned from the statistic as by `fit`."""
+        model = setting.of(self.estimator, self.opened)
+        rows = replace(self.rows, reg=self._ridges(model), n_components=model.n_components)
+        model.learn(rows, self.statistic)
+        return model
+
+    def solved(self, settings: list[_Setting]) -> Iterator[tuple[list[_Setting], list[Any]]]:
+        """Models that are solutions with a ridge, by setting; none that rounding would spoil."""
+        for problem in _grouped(settings, "sigma"):
+            posed = problem[0].of(self.estimator, self.opened).posed(self.rows, self.statistic)
+            path = RidgePath.of(posed, exact=True)
+            for own in _grouped(problem, "reg"):
+                try:
+                    yield own, self._with_ridge(path, own)
+                except DigitsLost:
+                    yield own, []
+
+    def _with_ridge(self, path: RidgePath, settings: list[_Setting]) -> list[Any]:
+        """The models that differ in the number of components and in the power of their scores."""
+        models = [setting.of(self.estimator, self.opened) for setting in settings]
+        reg, wanted = self._ridges(models[0]), {model.n_components for model in models}
+        path.check(reg)
+        widest = max((k for k in wanted if k is not None), default=None)
+        solutions = {k: path.solve(reg, k) for k in wanted & {None, widest}}
+        lifted = {k: path.lifted(maps) for k, maps in solutions.items()}
+        for model in models:
+            k = model.n_components
+            of_widest = None if k is None else widest
+            maps = lifted[of_widest]
+            if k is not None:
+                maps = maps.leading(k)
+            if path.with_patterns:
+                maps = replace(maps, patterns=path.patterns(solutions[of_widest], k))
+            model._keep(maps.checked(k))
+        return models
+
+    def _ridges(self, model: Any) -> dict[str, float]:
+        found: dict[str, float] = model._ridges(self.rows.views, self.rows.sample_weight, False)
+        return found
+
+
+def _grouped(settings: Sequence[_Setting], name: str) -> list[list[_Setting]]:
+    """Settings with the same value of a parameter."""
+    groups: list[list[_Setting]] = []
+    for setting in settings:
+        value = setting.params.get(name)
+        same = [own for own in groups if own[0].params.get(name) == value]
+        if same:
+            same[0].append(setting)
+        else:
+            groups.append([setting])
+    return groups
+
+
+# ---- the search ----------------------------------------------------------------------------------
+
+
+class _Search:
+    """Models of all settings and splits, and their scores.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned for every model.
+    data : _Data
+        All objects.
+    settings : list of _Setting
+        What is searched.
+    splits : list of (train, test)
+        Positions of objects.
+    score : callable
+        Takes a model, X, perhaps y, and arguments with a value per object.
+    score_params : dict
+        These arguments.
+
+    Attributes
+    ----------
+    trials : list of dict
+        Score and times by candidate and split, candidate by candidate.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        data: _Data,
+        settings: list[_Setting],
+        splits: list[tuple[np.ndarray, np.ndarray]],
+        score: Any,
+        score_params: Mapping[str, Any],
+    ) -> None:
+        self.estimator, self.data, self.settings, self.splits = estimator, data, settings, splits
+        self.score, self.score_params = score, score_params
+        self.n_candidates = sum(len(own.rankings) for own in settings)
+        self.trials: list[dict[str, Any]] = [{} for _ in range(self.n_candidates * len(splits))]
+        self._is_read_again: set[int] = set()  # settings, by their position
+
+    def run(self) -> None:
+        """Score all candidates."""
+        # Rows are opened for the smallest ridge, since those without a ridge may need other bases.
+        ridges = [_least_ridge(self.estimator, own) for own in self.settings]
+        chosen = min(range(len(ridges)), key=lambda i: (ridges[i] == 0, ridges[i]))
+        self._opened = clone(self.estimator).set_params(**self.settings[chosen].params)
+        rows, kept = self.data.opened_by(self._opened)
+        place = np.full(len(self.data), -1)
+        place[kept] = np.arange(len(kept))
+        trains = [place[train][place[train] >= 0] for train, _ in self.splits]
+
+        def score(rows: Rows) -> None:
+            self._parts = _Parts.of(self._opened, rows, trains)
+            for split in range(len(self.splits)):
+                self._score_split(split)
+
+        self._opened.precisely(rows, score)
+
+    def refit(self, candidate: int) -> Any:
+        """The model of a candidate, fitted to all rows."""
+        number = next(i for i, own in enumerate(self.settings) if candidate in own.rankings)
+        setting = self.settings[number]
+        if number in self._is_read_again:
+            model = clone(self.estimator).set_params(**setting.params)
+            model.fit(self.data.X, self.data.y, self.data.sample_weight)
+        else:
+            parts = self._parts
+            whole = _Part(self.estimator, self._opened, parts.rows, parts.whole())
+            model = whole.learned(setting)
+            model._statistic = None  # as after `fit`
+        ranking = setting.rankings[candidate]
+        bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
+        return setting.ranked_by(ranking, self.estimator, model, bank)
+
+    def _score_split(self, split: int) -> None:
+        train, test = self.splits[split]
+        held_out, bank = self.data.take(test), None
+        params = _check_method_params(self.data.X, params=self.score_params, indices=test)
+        corrects = any(_corrects(own) for each in self.settings for own in each.rankings.values())
+        models, seconds = self._models(split), 0.0
+        while True:
+            start = time.perf_counter()
+            setting, model = next(models, (None, None))
+            seconds += time.perf_counter() - start
+            if setting is None:
+                break
+            if bank is None and corrects:
+                bank = bank_rows(self.data.take(train).checked_by(model))
+            for number, ranking in setting.rankings.items():
+                start = time.perf_counter()
+                ranked = setting.ranked_by(ranking, self.estimator, model, bank)
+                value = self.score(ranked, *held_out.rows, **params)
+                self.trials[number * len(self.splits) + split] = {
+                    "test_scores": value,
+                    "score_time": time.perf_counter() - start,
+                }
+        for trial in self.trials[split :: len(self.splits)]:
+            trial["fit_time"] = seconds / self.n_candidates
+
+    def _models(self, split: int) -> Iterator[tuple[_Setting, Any]]:
+        """The model of each setting for the training part of a split."""
+        part = _Part(self.estimator, self._opened, *self._parts[split])
+        is_in_float64 = part.rows.products == _FLOAT64
+        solved, learned, from_rows = self._routes(split)
+        for settings, models in part.solved(solved):
+            if not models and not is_in_float64:
+                raise DigitsLost(part.rows.views.names)
+            from_rows += settings if not models else []
+            yield from zip(settings, models, strict=False)
+        for setting in learned:
+            try:
+                model = part.learned(setting)
+            except DigitsLost:
+                if not is_in_float64:
+                    raise
+                from_rows.append(setting)
+            else:
+                yield setting, model
+        self._is_read_again |= {self.settings.index(own) for own in from_rows}
+        del part  # a statistic that those that follow do not need
+        yield from self._from_rows(split, from_rows)
+
+    def _routes(self, split: int) -> tuple[list[_Setting], list[_Setting], list[_Setting]]:
+        """Settings to solve by a path of ridges, to learn as `fit` does, and to read rows for.
+
+        Without a ridge, weights are unique only in views with more training rows than features; in
+        others they depend on the basis that the rows of the training part themselves give.
+        """
+        rows, train = self._parts.rows, self._parts.trains[split]
+        heights, widths = rows.views.seen[train].sum(axis=0), rows.views.widths.values()
+        is_tall = not rows.bases and all(heights >= list(widths))
+        may_learn = is_tall or self._opened.requires.features
+        routes: tuple[list[_Setting], ...] = [], [], []
+        for setting in self.settings:
+            has_ridge = _least_ridge(self.estimator, setting) > 0
+            is_solved = has_ridge and self._opened.keeps_solutions
+            routes[0 if is_solved else 1 if may_learn else 2].append(setting)
+        return routes[0], routes[1], routes[2]
+
+    def _from_rows(self, split: int, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
+        """Models that are learned from the rows of the training part, read once for all of them."""
+        data = self.data.take(self.splits[split][0]) if settings else self.data
+        for alike in _split_by_ridge(settings, self.estimator):
+            opened = clone(self.estimator).set_params(**alike[0].params)
+            rows, _ = data.opened_by(opened)
+
+            def learned(
+                rows: Rows, opened: Any = opened, alike: list[_Setting] = alike
+            ) -> list[tuple[_Setting, Any]]:
+                part = _Part(self.estimator, opened, rows, opened.statistic_of(rows))
+                return [(setting, part.learned(setting)) for setting in alike]
+
+            yield from opened.precisely(rows, learned)
+
+
+def _split_by_ridge(settings: list[_Setting], estimator: Any) -> list[list[_Setting]]:
+    """Settings that share a basis of their rows: those in which the same views have no ridge."""
+    groups: dict[Any, list[_Setting]] = {}
+    for setting in sorted(settings, key=lambda own: _least_ridge(estimator, own)):
+        reg = setting.params.get("reg", getattr(estimator, "reg", 0.0))
+        key = tuple(n for n, r in reg.items() if not r) if is_mapping(reg) else not reg
+        groups.setdefault(key, []).append(setting)
+    return list(groups.values())
+
+
+@contextmanager
+def _each_warning_once() -> Iterator[None]:
+    """Repeat no warning that several models give."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        distinct = {(str(own.message), own.category): None for own in caught}
+        for message, category in distinct:
+            warn(message, category)
