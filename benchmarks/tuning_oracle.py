@@ -1,8 +1,8 @@
 """Tuning by folds in plain NumPy and SciPy: every fold, ridge, ranking and number in a loop.
 
 It fits every fold to its own rows and ranks by full matrices of scores. `tuning_regret.py` and the
-tests compare the package's search with it; only the formula of expected correlations is the
-package's.
+tests compare the package's search with it; only the formula of expected correlations and deviations
+is the package's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from itertools import combinations, permutations
 import numpy as np
 import scipy.linalg
 
-from mvcca.problem import LARGEST_CORRELATION, expected_correlation
+from mvcca.problem import LARGEST_CORRELATION, expected_moments
+from mvcca.statistics import PairCovariance
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LEAST = 1e-8  # singular values below this part of the first one are left out
@@ -110,17 +111,27 @@ def _models(
             values, U = values[::-1], U[:, ::-1] * np.sqrt(len(views))
             parts = np.split(U, starts[1:-1])
             k = np.count_nonzero(values >= LEAST * values[0])
-        k = min(k, n - 2, *ranks)
-        W = [spectra[p][1] @ (scales[p][:, None] * parts[p][:, :k]) for p in numbers]
-        variances = [
-            np.einsum("ik,ij,jk->k", w, covariance[p, p], w, optimize=True) for p, w in enumerate(W)
+        k = min(k, n - 2, sorted(ranks)[-2])  # what two views can share
+        W = [spectra[p][1] @ (scales[p][:, None] * parts[p]) for p in numbers]
+        pairs = [
+            PairCovariance(
+                (f"{p}", f"{q}"), covariance[p, q], (covariance[p, p], covariance[q, q]), n
+            )
+            for p, q in combinations(numbers, 2)
         ]
-        correlations = {}
-        for p, q in combinations(numbers, 2):
-            joint = np.einsum("ik,ij,jk->k", W[p], covariance[p, q], W[q], optimize=True)
-            r = joint / np.sqrt(variances[p] * variances[q])
-            correlations[p, q] = expected_correlation(r, (freedom[p], freedom[q]), n)
-        yield ridge, Model(means, W, correlations, [np.sqrt(v) for v in variances])
+        is_cca = len(views) == 2 and within[0] is covariance[0, 0]
+        expected = expected_moments(
+            {f"{p}": w for p, w in enumerate(W)},
+            pairs,
+            {f"{p}": freedom[p] for p in numbers},
+            values if is_cca else None,
+        )
+        assert expected is not None
+        correlations = {
+            (p, q): expected.correlations[p, q, :k] for p, q in combinations(numbers, 2)
+        }
+        deviations = [expected.deviations[f"{p}"][:k] for p in numbers]
+        yield ridge, Model(means, [w[:, :k] for w in W], correlations, deviations)
 
 
 # ---- rankings ------------------------------------------------------------------------------------

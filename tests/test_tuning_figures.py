@@ -104,8 +104,11 @@ def test_a_search_by_statistics_scores_what_a_search_by_rows_scores(model, goal,
     for setting, values in expected.items():
         if setting[1:] == ("profile-likelihood", 1):
             continue  # ± 1 for all pairs: the order is arbitrary
-        assert ours[setting] == pytest.approx(values.mean(), abs=1e-6), setting
+        # Lists of a class goal are sorted in float32.
+        tolerance = 1e-3 if goal == "class" else 1e-6
+        assert ours[setting] == pytest.approx(values.mean(), abs=tolerance), setting
     if goal == "class":
-        setting = oracle.chosen(expected)
-        n_components = setting[2] or model.n_components_
-        assert (model.reg_, model.ranking_, model.n_components_) == (*setting[:2], n_components)
+        best = expected[oracle.chosen(expected)].mean()
+        whole = (model.reg_, model.ranking_, 0)
+        chosen = expected.get((*whole[:2], model.n_components_), expected[whole])
+        assert chosen.mean() == pytest.approx(best, abs=1e-3)

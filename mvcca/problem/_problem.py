@@ -123,7 +123,7 @@ class Problem:
                 with_others=all_of_cca,  # what to expect of one depends on all
             )
             if n_components is None:
-                n_components = self._n_supported(found.values)
+                n_components = self._n_supported(found.values, found.ranks)
             maps = Maps(
                 weights=found.weights,
                 means={name: self.means[name] for name in whiteners},
@@ -154,11 +154,14 @@ class Problem:
         assert isinstance(self.between, np.ndarray)
         return list(self.moments.by_pair(self.between))
 
-    def _n_supported(self, values: np.ndarray) -> int:
-        """How many components the data support: others are there by the ridge or by rounding."""
+    def _n_supported(self, values: np.ndarray, ranks: Mapping[str, int]) -> int:
+        """How many components the data support: others are there by the ridge or by rounding.
+
+        Of three or more views, it is the number of directions that two of them can share.
+        """
         n_objects = max((pair.n_objects for pair in self.of_pairs()), default=np.inf)
         real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
-        return int(min(real, max(n_objects - 2, 1)))
+        return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
 
     def blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
