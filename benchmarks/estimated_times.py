@@ -1,12 +1,13 @@
 """Are the times that `mvcca.compare` expects of fits and rankings those that they take?
 
     python benchmarks/estimated_times.py [--data digits wikipedia captions multi30k mnist wide]
-        [--methods default] [--rows 5000] [--components 10] [--epochs 3]
+        [--methods default] [--rows 5000] [--components 10] [--epochs 3] [--tuned]
 
 For each data set and method: CPU seconds of a fit to 80 % of the objects and of ranking the others,
 as estimated from shapes before and as measured, their ratio, and the same for peak memory beside
 the data. Times below 0.1 s do not count. Networks are trained for `--epochs` only. With a
-`--components` of 0, all components are found.
+`--components` of 0, all components are found. With `--tuned`, fold statistics choose the settings
+of a fit: methods without them are left out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=5000, help="of each data set, at most")
     parser.add_argument("--components", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=3, help="of networks")
+    parser.add_argument("--tuned", action="store_true")
     return parser.parse_args()
 
 
@@ -83,6 +85,8 @@ def figures(
     if method.is_deep:
         given |= {"max_epochs": options.epochs}
         del given["reg"]
+    elif options.tuned:
+        given |= {"n_components": None, "reg": "cv"}
     estimator, labels = method.build(given), data.fit_labels
     shapes = Shapes.of(data, len(train))
     works = {
@@ -123,6 +127,8 @@ def main(options: argparse.Namespace) -> None:
         parts = np.split(order, [int(0.8 * len(order))])
         for method in (METHODS[own] for own in selected(options.methods)):
             if data.fit_labels is None and method.learns_from != "pairs":
+                continue
+            if options.tuned and "cv_goal" not in method.takes():
                 continue
             try:
                 found = figures(method, data, (np.sort(parts[0]), np.sort(parts[1])), options)

@@ -18,7 +18,7 @@ _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "CCA": linear.cca,
     "ThreeViewCCA": linear.three_view_cca,
     "MVCCA": linear.cca,
-    "AffineMap": linear.cca,
+    "AffineMap": linear.affine_map,
     "PLS": linear.pls,
     "Procrustes": linear.pls,
     "MLCCA": linear.mlcca,

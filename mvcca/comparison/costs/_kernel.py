@@ -41,10 +41,10 @@ def kcca(estimator: Any, shapes: Shapes) -> Work:
             work += Work(passes=view.n_rows * m**2 / 2)
     work += 0.5 * product(sum(widths), n, sum(widths))
     # Correlations of held-out rows solve the problem again for one to five folds of 250 rows.
-    n_folds = min(5, ceil(1250 / n))
-    again = solve(widths, estimator.n_components or min(widths)) + Work(passes=8 * sum(widths) ** 2)
+    n_folds, k = min(5, ceil(1250 / n)), estimator.n_components or min(widths)
+    again = solve(widths, k) + Work(passes=8 * sum(widths) ** 2)
     again += 0.5 * product(sum(widths), n / 5, sum(widths))
-    return work + (1 + n_folds) * again
+    return work + solve(widths, k, is_cca=True) + n_folds * again
 
 
 def ncca(estimator: Any, shapes: Shapes) -> Work:

@@ -26,10 +26,18 @@ from mvcca.comparison.costs._work import Work
 
 
 def cca(estimator: Any, shapes: Shapes) -> Work:
-    """Also MVCCA and AffineMap: moments of the rows, whitening and the leading directions."""
+    """Also MVCCA: moments of the rows, whitening and the leading directions."""
+    return _covariance_problem(estimator, shapes, is_cca=True)
+
+
+def affine_map(estimator: Any, shapes: Shapes) -> Work:
+    return _covariance_problem(estimator, shapes, is_cca=False)
+
+
+def _covariance_problem(estimator: Any, shapes: Shapes, is_cca: bool) -> Work:
     views, work = in_row_space(shapes.views)
     k = components(estimator.n_components, views)
-    work += moments(views) + solve([view.used for view in views], k)
+    work += moments(views) + solve([view.used for view in views], k, is_cca=is_cca)
     return work + lift(shapes.views, k)
 
 
@@ -84,14 +92,14 @@ def mlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes
     """Covariances between views and within them, from views of no more features than rows."""
     if estimator.weighting == "means":
         means = [ViewShape(shapes.n_label_sets, view.width, view.width) for view in views]
-        return _label_sums(views, shapes.n_label_sets) + moments(tuple(means))
+        return _label_sums(views, shapes.n_label_sets) + moments(tuple(means)) + moments(views)
     if estimator.n_neighbors is None:
         work = _label_covariance(estimator, views, shapes)
     else:
         work = _label_sums(views, shapes.n_label_sets) + _nearest_pairs(estimator, views, shapes)
     for view in views:  # the weighted scatter of each view
         work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
-    return work
+    return work + moments(views)  # which tell the correlations of scores
 
 
 def _nearest_pairs(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
@@ -122,11 +130,8 @@ def mvmlcca(estimator: Any, shapes: Shapes) -> Work:
 
 def mvmlcca_statistic(estimator: Any, views: tuple[ViewShape, ...], shapes: Shapes) -> Work:
     """Covariances between views and within them, from views of no more features than rows."""
-    work = _label_covariance(estimator, views, shapes)
-    if estimator.within == "sample":
-        for view in views:
-            work += Work(passes=4 * view.n_rows * view.stored) + scatter(view, view)
-    return work
+    # By "sample", the moments of the rows are within views, too; else they tell correlations.
+    return _label_covariance(estimator, views, shapes) + moments(views)
 
 
 _GROUP_STEPS = 70  # reweighted least squares of LGCFL, whose `max_iter` is more

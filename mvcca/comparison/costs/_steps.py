@@ -26,18 +26,19 @@ def eigenpairs(n: float, k: float) -> Work:
     """The k leading eigenpairs of a symmetric n x n matrix."""
     share = min(1, k / n)
     return Work(
-        factors=n**3 * (0.085 + 0.2 * share), passes=n**2 * (22 + 45 * share), n_bytes=16 * n**2
+        factors=n**3 * (0.125 + 0.29 * share), passes=n**2 * (22 + 45 * share), n_bytes=16 * n**2
     )
 
 
-def top_singular(m: float, n: float, k: float) -> Work:
+def top_singular(m: float, n: float, k: float, *, with_others: bool = False) -> Work:
     """The k leading singular triplets, as `mvcca.problem.linalg.top_singular` finds them."""
     few, many = min(m, n), max(m, n)
     if few > 128 and 4 * k < few:
-        return product(few, many, few) + eigenpairs(few, k) + product(many, few, k)
+        found = few if with_others else k
+        return product(few, many, few) + eigenpairs(few, found) + product(many, few, found)
     by_qr = 2 * product(few, many - few, few)
     memory = 8 * (2 * many * few + 2 * few**2)
-    return by_qr + Work(factors=0.65 * few**3, passes=110 * few**2, n_bytes=memory)
+    return by_qr + Work(factors=0.95 * few**3, passes=110 * few**2, n_bytes=memory)
 
 
 def _whiten(d: float) -> Work:
@@ -45,16 +46,23 @@ def _whiten(d: float) -> Work:
     return Work(products=CHOLESKY * 2 / 3 * d**3, passes=25 * d**2)
 
 
-def solve(widths: Sequence[float], k: float) -> Work:
-    """Whitening and the leading directions of all views."""
+def solve(widths: Sequence[float], k: float, *, is_cca: bool = False) -> Work:
+    """Whitening and the leading directions of all views.
+
+    What to expect of the correlations of two views depends on all of them.
+    """
     work = Work(passes=6 * sum(widths) ** 2)
     for d in widths:
         work += _whiten(d)
     for p, q in combinations(widths, 2):
         work += Work(products=CHOLESKY * p * q * (p + q))
-    if len(widths) == 2:
-        return work + top_singular(widths[0], widths[1], k)
-    return work + eigenpairs(sum(widths), k)
+    if len(widths) > 2:
+        return work + eigenpairs(sum(widths), k)
+    if is_cca:
+        work += product(widths[0], widths[1], min(widths))
+        for d in widths:  # lifted, and their variances
+            work += (1 + CHOLESKY / 2) * product(d, d, min(widths))
+    return work + top_singular(widths[0], widths[1], k, with_others=is_cca)
 
 
 def scatter(p: ViewShape, q: ViewShape) -> Work:

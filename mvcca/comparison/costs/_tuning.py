@@ -83,12 +83,12 @@ def _rankings(goal: Goal, k: int, n_rows: int, with_numbers: bool) -> Work:
     work, number = Work(), 1 if with_numbers and goal == "class" else k
     while number < 1.5 * k:  # 1, 2, 3, 5, 8, 12, ... and all
         used = min(number, k)
-        scores = product(n_rows, used, n_rows) + Work(passes=20 * n_rows * used, calls=150)
+        scores = product(n_rows, used, n_rows) + Work(passes=10 * n_rows * used, calls=100)
         if goal == "class":
-            scores += Work(sorts=1.0 * n_rows**2, passes=600 * n_rows)
+            scores += Work(sorts=0.3 * n_rows**2, passes=200 * n_rows)
         else:  # with and without CSLS
-            scores += product(_HELD_OUT, used, n_rows) + Work(passes=6 * n_rows**2)
-            scores += Work(sorts=1.0 * _HELD_OUT * n_rows)
+            scores += product(_HELD_OUT, used, n_rows) + Work(passes=4 * n_rows**2)
+            scores += Work(sorts=0.6 * _HELD_OUT * n_rows)
         work += scores
         number = max(number + 1, int(1.5 * number + 0.5))
     return work
