@@ -17,6 +17,7 @@ from mvcca.comparison import costs
 from mvcca.comparison.costs import Shapes, ViewShape, Work, fit_work, parse_budget, ranking_work
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS
+from mvcca.model_selection import tunable
 
 DENSE = ViewShape(4000, 200, 200)
 SHAPES = Shapes((DENSE, DENSE), n_labels=20, n_label_sets=100)
@@ -110,11 +111,21 @@ def test_estimators_of_others_have_no_estimate():
 @pytest.mark.parametrize("goal", ["object", "class"])
 def test_tuned_fits_take_the_time_of_their_search(goal):
     plain, tuned = CCA(None, reg=0.1), CCA(None, reg="cv", cv_goal=goal)
-    search = costs.ridge_search_work(tuned, SHAPES, goal)
+    search = costs.search_work(tuned, SHAPES, goal)
     assert fit_work(tuned, SHAPES) == fit_work(plain, SHAPES) + search
-    nested = costs.ridge_search_work(tuned, SHAPES, goal, nested=True)
+    nested = costs.search_work(tuned, SHAPES, goal, nested=True)
     assert 2 < seconds(nested) / seconds(search) < 4.5  # ten models, each of which serves two folds
-    assert costs.ridge_search_work(JRL(), SHAPES, goal) is None
+
+
+def test_all_tuned_methods_have_estimates():
+    for name, estimator in estimators():
+        settings = tunable(estimator)
+        if settings is None:
+            continue
+        plain = seconds(fit_work(estimator, SHAPES))
+        estimator.set_params(**settings)
+        assert seconds(fit_work(estimator, SHAPES)) > 2 * plain, name
+        assert seconds(ranking_work(estimator, SHAPES, 500)) > 0, name
 
 
 def test_a_subclass_is_estimated_as_its_base():

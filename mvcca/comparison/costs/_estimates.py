@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from math import comb
 from typing import Any
+
+from sklearn.base import clone
 
 from mvcca.comparison.costs import _deep as deep
 from mvcca.comparison.costs import _kernel as kernel
 from mvcca.comparison.costs import _linear as linear
 from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
-from mvcca.comparison.costs._tuning import ridge_search
+from mvcca.comparison.costs._tuning import HELD_OUT, ridge_search
 from mvcca.comparison.costs._work import Work
-from mvcca.model_selection import Goal
+from mvcca.model_selection import RIDGES, Goal, searched
 
 _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "CCA": linear.cca,
@@ -33,10 +37,19 @@ _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
 # What every model of a search by fold statistics computes beside sums of those of the folds.
 _STATISTICS: dict[str, Callable[[Any, tuple[ViewShape, ...], Shapes], Work] | None] = {
     "CCA": None,
+    "KCCA": None,
     "MVCCA": None,
     "ThreeViewCCA": None,
     "MLCCA": linear.mlcca_statistic,
     "MVMLCCA": linear.mvmlcca_statistic,
+}
+# Settings and folds of a bare fit that searches.
+_SETTINGS = {
+    "KCCA": (5, 5),
+    "NCCA": (7, 3),
+    "LGCFL": (6, 3),
+    "JRL": (8, 3),
+    "CMOLRS": (6, 3),
 }
 _PROJECTIONS: dict[str, Callable[[Any, Shapes, int, int], Work]] = {
     "KCCA": kernel.project_by_kernel,
@@ -52,34 +65,34 @@ def fit_work(estimator: Any, shapes: Shapes) -> Work | None:
     Parameters
     ----------
     estimator : estimator
-        Its parameters count. It is not fitted.
+        Its parameters count; the search for those that are "cv" is included. It is not fitted.
     shapes : Shapes
         Of the training rows.
     """
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
-    work = Work(calls=500) + _FITS[kind](estimator, shapes)
-    if getattr(estimator, "reg", None) == "cv":
-        learns_labels = estimator.requires.labels
-        goal: Goal = estimator.cv_goal or ("class" if learns_labels else "object")
-        work += ridge_search_work(estimator, shapes, goal) or Work()
+    work = Work(calls=500) + _FITS[kind](_plain(estimator), shapes)
+    if searched(estimator):
+        n_settings, n_folds = _SETTINGS.get(kind, (1, 5))
+        goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
+        search = search_work(estimator, shapes, goal, n_settings=n_settings, n_folds=n_folds)
+        assert search is not None
+        work += search
     return work
 
 
-def ridge_search_work(
+def search_work(
     estimator: Any,
     shapes: Shapes,
     goal: Goal,
     *,
+    n_settings: int = 1,
     n_folds: int = 5,
-    n_ridges: int = 9,
+    n_ridges: int = len(RIDGES),
     nested: bool = False,
 ) -> Work | None:
-    """Work of choosing ridge, ranking and components by fold statistics, without the last fit.
-
-    None for estimators whose folds are fitted one after the other: their search is fits and
-    rankings.
+    """Work of choosing settings by folds, without the last fit; None as in `fit_work`.
 
     Parameters
     ----------
@@ -89,22 +102,33 @@ def ridge_search_work(
         Of the rows of all folds.
     goal : {"object", "class", "correlation"}
         What is maximized.
+    n_settings : int, default=1
+        Number of settings that models are made for; ridges do not count where all are solved from
+        one statistic.
     n_folds, n_ridges : int
-        Number of folds and of ridges.
+        Number of folds and of such ridges.
     nested : bool, default=False
         Whether each fold is the held-out part of an outer cross-validation, whose settings the
         others choose.
     """
-    kind = class_among(estimator, _STATISTICS)
+    kind = class_among(estimator, _FITS)
     if kind is None:
         return None
+    estimator = _plain(estimator)
+    if kind not in _STATISTICS:
+        n_models = comb(n_folds, 2) if nested else n_folds
+        model = _FITS[kind](estimator, shapes)
+        ranking = ranking_work(estimator, shapes, 2 * HELD_OUT if nested else HELD_OUT)
+        assert ranking is not None
+        return n_settings * n_models * (model + 2 * ranking)
     if kind == "ThreeViewCCA":
         shapes = linear.with_labels_as_view(shapes)
-    views, work = in_row_space(shapes.views)
-    statistic = _STATISTICS[kind]
-    once = moments(views) if statistic is None else Work()
-    k = components(estimator.n_components, views)
-    if statistic is not None and getattr(estimator, "n_neighbors", None) is None:
+    if kind == "KCCA":
+        views, work = kernel.features(estimator, shapes)
+    else:
+        views, work = in_row_space(shapes.views)
+    statistic, k = _STATISTICS[kind], components(estimator.n_components, views)
+    if kind in ("MLCCA", "MVMLCCA") and getattr(estimator, "n_neighbors", None) is None:
         k = min(k, shapes.n_label_sets)
     search = ridge_search(
         views,
@@ -117,7 +141,16 @@ def ridge_search_work(
         nested=nested,
         with_numbers=estimator.n_components is None,
     )
-    return work + once + search
+    return n_settings * (work + (moments(views) if statistic is None else Work()) + search)
+
+
+def _plain(estimator: Any) -> Any:
+    """The estimator with defaults for parameters that folds choose, and all components."""
+    defaults = inspect.signature(type(estimator)).parameters
+    plain = {name: defaults[name].default for name in searched(estimator)}
+    if "n_components" in plain:
+        plain["n_components"] = None
+    return clone(estimator).set_params(**plain) if plain else estimator
 
 
 def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
@@ -137,6 +170,7 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
+    estimator = _plain(estimator)
     project = _PROJECTIONS.get(kind, linear.project)
     k = _n_components(kind, estimator, shapes)
     pairs = n_rows**2

@@ -9,6 +9,8 @@ from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import CHOLESKY, largest, neighbours, product, solve
 from mvcca.comparison.costs._work import Work
 
+_MOST_FUNCTIONS = 100  # of nonparametric CCA, if all are wanted
+
 
 def _kernel_values(view: ViewShape, n_rows: float, n_landmarks: float, fourier: bool) -> Work:
     """Kernel values of rows with landmarks, or Fourier features."""
@@ -27,18 +29,25 @@ def n_features(estimator: Any, view: ViewShape) -> int:
     return min(estimator.n_landmarks, view.n_rows)
 
 
-def kcca(estimator: Any, shapes: Shapes) -> Work:
-    widths = [n_features(estimator, view) for view in shapes.views]
-    fourier, n = estimator.approximation == "fourier", shapes.n_rows
-    work = Work(n_bytes=8 * (5 * sum(widths) ** 2 + 2 * sum(m**2 for m in widths)))
-    for view, m in zip(shapes.views, widths, strict=True):
+def features(estimator: Any, shapes: Shapes) -> tuple[tuple[ViewShape, ...], Work]:
+    """Shapes of the kernel features of all rows, and the work of computing them."""
+    fourier, work, views = estimator.approximation == "fourier", Work(), []
+    for view in shapes.views:
+        m = n_features(estimator, view)
         work += _kernel_values(view, view.n_rows, m, fourier)
         work += Work(passes=2e7)  # the median of distances
         if not fourier:
-            factor = m**3 + view.n_rows * m**2
-            work += Work(products=CHOLESKY * factor)
+            work += Work(products=CHOLESKY * (m**3 + view.n_rows * m**2))
         if estimator.approximation == "cholesky":  # a column at a time
             work += Work(passes=view.n_rows * m**2 / 2)
+        views.append(ViewShape(view.n_rows, m, m))
+    return tuple(views), work
+
+
+def kcca(estimator: Any, shapes: Shapes) -> Work:
+    views, work = features(estimator, shapes)
+    widths, n = [view.width for view in views], shapes.n_rows
+    work += Work(n_bytes=8 * (5 * sum(widths) ** 2 + 2 * sum(m**2 for m in widths)))
     work += 0.5 * product(sum(widths), n, sum(widths))
     # Correlations of held-out rows solve the problem again for one to five folds of 250 rows.
     n_folds, k = min(5, ceil(1250 / n)), estimator.n_components or min(widths)
@@ -48,7 +57,8 @@ def kcca(estimator: Any, shapes: Shapes) -> Work:
 
 
 def ncca(estimator: Any, shapes: Shapes) -> Work:
-    work, k, K = Work(), estimator.n_components, largest(estimator.n_neighbors)
+    work, K = Work(), largest(estimator.n_neighbors)
+    k = estimator.n_components or _MOST_FUNCTIONS
     for view in shapes.views:
         work += neighbours(view, view.n_rows, K) + Work(passes=10 * view.n_rows * K)
     # Sinkhorn, conjugate gradients and Lanczos: products of both graphs with vectors.

@@ -14,7 +14,7 @@ from mvcca.comparison.costs._steps import (
 from mvcca.comparison.costs._work import Work
 from mvcca.model_selection import Goal
 
-_HELD_OUT = 500  # rows of a fold that are ranked, and as many training rows that correct rankings
+HELD_OUT = 500  # rows of a fold that are ranked, and as many training rows that correct rankings
 
 
 def ridge_search(
@@ -41,14 +41,14 @@ def ridge_search(
         Whether the number of components is searched, too.
     """
     n_models, n_held_out = comb(n_folds, 2) if nested else n_folds, 2 if nested else 1
-    n_ranked = min(_HELD_OUT, max(1, views[0].n_rows // n_folds))
+    n_ranked = min(HELD_OUT, max(1, views[0].n_rows // n_folds))
     ranking = n_weightings * _rankings(goal, k, n_ranked, with_numbers)
     ranking *= len(views) * (len(views) - 1)
     width = sum(view.used for view in views)
     solution = _solution(views, k) + n_held_out * ranking
     for view in views:
-        solution += n_held_out * product(n_ranked + _HELD_OUT, view.used, k)
-    model = statistic + _decomposition(views, (1 + n_held_out) * _HELD_OUT) + n_ridges * solution
+        solution += n_held_out * product(n_ranked + HELD_OUT, view.used, k)
+    model = statistic + _decomposition(views, (1 + n_held_out) * HELD_OUT) + n_ridges * solution
     model += Work(passes=3 * n_folds * width**2)  # adding statistics up
     return n_models * model + Work(n_bytes=8 * (n_folds + 4) * width**2)
 
@@ -87,8 +87,8 @@ def _rankings(goal: Goal, k: int, n_rows: int, with_numbers: bool) -> Work:
         if goal == "class":
             scores += Work(sorts=0.3 * n_rows**2, passes=200 * n_rows)
         else:  # with and without CSLS
-            scores += product(_HELD_OUT, used, n_rows) + Work(passes=4 * n_rows**2)
-            scores += Work(sorts=0.6 * _HELD_OUT * n_rows)
+            scores += product(HELD_OUT, used, n_rows) + Work(passes=4 * n_rows**2)
+            scores += Work(sorts=0.6 * HELD_OUT * n_rows)
         work += scores
         number = max(number + 1, int(1.5 * number + 0.5))
     return work
