@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import mvcca.plotting
-from mvcca import CCA, MLCCA, MVCCA, Views, evaluate_retrieval, retrieval_scorer
+from mvcca import CCA, MLCCA, MVCCA, FoldSearchCV, Views, evaluate_retrieval, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
 from mvcca.inspection import component_correlations, loadings, permutation_test
 
@@ -42,6 +42,7 @@ from mvcca.plotting import (  # noqa: E402
     ScalesDisplay,
     ScoresDisplay,
     ScreeDisplay,
+    ValidationCurveDisplay,
     VariatesDisplay,
     ViewPairsDisplay,
 )
@@ -76,7 +77,13 @@ OF_ROWS = [
     Case(VariatesDisplay, "scatter_", n_components=1),
     Case(ViewPairsDisplay, "im_", keywords=HEAT, n_components=1),
 ]
-OF_MODELS = [CategoryMarginsDisplay, GridSearchDisplay, LearningCurveDisplay, ScalesDisplay]
+OF_MODELS = [
+    CategoryMarginsDisplay,
+    GridSearchDisplay,
+    LearningCurveDisplay,
+    ScalesDisplay,
+    ValidationCurveDisplay,
+]
 PUBLIC = {*mvcca.plotting.__all__} - {"Display", "ScoresDisplay"}
 NAMES = [f"{case.display.__name__}-{case.artist}" for case in OF_ROWS]
 every_display = pytest.mark.parametrize("case", OF_ROWS, ids=NAMES)
@@ -538,6 +545,47 @@ def test_the_grid_has_the_mean_scores_and_marks_the_best():
         GridSearchDisplay.from_estimator(search.best_estimator_)
 
 
+def test_a_validation_curve_has_the_best_score_at_every_ridge_and_marks_the_choice():
+    views = load_digits_views().views[:200]
+    grid = {"reg": [1.0, 1e-3], "n_components": [2, 8], "ranking": ["cosine", "likelihood"]}
+    search = FoldSearchCV(CCA(), grid, scoring=retrieval_scorer("mrr"), cv=2).fit(views)
+    drawn = ValidationCurveDisplay.from_estimator(search, linewidth=3)
+    results = search.cv_results_
+    assert drawn.ax_.get_xscale() == "log"
+    for name, line in drawn.line_.items():
+        assert line.get_linewidth() == 3
+        for x, y in zip(*line.get_data(), strict=True):
+            same = (results["param_reg"] == x) & (results["param_ranking"] == name)
+            assert y == results["mean_test_score"][same].max()
+    assert drawn.chosen_.get_xdata() == search.best_params_["reg"]
+    assert drawn.chosen_.get_ydata() == search.best_score_
+    by_number = ValidationCurveDisplay.from_estimator(search, parameter="n_components")
+    assert by_number.values == [2, 8]
+    frame = drawn.frame()
+    assert frame["score"].max() == frame["score"][frame["chosen"]].item() == search.best_score_
+
+
+def test_a_validation_curve_of_a_tuned_model_marks_its_ridge_and_ranking():
+    model = CCA(5, reg="cv").fit(load_digits_views().views[:200])
+    drawn = ValidationCurveDisplay.from_estimator(model)
+    line, value = drawn.chosen
+    assert (drawn.lines[line], drawn.values[value]) == (model.ranking_, model.reg_)
+    assert drawn.scores[line, value] == model.cv_results_["mean_test_score"].max()
+    with pytest.raises(TypeError, match="CCA has not searched"):
+        ValidationCurveDisplay.from_estimator(CCA().fit(load_digits_views().views))
+    with pytest.raises(ValueError, match=r"among .*'reg', .*, got 'power'"):
+        ValidationCurveDisplay.from_estimator(model, parameter="power")
+
+
+def test_ridges_per_view_are_side_by_side():
+    grid = {"reg": [0.0, {"left": 0.1, "right": 1.0}]}
+    search = FoldSearchCV(CCA(), grid, cv=2).fit(load_digits_views().views[:200])
+    drawn = ValidationCurveDisplay.from_estimator(search)
+    ticks = [text.get_text() for text in drawn.ax_.get_xticklabels()]
+    assert ticks == ["0", "left: 0.1, right: 1"]
+    assert list(drawn.line_) == [""]
+
+
 def test_further_parameters_of_a_grid_are_at_their_best():
     views = load_digits_views().views[:200]
     grid = {"reg": [0.1, 1.0], "n_components": [2, 4], "power": [0, 2]}
@@ -627,6 +675,7 @@ def test_a_model_without_what_is_drawn_says_so(display, frames):
         (lambda: RetrievedDisplay(["a"], [["b", "c"]], [[True]]), "list of items for each query"),
         (lambda: ScalesDisplay(np.ones(3)), r"shape \(3,\)"),
         (lambda: GridSearchDisplay(np.ones((2, 2)), ([1], [2]), ("a", "b")), r"shape \(1, 1\)"),
+        (lambda: ValidationCurveDisplay(np.ones(2), [1, 2], [""], "reg"), r"shape \(1, 2\)"),
         (lambda: GridSearchDisplay([[np.nan]], ([1], [2]), ("a", "b")), "not all of them NaN"),
         (lambda: CategoryMarginsDisplay(np.ones((2, 3))), "square matrix"),
     ],

@@ -106,7 +106,7 @@ class FoldSearchCV(BaseSearchCV):
     See Also
     --------
     mvcca.CCA : ``reg="cv"`` chooses ridge and ranking without a grid.
-    mvcca.plotting.GridSearchDisplay : Scores of two searched parameters.
+    mvcca.plotting.ValidationCurveDisplay : Scores over the ridge, with a line per ranking.
 
     Notes
     -----

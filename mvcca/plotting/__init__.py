@@ -20,6 +20,7 @@ from mvcca.plotting._recall import RecallCurveDisplay
 from mvcca.plotting._retrieved import RetrievedDisplay
 from mvcca.plotting._scales import ScalesDisplay
 from mvcca.plotting._scree import ScreeDisplay
+from mvcca.plotting._validation_curve import ValidationCurveDisplay
 from mvcca.plotting._variates import VariatesDisplay
 from mvcca.plotting._view_pairs import ViewPairsDisplay
 
@@ -37,6 +38,7 @@ __all__ = [
     "ScalesDisplay",
     "ScoresDisplay",
     "ScreeDisplay",
+    "ValidationCurveDisplay",
     "VariatesDisplay",
     "ViewPairsDisplay",
 ]
