@@ -1,7 +1,7 @@
 """Regret of tuning by folds: the best test figure of the searched grid minus that of the choice.
 
     MVCCA_DATA=../shared/data python benchmarks/tuning_regret.py [--data digits scene ...]
-        [--methods CCA MLCCA] [--goals object class]
+        [--methods CCA MLCCA PLS] [--goals object class]
 
 The grid is searched on the test rows by brute force, in plain NumPy (`tuning_oracle.py`): ridges x
 rankings, for the goal "class" also numbers of components. The object goal is the mean reciprocal
@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
     methods = ("CCA", "MLCCA", "PLS")
-    parser.add_argument("--methods", nargs="+", choices=methods, default=methods[:2])
+    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     goals = ("object", "class")
     parser.add_argument("--goals", nargs="+", choices=goals, default=goals)
     parser.add_argument("--rows", type=int, help="training rows, at most")
@@ -307,8 +307,8 @@ def measured(case: Case, method: str, goal: str) -> Result:
     """Search by brute force, tune, and fit without tuning."""
     grid = brute_force(case, method, goal)
     has_ridge = method != "PLS"
-    cv = {"reg": "cv"} if has_ridge else {}
-    model, seconds = fitted(case, method, n_components=None, cv_goal=goal, **cv)
+    searched = {"n_components": None, "reg": "cv"} if has_ridge else {"n_components": "cv"}
+    model, seconds = fitted(case, method, cv_goal=goal, **searched)
     reg = {"reg": model.reg_} if has_ridge else {}
     whole, plain = fitted(case, method, n_components=None, **reg)
     is_all = model.n_components_ >= whole.n_components_
@@ -352,14 +352,16 @@ def main(options: argparse.Namespace) -> None:
                 gains = [result.by_another(place) for place in range(3)]
                 cells = [name, method, goal, shown(result.best)]
                 cells += [f"{result.grid[result.best]:.3f}", shown(result.choice)]
-                cells += [f"{value:.3f}" for value in row]
+                cells += ["-" if np.isnan(value) else f"{value:.3f}" for value in row]
                 cells += ["" if gain is None else f"{gain:.3f}" for gain in gains]
                 print("|", " | ".join([*cells, f"{result.seconds:.2f}"]), "|", flush=True)
     print(f"\n| method | goal | {' | '.join(f'{c}: mean, largest' for c in columns)} |")
     print("|---" * (2 + len(columns)) + "|")
     for (method, goal), rows in regrets.items():
         mean, most = np.mean(rows, axis=0), np.max(rows, axis=0)
-        cells = [f"{m:.3f}, {largest:.3f}" for m, largest in zip(mean, most, strict=True)]
+        cells = [
+            "-" if np.isnan(m) else f"{m:.3f}, {n:.3f}" for m, n in zip(mean, most, strict=True)
+        ]
         print("|", " | ".join([method, goal, *cells]), "|")
 
 
