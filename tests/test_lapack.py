@@ -31,6 +31,15 @@ def test_top_eigenpairs_are_those_of_scipy(symmetric, k):
     np.testing.assert_allclose(np.abs((vectors * directions).sum(axis=0)), 1, atol=1e-10)
 
 
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (30, 4), (N, 7)])
+def test_all_values_come_with_the_eigenvectors_of_the_largest(symmetric, n, k):
+    A = symmetric[:n, :n]
+    values, vectors = lapack.top_eigenpairs_and_values(A, k)
+    expected, directions = linalg.eigh(A)
+    np.testing.assert_allclose(values, expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(np.abs((vectors * directions[:, -k:]).sum(axis=0)), 1, atol=1e-10)
+
+
 @pytest.mark.parametrize("shape", [(N, N), (N + 30, N), (N, N + 30)])
 def test_decompositions_of_large_matrices_multiply_to_the_matrix(shape):
     A = np.random.default_rng(1).standard_normal(shape)
@@ -75,7 +84,7 @@ def test_the_gil_is_free_during_a_call(symmetric, monkeypatch):
             n_turns += 1
             time.sleep(0.001)
 
-    call = lapack._routine()
+    call = lapack._routine("dsyevr")
     inside = []
 
     def counted(*arguments):
@@ -83,7 +92,7 @@ def test_the_gil_is_free_during_a_call(symmetric, monkeypatch):
         call(*arguments)
         inside.append(n_turns - before)
 
-    monkeypatch.setattr(lapack, "_routine", lambda: counted)
+    monkeypatch.setattr(lapack, "_routine", lambda _: counted)
     thread = threading.Thread(target=turn)
     thread.start()
     try:

@@ -90,6 +90,19 @@ def test_one_component_in_noise_is_expected_to_correlate_as_the_limit_of_large_v
     np.testing.assert_allclose(model.expected_correlations_, limit, atol=0.01)
 
 
+@pytest.mark.parametrize(("reg", "tolerance"), [(0.0, 1e-10), (0.1, 0.005), (1.0, 0.005)])
+def test_few_components_are_expected_to_agree_as_among_all(reg, tolerance):
+    views = gaussian_views(600, np.linspace(0.95, 0.3, 30), 150, seed=4)
+    views = Views({name: X * np.linspace(3, 0.3, 150) for name, X in views.items()})
+    few, full = (CCA(k, reg=reg).fit(views) for k in (3, 150))  # by the Gram matrix, and by an SVD
+    for by_pair in ("expected_correlations_", "expected_correlations_by_pair_"):
+        found, expected = getattr(few, by_pair), getattr(full, by_pair)[..., :3]
+        np.testing.assert_allclose(found, expected, atol=tolerance)
+    for name, deviations in few.expected_deviations_.items():
+        expected = full.expected_deviations_[name][:3]
+        np.testing.assert_allclose(deviations, expected, rtol=tolerance)
+
+
 @pytest.mark.parametrize(("width", "reg"), [(90, 0.0), (150, 0.1), (300, 1.0)])
 def test_with_as_many_features_as_rows_the_best_components_are_still_known(width, reg):
     rho, rng = np.linspace(0.95, 0.5, 10), np.random.default_rng(0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from contextvars import copy_context
-from functools import cache
+from functools import cache, partial
 from threading import Event, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -52,11 +52,31 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the k largest eigenvalues of a symmetric A, increasing, and their eigenvectors."""
     n = len(A)
     first = max(0, n - k)
-    if n < _LONG or _routine() is None:
+    if n < _LONG or _routine("dsyevr") is None:
         return linalg.eigh(A, subset_by_index=[first, n - 1])
     A = np.asarray_chkfinite(A)
     overwritten = np.array(A.T if A.flags.c_contiguous else A, float, order="F")
     return interruptible(_syevr, overwritten, first)
+
+
+def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenvalues of a symmetric A, increasing, and eigenvectors of the k largest.
+
+    Both come from one tridiagonal matrix, of which values alone cost next to nothing.
+    """
+    n = len(A)
+    if n < 3 or _routine("dsytrd") is None:
+        values, vectors = linalg.eigh(A)
+        return values, vectors[:, -k:]
+    reduced = np.array(np.asarray_chkfinite(A), float, order="F")
+    call = _called if n < _LONG else partial(interruptible, _called)
+    diagonal, beside, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
+    call("dsytrd", b"L", n, reduced, n, diagonal, beside, tau)
+    values = linalg.eigvalsh_tridiagonal(diagonal, beside, lapack_driver="sterf")
+    _, vectors = linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=(n - k, n - 1))
+    vectors = np.asfortranarray(vectors)
+    call("dormtr", b"L", b"L", b"N", n, k, reduced, n, tau, vectors, n)
+    return values, vectors
 
 
 def qr(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,27 +95,31 @@ def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _syevr(A: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenpairs from position `first` on, by the routine that `scipy.linalg.eigh` calls, too."""
-    n, routine = len(A), _routine()
-    assert routine is not None
+    n = len(A)
     k = n - first
     values, vectors = np.empty(n), np.empty((n, k), order="F")
     support = np.empty(2 * n, dtype=np.intc)
-
-    def call(work: np.ndarray, lwork: int, iwork: np.ndarray, liwork: int) -> int:
-        info = ctypes.c_int()
-        arguments: tuple[Any, ...] = (
-            b"V", b"I", b"L", n, A, n, 0.0, 0.0, first + 1, n, 0.0, 0, values, vectors, n, support,
-            work, lwork, iwork, liwork,
-        )  # fmt: skip
-        routine(*map(_pointer, arguments), ctypes.byref(info))
-        return info.value
-
-    sizes, isizes = np.empty(1), np.empty(1, dtype=np.intc)
-    call(sizes, -1, isizes, -1)
-    lwork, liwork = int(sizes[0]), int(isizes[0])
-    if failed := call(np.empty(lwork), lwork, np.empty(liwork, dtype=np.intc), liwork):
-        raise np.linalg.LinAlgError(f"Eigenvalues did not converge (dsyevr returned {failed}).")
+    arguments = (
+        b"V", b"I", b"L", n, A, n, 0.0, 0.0, first + 1, n, 0.0, 0, values, vectors, n, support
+    )  # fmt: skip
+    _called("dsyevr", *arguments, n_integers=1)
     return values[:k], vectors
+
+
+def _called(name: str, *arguments: Any, n_integers: int = 0) -> None:
+    """Call a routine with as much workspace as it asks for, of floats and perhaps of integers."""
+    routine, info = _routine(name), ctypes.c_int()
+    assert routine is not None
+    kinds = [float] + [np.intc] * n_integers
+    work = [np.empty(1, dtype=kind) for kind in kinds]
+    for is_query in (True, False):
+        sizes = [-1 if is_query else len(own) for own in work]
+        workspace = [each for pair in zip(work, sizes, strict=True) for each in pair]
+        routine(*map(_pointer, (*arguments, *workspace)), ctypes.byref(info))
+        if is_query:
+            work = [np.empty(int(own[0]), dtype=own.dtype) for own in work]
+    if info.value:
+        raise np.linalg.LinAlgError(f"LAPACK did not converge ({name} returned {info.value}).")
 
 
 def _pointer(value: Any) -> Any:
@@ -107,15 +131,15 @@ def _pointer(value: Any) -> Any:
 
 
 @cache
-def _routine() -> Callable[..., None] | None:
-    """The routine dsyevr of SciPy's LAPACK; calls through ctypes release the GIL.
+def _routine(name: str) -> Callable[..., None] | None:
+    """A routine of SciPy's LAPACK; calls through ctypes release the GIL.
 
     None if LAPACK's integers are not C's, as they are in all wheels of SciPy.
     """
-    capsule = cython_lapack.__pyx_capi__["dsyevr"]
+    capsule = cython_lapack.__pyx_capi__[name]
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
     signature = name_of(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
-    if signature.count(b" int *") != 11:
+    if b" int *" not in signature:
         return None
     address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     address = address_of(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, signature)

@@ -225,12 +225,50 @@ def profile_vectors(scores: Any, correlations: np.ndarray) -> Any:
     return scores / xp.where(lengths > 0, lengths, xp.ones_like(lengths))[:, None]
 
 
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """What is known of all components of CCA of two views.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray, shape (m,)
+        ρ, decreasing, with which maps solve A w = ρ (B + R) w.
+    slopes : (float, float)
+        Share of B_p in each view's constraint: less than 1 if B_p was shrunk.
+    ranks : (int, int)
+        Dimensions of each view.
+    """
+
+    eigenvalues: np.ndarray
+    slopes: Sequence[float]
+    ranks: Sequence[int]
+
+    def completed(
+        self, variances: np.ndarray, covariances: np.ndarray, degrees_of_freedom: Sequence[float]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Moments (2, k) and (k,) of the leading scores, followed by those of the others.
+
+        Covariances are ρ. Variances fall with ρ on a line that starts at the last known one, so
+        that they add up to the degrees of freedom of the view.
+        """
+        k, rho = len(covariances), self.eigenvalues
+        covariances = np.concatenate([covariances, rho[k:]])
+        if k == len(rho):
+            return variances, covariances
+        of_others = []
+        for own, freedom, rank in zip(variances, degrees_of_freedom, self.ranks, strict=True):
+            n_left = rank - k  # of which ρ is 0 where the other view has no counterpart
+            fall = n_left * own[-1] - (freedom - own.sum())
+            slope = fall / max(n_left * rho[k - 1] - rho[k:].sum(), 1e-12)
+            of_others.append(np.maximum(own[-1] - slope * (rho[k - 1] - rho[k:]), rho[k:]))
+        return np.hstack([variances, of_others]), covariances
+
+
 def expected_moments(
     weights: Mapping[str, np.ndarray],
     pairs: Iterable[PairCovariance],
     degrees_of_freedom: Mapping[str, float] | None = None,
-    eigenvalues: np.ndarray | None = None,
-    slopes: Sequence[float] = (1.0, 1.0),
+    spectrum: Spectrum | None = None,
 ) -> Expected | None:
     """Moments to expect of the scores of new rows; None if no views share rows.
 
@@ -243,8 +281,8 @@ def expected_moments(
     degrees_of_freedom : mapping of str to float, optional
         tr B_p (B_p + r_p I)⁻¹ of each view, if the weights were found from these rows. Without,
         the rows are new ones, and the moments are theirs.
-    eigenvalues, slopes : optional
-        As in `expected_covariances`, if the weights are all components of CCA of two views. Other
+    spectrum : Spectrum, optional
+        Of all components, if the weights are the leading ones of CCA of two views. Other
         correlations are corrected by `expected_correlation`, and deviations are those of the rows.
     """
     views, counts = list(weights), np.zeros((len(weights), len(weights)))
@@ -263,12 +301,15 @@ def expected_moments(
         degrees = (freedom[p], freedom[q])
         if sum(degrees) >= count and r.max(initial=0) > 1 - 1e-8:
             r = np.zeros_like(r)  # training correlations of 1 by construction tell nothing
-        elif eigenvalues is not None:
-            scores = of_views, covariances
-            new, between_new = expected_covariances(*scores, degrees, count, eigenvalues, slopes)
-            r = _smoothed(_ratio(between_new, np.sqrt(new).prod(axis=0)), r)
+        elif spectrum is not None:
+            of_all = spectrum.completed(of_views, covariances, degrees)
+            new, between_new = expected_covariances(
+                *of_all, degrees, count, spectrum.eigenvalues, spectrum.slopes
+            )
+            training = _ratio(of_all[1], np.sqrt(of_all[0]).prod(axis=0))
+            r = _smoothed(_ratio(between_new, np.sqrt(new).prod(axis=0)), training)[: len(r)]
             # Likelihoods whose deviations are below those of the training rows rank no better.
-            variances[p][-1], variances[q][-1] = np.maximum(new, of_views)
+            variances[p][-1], variances[q][-1] = np.maximum(new[:, : len(r)], of_views)
         elif degrees_of_freedom is not None:
             r = expected_correlation(r, degrees, count)
         pair = views.index(p), views.index(q)
@@ -340,14 +381,18 @@ def expected_covariances(
     # "Eigenvectors of some large sample covariance matrix ensembles", 2011.
     rho = eigenvalues
     at = rho * (1 - 1j * np.maximum(1 - rho**2, 1e-6) / np.sqrt(n_rows))
-    gaps, mirrored = at[:, None] - rho, at[:, None] + rho
-    np.fill_diagonal(gaps, np.inf)
-    # ρ is followed by -ρ, with maps (w_x, -w_y), and by 0 where one view has no counterpart.
-    within, between = (1 / gaps + 1 / mirrored) / 2, (1 / gaps - 1 / mirrored) / 2
+    # ρ_l is followed by -ρ_l, with maps (w_x, -w_y), and by 0 where one view has no counterpart.
+    # The sums over both are a / (a² - ρ_l²) and ρ_l / (a² - ρ_l²) at a; of a component itself,
+    # only its mirror image takes part.
+    both = np.square(at)[:, None] - np.square(rho)
+    np.fill_diagonal(both, np.inf)
+    np.reciprocal(both, out=both)
     left = np.maximum(np.array(degrees_of_freedom) - variances.sum(axis=1), 0)
+    mirrored = 0.5 / (at + rho)
     H = np.empty((len(rho), 2, 2), complex)
-    H[:, 0, 1] = H[:, 1, 0] = between @ covariances
-    H[:, [0, 1], [0, 1]] = within @ variances.T + left / at[:, None]
+    H[:, 0, 1] = H[:, 1, 0] = both @ (rho * covariances) - mirrored * covariances
+    H[:, [0, 1], [0, 1]] = at[:, None] * (both @ variances.T) + mirrored[:, None] * variances.T
+    H[:, [0, 1], [0, 1]] += left / at[:, None]
     H /= n_rows - 1 + 1e-9  # rows are centred; not 0, so that the inverse exists
     T = rho[:, None, None] * np.diag(slopes) - (1 - np.eye(2))
     M = np.linalg.inv(np.eye(2) - H @ T)

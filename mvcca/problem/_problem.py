@@ -16,7 +16,7 @@ from scipy import linalg
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem._maps import Maps, expected_moments
+from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
 from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
 from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
@@ -134,8 +134,11 @@ class Problem:
                 bound=found.bound,
             )
             if expected and self.of_pairs():
-                rho = maps.values if all_of_cca else None
-                maps = self._with_expectations(maps, whiteners, within, rho, slopes)
+                spectrum = None
+                if found.others is not None:
+                    rho = np.concatenate([found.values, found.others])
+                    spectrum = Spectrum(rho, slopes, list(found.ranks.values()))
+                maps = self._with_expectations(maps, whiteners, within, spectrum)
             maps = maps.leading(n_components)
             if self.with_patterns and len(within) == 2 and maps.bound:
                 # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
@@ -208,8 +211,7 @@ class Problem:
         maps: Maps,
         whiteners: Mapping[str, Whitener | Scaling],
         within: Mapping[str, np.ndarray],
-        rho: np.ndarray | None,
-        slopes: list[float],
+        spectrum: Spectrum | None,
     ) -> Maps:
         """The same maps with what moments of the rows tell of new rows; warn if they fit noise."""
         assert maps.variances is not None
@@ -230,7 +232,7 @@ class Problem:
                 ridge = reg[name] * maps.variances[name].mean()
                 lost = ridge * whitener.squared_norm() if ridge else 0
                 freedom[name] = max(whitener.rank - lost, 0.0)
-        expected = expected_moments(maps.weights, pairs, freedom, rho, slopes)
+        expected = expected_moments(maps.weights, pairs, freedom, spectrum)
         return replace(maps, expected=expected)
 
 

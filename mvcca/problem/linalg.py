@@ -231,17 +231,15 @@ class Directions:
         How many components the data can give, when fewer than were asked for; else at least k.
     ranks : dict of str to int
         Rank of each view.
+    others : ndarray, shape (m,), or None
+        ρ of the other components of two views, if they were asked for, decreasing.
     """
 
     values: np.ndarray
     weights: dict[str, np.ndarray]
     bound: int
     ranks: dict[str, int]
-
-    def leading(self, k: int) -> Directions:
-        """The first k components, as if there were no others."""
-        weights = {name: W[:, :k] for name, W in self.weights.items()}
-        return Directions(self.values[:k], weights, min(self.bound, k), self.ranks)
+    others: np.ndarray | None = None
 
 
 def canonical_directions(
@@ -279,8 +277,8 @@ def canonical_directions(
         Whether A and B are blocks of one positive semi-definite matrix, as covariances of paired
         rows are, so that no ρ is above 1 (of V > 2 views, above V - 1).
     with_others : bool, default=False
-        Whether to return all components of two views, whose `n_components` first are as exact as
-        without.
+        Whether to return what is known of the other components of two views at no further cost:
+        their weights after a full decomposition, else their values in `Directions.others`.
 
     Raises
     ------
@@ -302,7 +300,7 @@ def canonical_directions(
         # The eigenvalues are plus and minus the singular values of the block between two views.
         T = white[names[0], names[1]]
         U, values, V = top_singular(T, n_components, with_others=with_others)
-        n_components = max(n_components, len(values)) if with_others else n_components
+        n_components = max(n_components, U.shape[1]) if with_others else n_components
         directions = dict(zip(names, (U, V), strict=True))
         limit = min(seen)
     else:
@@ -319,7 +317,8 @@ def canonical_directions(
     kept = min(real, n_components, limit)
     bound = kept if kept < n_components else limit
     weights = {name: whiteners[name].lift(U[:, :kept]) for name, U in directions.items()}
-    return Directions(values[:kept], weights, bound, ranks)
+    others = values[kept : min(real, limit)] if with_others else None
+    return Directions(values[:kept], weights, bound, ranks, others)
 
 
 def _whitened_operator(
@@ -341,7 +340,7 @@ def top_singular(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets; through the smaller Gram matrix when few of many are wanted.
 
-    The others, if they are wanted too, may then have half the digits.
+    Of the others, if they are wanted too, it then gives the values, with half the digits.
     """
     if isinstance(T, LinearOperator):
         # ARPACK finds all singular values but one; a fixed start makes fits reproducible.
@@ -351,10 +350,11 @@ def top_singular(
     if min(T.shape) > 128 and 4 * k < min(T.shape):
         tall = T.shape[0] >= T.shape[1]
         gram = T.T @ T if tall else T @ T.T
-        squares, vectors = lapack.top_eigenpairs(gram, len(gram) if with_others else k)
+        eigenpairs = lapack.top_eigenpairs_and_values if with_others else lapack.top_eigenpairs
+        squares, vectors = eigenpairs(gram, k)
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
         if values[k - 1] > 1e-3 * values[0]:  # squaring keeps the digits of these
-            other = (T @ vectors if tall else T.T @ vectors) / np.maximum(values, 1e-12)
+            other = (T @ vectors if tall else T.T @ vectors) / values[:k]
             return (other, values, vectors) if tall else (vectors, values, other)
     left, values, right = lapack.svd(T)
     return left, values, right.T
