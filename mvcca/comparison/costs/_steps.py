@@ -79,7 +79,7 @@ def scatter(p: ViewShape, q: ViewShape) -> Work:
 
 def moments(views: tuple[ViewShape, ...]) -> Work:
     """Means and covariances of all views."""
-    work = Work(n_bytes=3 * 8 * sum(view.width for view in views) ** 2)
+    work = Work(n_bytes=4 * 8 * sum(view.width for view in views) ** 2)
     for view in views:
         work += Work(passes=3 * view.n_rows * view.stored, calls=100)
     for p, q in combinations_with_replacement(views, 2):
