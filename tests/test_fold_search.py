@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 from functools import partial
 
@@ -99,6 +100,10 @@ CASES = {
     "by retrieval": (CCA(), GRID, PAIR, None, {"scoring": MRR}),
     "by prediction": (CCA(), GRID, PAIR, None, {"scoring": squared_error}),
     "without a ridge": (CCA(), {"reg": [0, 0.1], "n_components": [2, None]}, PAIR),
+    "without a ridge, by prediction": (
+        *(CCA(), {"reg": [0, {"a": 0, "b": 1}], "n_components": [1, 3]}, PAIR, None),
+        {"scoring": squared_error},
+    ),
     "a ridge per view": (CCA(2), {"reg": [{"a": 0.1, "b": 9}, {"a": 0, "b": 1}]}, PAIR),
     "weighted": (CCA(), GRID, PAIR, None, {"sample_weight": WEIGHTS}),
     "weighted frames": (
@@ -140,6 +145,7 @@ CASES = {
     "PLS": (PLS(), {"n_components": [1, 3]}, PAIR),
     "wide PLS": (PLS(), {"n_components": [1, 3]}, WIDE),
     "scaled PLS": (PLS(algorithm="canonical", scale=True), {"n_components": [1, 3]}, PAIR),
+    "PLS by regression": (PLS(algorithm="regression"), {"n_components": [1, 3]}, PAIR),
     "CFA": (CFA(), {"n_components": [1, 3]}, PAIR),
     "Procrustes": (Procrustes(), {"n_components": [1, 3, None]}, THREE),
     "wide Procrustes": (Procrustes(), {"n_components": [1, 3]}, WIDE),
@@ -267,6 +273,35 @@ def test_wide_views_without_a_ridge_are_summed_up_once_per_split_and_basis():
     with warnings.catch_warnings(action="ignore"):
         search.fit(WIDE)
     assert Counting.n_read == N + 2 * N + N  # folds, training parts, and the best model
+
+
+class CountingSolutions(PLS):
+    """PLS that counts its solutions."""
+
+    n_solved = 0
+
+    def learn(self, rows, statistic):
+        CountingSolutions.n_solved += 1
+        super().learn(rows, statistic)
+
+
+def test_fewer_components_are_the_first_of_one_solution():
+    CountingSolutions.n_solved = 0
+    grid = {"n_components": [4, 1, 2, 5, 3]}
+    FoldSearchCV(CountingSolutions(), grid, cv=FOLDS).fit(PAIR)
+    assert CountingSolutions.n_solved == 3 + 1  # of the training parts, and of all rows
+
+
+def test_memory_grows_by_one_statistic_per_fold():
+    rng = np.random.default_rng(0)
+    views = Views({"a": rng.normal(size=(600, 120)), "b": rng.normal(size=(600, 120))})
+    peaks = []
+    for n_folds in (5, 15):
+        tracemalloc.start()
+        FoldSearchCV(CCA(5), {"reg": [0.1, 1.0]}, cv=n_folds).fit(views)
+        peaks.append(tracemalloc.get_traced_memory()[1] / (8 * 240**2))
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 10.5
 
 
 # ---- scikit-learn's interface --------------------------------------------------------------------

@@ -669,6 +669,11 @@ class StatisticEstimator(LinearEstimator):
         """Whether the maps of a fit are the solution of its problem, for any ridge."""
         return type(self).learn is StatisticEstimator.learn
 
+    def nests_components(self, reg: Mapping[str, float]) -> bool:
+        """Whether a fit with fewer components is the first components of a fit with more."""
+        has_patterns = hasattr(self, "predict")  # which depend on all components under a ridge
+        return self.keeps_solutions and not (has_patterns and any(reg.values()))
+
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""
         maps = self.problem(rows, statistic).solve(rows.n_components)

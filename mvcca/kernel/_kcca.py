@@ -354,6 +354,10 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """Features of the rows."""
         return features_of(self.feature_maps_, views)
 
+    def nests_components(self, reg: Mapping[str, float]) -> bool:
+        """Whether a fit with fewer components is the first components of a fit with more."""
+        return True
+
     def learn(self, rows: Rows, statistic: HeldOut) -> None:
         maps = self.problem(rows, statistic.total).solve(rows.n_components)
         assert maps.values is not None

@@ -146,6 +146,10 @@ class AffineMap(PredictingEstimator):
             exactness=Exactness(rounding={target: np.zeros_like(variances)}),
         )
 
+    def nests_components(self, reg: Mapping[str, float]) -> bool:
+        """Whether a fit with fewer components is the first components of a fit with more."""
+        return True
+
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         maps = self.problem(rows, statistic).solve(
             self.n_components or max(statistic.widths.values())

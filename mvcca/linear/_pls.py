@@ -165,6 +165,10 @@ class PLS(RescaledEstimator):
         else:
             super()._learn_rows(rows)
 
+    def nests_components(self, reg: Mapping[str, float]) -> bool:
+        """Whether a fit with fewer components is the first components of a fit with more."""
+        return self.algorithm != "regression"
+
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}

@@ -40,6 +40,15 @@ __all__ = ["FoldSearchCV"]
 
 _SEARCHED = ("n_components", "power", "reg", "sigma")  # parameters that only the solve sees
 _RANKING = "ranking"  # searched, too, though no parameter of an estimator
+_BY_COMPONENT = (  # fitted attributes, whose last axis they are
+    "weights_",
+    "patterns_",
+    "eigenvalues_",
+    "canonical_correlations_",
+    "expected_correlations_",
+    "expected_correlations_by_pair_",
+    "expected_deviations_",
+)
 _FLOAT64 = np.dtype(np.float64)
 
 
@@ -437,12 +446,27 @@ class _Part:
         model.learn(rows, self.statistic)
         return model
 
+    def each_learned(self, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
+        """Models of all settings; with fewer components, one is the first of another's."""
+        for alike in _grouped(settings, lambda own: own.params | {"n_components": None}):
+            widest = max(alike, key=lambda own: own.params.get("n_components") or 0)
+            model = self.learned(widest)
+            nests = model.nests_components(self._ridges(model))
+            for setting in alike:
+                k = setting.params.get("n_components")
+                if setting is widest:
+                    yield setting, model
+                elif nests and k is not None and k <= model.n_components_:
+                    yield setting, _first_components(setting.of(self.estimator, model), k)
+                else:
+                    yield setting, self.learned(setting)
+
     def solved(self, settings: list[_Setting]) -> Iterator[tuple[list[_Setting], list[Any]]]:
         """Models that are solutions with a ridge, by setting; none that rounding would spoil."""
-        for problem in _grouped(settings, "sigma"):
+        for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             posed = problem[0].of(self.estimator, self.opened).posed(self.rows, self.statistic)
             path = RidgePath.of(posed, exact=True)
-            for own in _grouped(problem, "reg"):
+            for own in _grouped(problem, lambda own: own.params.get("reg")):
                 try:
                     yield own, self._with_ridge(path, own)
                 except DigitsLost:
@@ -472,12 +496,23 @@ class _Part:
         return found
 
 
-def _grouped(settings: Sequence[_Setting], name: str) -> list[list[_Setting]]:
-    """Settings with the same value of a parameter."""
+def _first_components(model: Any, k: int) -> Any:
+    """The same model with the first k components."""
+    for name in _BY_COMPONENT:
+        if hasattr(model, name):
+            value = getattr(model, name)
+            is_by_view = is_mapping(value)
+            first = {view: own[..., :k] for view, own in value.items()} if is_by_view else None
+            setattr(model, name, first if is_by_view else value[..., :k])
+    model.n_components_ = k
+    return model
+
+
+def _grouped(settings: Sequence[_Setting], key: Callable[[_Setting], Any]) -> list[list[_Setting]]:
+    """Settings with equal keys."""
     groups: list[list[_Setting]] = []
     for setting in settings:
-        value = setting.params.get(name)
-        same = [own for own in groups if own[0].params.get(name) == value]
+        same = [own for own in groups if key(own[0]) == key(setting)]
         if same:
             same[0].append(setting)
         else:
@@ -596,15 +631,12 @@ class _Search:
                 raise DigitsLost(part.rows.views.names)
             from_rows += settings if not models else []
             yield from zip(settings, models, strict=False)
-        for setting in learned:
-            try:
-                model = part.learned(setting)
-            except DigitsLost:
-                if not is_in_float64:
-                    raise
-                from_rows.append(setting)
-            else:
-                yield setting, model
+        try:
+            yield from part.each_learned(learned)
+        except DigitsLost:  # of any: views do not differ between settings
+            if not is_in_float64:
+                raise
+            from_rows += learned
         self._is_read_again |= {self.settings.index(own) for own in from_rows}
         del part  # a statistic that those that follow do not need
         yield from self._from_rows(split, from_rows)
@@ -629,7 +661,8 @@ class _Search:
     def _from_rows(self, split: int, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
         """Models that are learned from the rows of the training part, read once for all of them."""
         data = self.data.take(self.splits[split][0]) if settings else self.data
-        for alike in _split_by_ridge(settings, self.estimator):
+        ascending = sorted(settings, key=lambda own: _least_ridge(self.estimator, own))
+        for alike in _grouped(ascending, self._views_without_ridge):
             opened = clone(self.estimator).set_params(**alike[0].params)
             rows, _ = data.opened_by(opened)
 
@@ -637,19 +670,14 @@ class _Search:
                 rows: Rows, opened: Any = opened, alike: list[_Setting] = alike
             ) -> list[tuple[_Setting, Any]]:
                 part = _Part(self.estimator, opened, rows, opened.statistic_of(rows))
-                return [(setting, part.learned(setting)) for setting in alike]
+                return list(part.each_learned(alike))
 
             yield from opened.precisely(rows, learned)
 
-
-def _split_by_ridge(settings: list[_Setting], estimator: Any) -> list[list[_Setting]]:
-    """Settings that share a basis of their rows: those in which the same views have no ridge."""
-    groups: dict[Any, list[_Setting]] = {}
-    for setting in sorted(settings, key=lambda own: _least_ridge(estimator, own)):
-        reg = setting.params.get("reg", getattr(estimator, "reg", 0.0))
-        key = tuple(n for n, r in reg.items() if not r) if is_mapping(reg) else not reg
-        groups.setdefault(key, []).append(setting)
-    return list(groups.values())
+    def _views_without_ridge(self, setting: _Setting) -> Any:
+        """What a basis of the rows depends on."""
+        reg = setting.params.get("reg", getattr(self.estimator, "reg", 0.0))
+        return {name for name, own in reg.items() if not own} if is_mapping(reg) else not reg
 
 
 @contextmanager
