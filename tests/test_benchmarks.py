@@ -61,6 +61,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("torch",),
     ),
     "estimated_times.py": ("--data digits --methods cca nkcca --rows 300", (), ()),
+    "expected_correlations.py": ("--data digits", (), ()),
     "fold_search_speed.py": ("--small --repeats 1", (), ()),
     "gpu.py": ("--rows 100000 --repeats 1", ("coco2014_labels.npz",), ()),
     "index_updates.py": ("--rows 4000 --columns 8 --added 10 --adds 10", (), ()),
