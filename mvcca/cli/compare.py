@@ -36,6 +36,8 @@ from mvcca.views import Views
 from mvcca.views.files import read_ids, read_label_vectors
 
 _LARGE_BYTES = 10**9
+_FLAGS = ("n_components", "label_similarity", "sigma")  # beside --reg and those of networks
+_COMMON = {"n_components", "reg"}  # no mistake even if no method has them
 
 
 def run(options: Namespace) -> None:
@@ -72,7 +74,7 @@ def run_cases(
     `commands` is a function from the last result to the commands to run next, by what they are
     for; there may be none.
     """
-    params = _parameters(options)
+    params, search = _parameters(options)
     page = None if options.report is None else check_writable(Path(options.report))
     if page is not None:
         check_suffix(page)
@@ -84,7 +86,8 @@ def run_cases(
                 result = case.compare(
                     options.methods,
                     cv=options.cv,
-                    search={"reg": options.reg} if len(options.reg or ()) > 1 else None,
+                    tune=not options.no_tune,
+                    search=search,
                     measures=[name.lower() for name in options.measures],
                     relevance=options.relevance,
                     directions=options.directions,
@@ -130,23 +133,27 @@ def _write(
         print(printable(f"\nReport: {page}"))
 
 
-def _parameters(options: Namespace) -> dict[str, Any]:
-    """Parameters of all methods; raise for those that none of the methods has."""
+def _parameters(options: Namespace) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Parameters with one value, and those with several; raise for what no method has."""
     for name in options.measures:
         try:
             Measure.parse(name.lower())
         except ValueError as error:
             raise UsageError(str(error)) from error
-    chosen = {"label_similarity": options.label_similarity, "sigma": options.sigma}
-    given = {name: value for name, value in chosen.items() if value is not None}
-    given |= network_parameters(options)
+    of_flags = {name: getattr(options, name) for name in _FLAGS} | network_parameters(options)
+    given = {name: [value] for name, value in of_flags.items() if value is not None}
+    if options.reg is not None:
+        given["reg"] = options.reg
+    flags = {name: NETWORK_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in given}
+    for name, values in options.params:
+        if name in flags:
+            raise UsageError(f"{flags[name]} and --param {name} are the same; give only one")
+        given[name] = [*given.get(name, []), *values]
     names = selected(options.methods)
-    taken: set[str] = set().union(*(METHODS[name].takes() for name in names))
-    for option in given.keys() - taken:
-        flag = NETWORK_FLAGS.get(option, "--" + option.replace("_", "-"))
+    taken: set[str] = set().union(*(METHODS[name].takes() for name in names)) - {"cv_goal"}
+    for name in given.keys() - taken - _COMMON:
+        flag = flags.get(name, f"--param {name}")
         raise UsageError(f"{flag} is not a parameter of {', '.join(names)}")
-    if len(options.reg or ()) == 1:
-        given["reg"] = options.reg[0]
-    if options.n_components is not None:
-        given["n_components"] = options.n_components
-    return {name: value for name, value in given.items() if name in taken}
+    given = {name: values for name, values in given.items() if name in taken}
+    fixed = {name: values[0] for name, values in given.items() if len(values) == 1}
+    return fixed, {name: values for name, values in given.items() if len(values) > 1}

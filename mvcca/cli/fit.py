@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Collection
 from typing import Any
 
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from mvcca.comparison.progress import epochs_reported
 from mvcca.comparison.registry import METHODS, Method
 from mvcca.comparison.texts import text_step
 from mvcca.compose import PerView
+from mvcca.model_selection import tunable
 from mvcca.persistence import describe, resumable, save
 from mvcca.statistics.passes import workers
 from mvcca.views import Labels, Views
@@ -38,8 +40,9 @@ def run(options: Namespace) -> None:
     of_labels = [label_files] if isinstance(label_files, str) else [*(label_files or {}).values()]
     output = checked_output(options.output, [*files.values(), *of_labels])
     views, labels = read_inputs(options, files)
-    _check_labels(method, labels)
+    _check_labels(method, labels, options.goal)
     model, step = _built(method, chosen, views, options)
+    _tune(model, method, chosen, views, labels, options)
     config: dict[str, Any] = {"device": options.device}
     if method.is_deep:  # the device is a parameter of the estimator; progress is logged per epoch
         config |= {"device": None, "progress": False}
@@ -71,6 +74,8 @@ def run(options: Namespace) -> None:
 def _parameters(method: Method, options: Namespace) -> dict[str, Any]:
     """The user's parameters, and a fixed seed so that a resumed fit gives the same model."""
     chosen = by_name(options.params, "--param")
+    if "cv_goal" in chosen:
+        raise UsageError("--param cv_goal: use --goal")
     for name in chosen:
         if name not in method.takes():
             known = ", ".join(sorted(method.takes()))
@@ -115,8 +120,49 @@ def _built(
     return method.build(chosen), step
 
 
-def _check_labels(method: Method, labels: Labels | None) -> None:
-    if method.learns_from == "pairs" and labels is not None:
-        raise UsageError(f"--method {method.name} learns from pairs only; omit --labels")
+def _tune(
+    model: Any,
+    method: Method,
+    given: Collection[str],
+    views: Views,
+    labels: Labels | None,
+    options: Namespace,
+) -> None:
+    """Let folds choose the parameters that are not given, where the method can do so."""
+    searched = None if options.no_tune else tunable(model, given)
+    if searched is None:
+        if options.goal is not None:
+            raise UsageError(
+                f"--goal is what settings are chosen for; {method.name} chooses none"
+                + (
+                    f" beside {', '.join(n for n in given if n != 'random_state')}"
+                    if tunable(model)
+                    else ""
+                )
+            )
+        return
+    are_sets = labels is not None and labels.are_sets
+    goal = options.goal or method.goal(are_sets)
+    if goal == "class" and not are_sets:
+        raise UsageError(
+            "--goal class needs classes or label sets: real vectors do not say which "
+            "items are right; use --goal object, or give parameters and --no-tune"
+        )
+    if goal != "class" and (views.seen.sum(axis=1) < 2).all():
+        raise UsageError(
+            f"no object is seen in two views, so that settings cannot be chosen for {goal}s: "
+            "use --goal class with classes or label sets, or give parameters and --no-tune"
+        )
+    model.set_params(**searched, cv_goal=goal)
+
+
+def _check_labels(method: Method, labels: Labels | None, goal: str | None) -> None:
+    if goal == "class" and labels is None:
+        raise UsageError("--goal class needs --labels")
+    if method.learns_from == "pairs" and labels is not None and goal != "class":
+        raise UsageError(
+            f"--method {method.name} learns from pairs only; omit --labels, or tune it for "
+            "retrieval of items of the same class by --goal class"
+        )
     if method.learns_from != "pairs" and labels is None:
         raise UsageError(f"--method {method.name} learns from labels; give --labels")

@@ -135,8 +135,16 @@ def add_to_fit(command: ArgumentParser) -> None:
     text = "name of the method, see `mvcca methods`"
     _add(command, "--method", text, values.method, "NAME", required=True)
     text = """parameter of the method, such as n_components=64, reg=1e-3 or
-reg='{"image": 0.1, "text": 0}' (default: as in the library; networks: see below)"""
+reg='{"image": 0.1, "text": 0}' (default: chosen by folds where the method can do
+so, otherwise as in the library; networks: see below)"""
     _add_repeated(command, "--param", text, values.parameter, "NAME=VALUE", dest="params")
+    tuning = command.add_mutually_exclusive_group()
+    text = """what the chosen settings find best among held-out rows: the same object, items of
+the same class (needs --labels), or correlation (default: class if the method
+learns from labels, otherwise object)"""
+    _choose(tuning, "--goal", ("object", "class", "correlation"), text)
+    text = "choose no settings: parameters that are not given are as in the library"
+    _flag(tuning, "--no-tune", text)
     _add_header(command)
     _add_output(command, "model file to write, such as model.mvcca", "MODEL")
     _flag(command, "--resume", "resume an interrupted fit from MODEL.partial/")
@@ -280,13 +288,11 @@ def _add_repeated(
     command.set_defaults(**{more.get("dest", flag.strip("-")): []})
 
 
-def _choose(
-    command: ArgumentParser, flag: str, names: Sequence[str], text: str, **more: Any
-) -> None:
+def _choose(command: Any, flag: str, names: Sequence[str], text: str, **more: Any) -> None:
     command.add_argument(flag, choices=names, help=text, **more)
 
 
-def _flag(command: ArgumentParser, flag: str, text: str) -> None:
+def _flag(command: Any, flag: str, text: str) -> None:
     command.add_argument(flag, action="store_true", help=text)
 
 
@@ -345,12 +351,18 @@ without those that do not apply to the data)"""
     )
     text = "number of folds, or fraction of objects in a single held-out part"
     _add(command, "--cv", text, values.folds, default=5)
-    text = "dimension of the shared space (default: 10; demo: 9)"
+    text = """dimension of the shared space (default: chosen by folds; 10, in the demo 9, for
+methods that are not tuned)"""
     _add(command, "--n-components", text, values.positive_int)
-    text = """ridge in units of each view's mean variance, or 'auto' (default: 0.1; networks: see
-below); of several values, each method uses the best by cross-validation within the
-training part of each fold"""
+    text = """ridge in units of each view's mean variance, or 'auto' (default: chosen by folds;
+0.1 for methods that are not tuned; networks: see below); of several values, each
+method uses the best by cross-validation within the training part of each fold"""
     _add(command, "--reg", text, values.reg, "REG", nargs="+")
+    text = """parameter of the methods that have it, such as n_neighbors=20; may be repeated. Of
+several values, as in n_neighbors=5,20,80, each method uses the best, as with --reg"""
+    _add_repeated(command, "--param", text, values.parameter_values, "NAME=VALUE", dest="params")
+    text = "choose no settings: compare methods at the values above and the library's defaults"
+    _flag(command, "--no-tune", text)
     text = "similarity of label vectors (default: sqexp)"
     _choose(command, "--label-similarity", ("sqexp", "exp", "cosine", "equal"), text)
     _add(command, "--sigma", "its bandwidth (default: 1)", values.positive, "S")

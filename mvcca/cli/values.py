@@ -88,6 +88,16 @@ def parameter(text: str) -> tuple[str, Any]:
     return name, word
 
 
+def parameter_values(text: str) -> tuple[str, list[Any]]:
+    """NAME=VALUE, as a pair with all values: those of a JSON list, or separated by commas."""
+    name, value = parameter(text)
+    if isinstance(value, list) and value:
+        return name, value
+    if isinstance(value, str) and "," in value and value[0] not in "{[":
+        return name, [parameter(f"{name}={word}")[1] for word in names(value)]
+    return name, [value]
+
+
 def positive(text: str) -> float:
     """A number above 0."""
     value = _number(text)

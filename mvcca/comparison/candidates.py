@@ -165,7 +165,9 @@ def _named(method: Method, data: Data, settings: Settings) -> Candidate:
     estimator = method.build({**given, **settings.params})
     if tuned is not None:
         estimator.set_params(**tuned, **_goal_of(estimator, data, settings))
-    return Candidate(method.title, estimator, learns_from, method, tuned is not None)
+    # A search of other parameters fits estimators that tune themselves.
+    is_tuned = tuned is not None and not settings.search.keys() & estimator.get_params().keys()
+    return Candidate(method.title, estimator, learns_from, method, is_tuned)
 
 
 def _given(name: str, estimator: Any, data: Data, settings: Settings) -> Candidate:
@@ -176,7 +178,8 @@ def _given(name: str, estimator: Any, data: Data, settings: Settings) -> Candida
     if tuned is not None:
         estimator = clone(estimator)
         estimator.set_params(**tuned, **_goal_of(estimator, data, settings))
-    return Candidate(name, estimator, learns_from, is_tuned=tuned is not None)
+    is_tuned = tuned is not None and not settings.search.keys() & estimator.get_params().keys()
+    return Candidate(name, estimator, learns_from, is_tuned=is_tuned)
 
 
 def _tunes(data: Data, settings: Settings) -> bool:

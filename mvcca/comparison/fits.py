@@ -31,7 +31,7 @@ from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
 from mvcca.machine.memory import PeakMemory
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import Choice, fit_chosen
+from mvcca.model_selection import Choice, choice_of, fit_chosen
 from mvcca.model_selection.folds import Fold
 from mvcca.retrieval import Measure, RetrievalTable, evaluate_retrieval
 from mvcca.retrieval.chance import expected_at_random
@@ -301,6 +301,8 @@ def _measured(
     if not ranking.compares_scores:
         scores = transformed.project(data.views[fold.test]).scores
     fitted = getattr(estimator, "best_estimator_", estimator)
+    choice = choice or choice_of(fitted)  # of an estimator that tunes itself
+    chosen = {} if choice is None else choice.params
     return Measured(
         table,
         str(ranking),
@@ -310,8 +312,8 @@ def _measured(
         query_seconds,
         memory.n_bytes,
         choice,
-        dict(getattr(estimator, "best_params_", {} if choice is None else choice.params)),
-        clone(candidate.estimator if choice is not None else fitted),
+        {**getattr(estimator, "best_params_", {}), **chosen},
+        clone(getattr(estimator, "best_estimator_", candidate.estimator)),
         getattr(fitted, "n_components_", None),
         tuple(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)),
         Shown(projected, replace(ranking, steps=())) if fold.number == 0 else None,

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from mvcca.comparison.registry import Method
 from mvcca.comparison.result import ComparisonResult
+from mvcca.model_selection import tunable
 
 
 def next_steps(
@@ -19,9 +21,10 @@ def next_steps(
 ) -> dict[str, str]:
     """The ``mvcca fit`` commands for the best method of each question, by description.
 
-    Each has the method's most frequent setting. `views` and `labels` name the files, and `header`
-    is the option ``--header``. A method that is best for all questions has one command, and without
-    methods that could be fitted there are none.
+    They repeat what ``result.refit`` does: a tuned method is tuned again, on all objects. Of the
+    values that a search chose on the folds, the most frequent ones are given. `views` and `labels`
+    name the files, and `header` is the option ``--header``. A method that is best for all questions
+    has one command, and without methods that could be fitted there are none.
     """
     winners: dict[str, list[str]] = {}
     for what, (_, method) in result.questions.items():
@@ -60,24 +63,45 @@ def _fit_command(
     estimators = [found.estimator for found in result.fits(name)]
     usual = Counter(map(repr, estimators)).most_common(1)[0][0]
     estimator = next(one for one in estimators if repr(one) == usual)
-    default = type(estimator)()
+    are_sets = result.data.fit_labels is not None and result.data.fit_labels.are_sets
+    searched = _searched(estimator)
+    goal = estimator.cv_goal or best.method.goal(are_sets) if searched else None
     words = ["mvcca", "fit"]
     for view, file in views.items():
         words += ["--view", f"{view}={file}"]
-    if labels is not None and best.learns_from != "pairs":
+    if labels is not None and (best.learns_from != "pairs" or goal == "class"):
         files = [labels] if isinstance(labels, str) else [f"{k}={v}" for k, v in labels.items()]
         for file in files:
             words += ["--labels", file]
     if header is not None:
         words += ["--header", header]
     words += ["--method", best.method.name]
-    for parameter in sorted(best.method.takes()):
-        value = getattr(estimator, parameter)
-        if parameter == "tokens":  # which `mvcca fit` finds in the files
-            continue
-        if value != getattr(default, parameter):
-            words += ["--param", f"{parameter}={written(value)}"]
+    if goal is not None and goal != best.method.goal(are_sets):
+        words += ["--goal", goal]
+    given = _given_parameters(best.method, estimator, searched)
+    if not searched and tunable(estimator, given):
+        words.append("--no-tune")
+    for parameter, value in given.items():
+        words += ["--param", f"{parameter}={written(value)}"]
     return shlex.join([*words, "-o", output])
+
+
+def _searched(estimator: Any) -> dict[str, Any]:
+    """Parameters that a fit of the estimator searches, with the values that say so."""
+    found = {k: v for k, v in (tunable(estimator) or {}).items() if getattr(estimator, k) == v}
+    return found if any(value is not None for value in found.values()) else {}
+
+
+def _given_parameters(
+    method: Method, estimator: Any, searched: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Parameters that are not those of `mvcca fit`, which tunes what it can unless it is given."""
+    default = method.build({"random_state": 0})  # which `mvcca fit` sets
+    own = {name: getattr(default, name) for name in method.takes()}
+    own |= tunable(default) or {} if searched else {}
+    names = sorted(own.keys() - {"cv_goal", "tokens"})  # tokens are found in the files
+    found = {name: getattr(estimator, name) for name in names}
+    return {name: value for name, value in found.items() if value != own[name]}
 
 
 def _file_name(title: str) -> str:

@@ -66,6 +66,10 @@ class Method:
         known = {name: parameters[name] for name in self.takes() & set(parameters)}
         return self._class()(**known, **self.fixed)
 
+    def goal(self, are_sets: bool) -> Literal["object", "class"]:
+        """What tuning maximizes by default; `are_sets`, if labels are classes or label sets."""
+        return "class" if self.learns_from != "pairs" and are_sets else "object"
+
     def _class(self) -> Any:
         module, name = self.path.split(":")
         try:

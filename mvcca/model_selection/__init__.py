@@ -1,8 +1,9 @@
 """Splitters and scorers for scikit-learn's searches and cross-validation."""
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
+from mvcca.model_selection._fitted_choice import choice_of, goal_of
 from mvcca.model_selection._fold_search import FoldSearchCV
-from mvcca.model_selection._goals import GOALS, Goal
+from mvcca.model_selection._goals import GOALS, MEASURES, Goal
 from mvcca.model_selection._refits import choices, chosen, searched
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._spaces import SEARCHED, Effort, Space
@@ -19,6 +20,7 @@ from mvcca.model_selection._tuning import (
 __all__ = [
     "GOALS",
     "LEAST_RIDGE",
+    "MEASURES",
     "RIDGES",
     "SEARCHED",
     "Choice",
@@ -28,9 +30,11 @@ __all__ = [
     "Goal",
     "RetrievalScorer",
     "Space",
+    "choice_of",
     "choices",
     "chosen",
     "fit_chosen",
+    "goal_of",
     "numbers_of_components",
     "retrieval_scorer",
     "searched",

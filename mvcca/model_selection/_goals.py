@@ -23,6 +23,7 @@ from mvcca.views.labels_by_view import LabelsByView
 
 Goal = Literal["object", "class", "correlation"]
 GOALS = ("object", "class", "correlation")
+MEASURES = {"object": "MRR", "class": "mAP@50", "correlation": "mean correlation"}
 
 _LENGTH = 50  # of the lists of a class goal: mAP@50
 _NEIGHBORS = 10  # of CSLS

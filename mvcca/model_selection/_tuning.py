@@ -76,6 +76,11 @@ class Choice:
         chosen = {} if self.n_components is None else {"n_components": self.n_components}
         return {**self.params, **chosen}
 
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of the search."""
+        return sum(name.startswith("split") for name in self.cv_results)
+
 
 @dataclass(frozen=True, eq=False)
 class Trials:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.machine.archive import read_archive
 from mvcca.machine.printable import in_one_line
+from mvcca.model_selection import MEASURES, Choice, choice_of, goal_of
 from mvcca.persistence._models import load
 from mvcca.retrieval import RetrievalIndex
 from mvcca.retrieval.ranking import Ranking
@@ -40,6 +41,8 @@ class Description(dict[str, Any]):
             lines["views"] = "not fitted"
         if "ranking" in self:
             lines["ranking"] = self["ranking"]
+        if "tuned" in self:
+            lines["tuned"] = _in_words(self["tuned"])
         if "epochs" in self:
             lines["epochs"] = f"{self['epochs']}, weights of epoch {self['best_epoch']}"
         spectrum = next((s.rstrip("_") for s in _SPECTRA if s.rstrip("_") in self), None)
@@ -109,6 +112,9 @@ def describe(path: str | os.PathLike[str]) -> Description:
         found["views"] = {name: model._widths[name] for name in model.view_names_}
         found["n_components"] = model.n_components_
         found["ranking"] = str(Ranking.of(model))
+        choice = choice_of(model)
+        if choice is not None:
+            found["tuned"] = _tuned(model, choice)
     if hasattr(model, "best_epoch_"):
         found["epochs"] = len(model.history_["epoch"])
         found["best_epoch"] = model.best_epoch_
@@ -116,6 +122,29 @@ def describe(path: str | os.PathLike[str]) -> Description:
         if hasattr(model, spectrum):
             found[spectrum.rstrip("_")] = _plain(getattr(model, spectrum))
     return found
+
+
+def _tuned(model: Any, choice: Choice) -> dict[str, Any]:
+    """The settings that folds chose, and how good they were on held-out rows."""
+    return {
+        "chosen": _plain({**choice.params, "n_components": choice.n_components}),
+        "ranking": choice.ranking,
+        "at_edge": list(choice.at_edge),
+        "n_folds": choice.n_folds,
+        "measure": MEASURES[goal_of(model)],
+        "value": choice.value,
+    }
+
+
+def _in_words(tuned: dict[str, Any]) -> str:
+    chosen = dict(tuned["chosen"])
+    settings = [f"{chosen.pop('n_components')} components"]
+    for name, value in chosen.items():
+        edge = " (at the edge of the searched values)" if name in tuned["at_edge"] else ""
+        shown = f"{value:g}" if isinstance(value, float) else value
+        settings.insert(0, f"{'ridge' if name == 'reg' else name} {shown}{edge}")
+    value = f"{tuned['value']:.3f}"
+    return f"{', '.join(settings)}, chosen by {tuned['n_folds']} folds: {tuned['measure']} {value}"
 
 
 def _is_fitted(model: Any) -> bool:
