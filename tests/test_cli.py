@@ -233,19 +233,59 @@ def test_quiet_leaves_out_notes_and_the_next_step(capsys, monkeypatch):
     monkeypatch.setattr("mvcca.cli.compare._LARGE_BYTES", 1)
     arguments = ("--methods", "cca", "--n-components", "2")
     _, out, err = compare(capsys, *arguments)
-    assert "\nNext: mvcca fit --view image=image.npy --view text=text.npy --method cca" in out
+    assert "\nNext: mvcca fit --view image=image.npy --view text=text.npy --labels y.npy " in out
     assert "loads all rows into memory" in err
     _, out, err = compare(capsys, *arguments, "--quiet")
     assert "Next" not in out
     assert err == ""
 
 
-def test_the_next_step_fits_the_method_that_was_best(capsys):
-    _, out, _ = compare(capsys, "--methods", "mlcca", "--n-components", "2", "--sigma", "0.5")
+def next_step(capsys, *arguments, **files):
+    """The command that a comparison prints last, after it was run, and what the comparison says."""
+    _, out, _ = compare(capsys, *arguments, **files)
     command = shlex.split(re.search(r"^Next: mvcca (.*)$", out, re.M)[1])
     assert run(capsys, *command)[0] == 0
-    found = mvcca.load("model.mvcca").get_params()
+    return command, mvcca.load(command[-1])
+
+
+def test_the_next_step_fits_the_method_that_was_best(capsys):
+    untuned = ("--methods", "mlcca", "--n-components", "2", "--sigma", "0.5", "--no-tune")
+    command, model = next_step(capsys, *untuned)
+    found = model.get_params()
     assert (found["n_components"], found["reg"], found["sigma"]) == (2, 0.1, 0.5)
+    assert "--no-tune" not in command  # as all that could be tuned is given
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("cca", {}, ["--goal", "class", "--labels"]),
+        ("cca", {"n_components": 3}, ["n_components=3", "--goal"]),
+        ("mlcca", {"sigma": 2}, ["sigma=2", "--labels"]),
+        ("pls", {}, ["--goal", "class"]),
+    ],
+)
+def test_the_next_step_chooses_the_settings_that_refit_chooses(capsys, name, given, said):
+    rng = np.random.default_rng(0)
+    views = {name: np.load(f"{name}.npy") + 20 * rng.random((N, 6)) for name in ("image", "text")}
+    for view, X in views.items():
+        np.save(f"{view}.npy", X)
+    params = [word for item in given.items() for word in ("--param", "{}={}".format(*item))]
+    command, model = next_step(capsys, "--methods", name, "--cv", "3", *params)
+    assert set(said) <= set(command)
+    result = mvcca.compare(name, views, CLASSES, cv=3, params=given)
+    (method,) = result.methods
+    expected = result.refit(method)
+    assert getattr(model, "reg_", None) == getattr(expected, "reg_", None)
+    assert (model.n_components_, model.ranking_) == (expected.n_components_, expected.ranking_)
+    for view in views:
+        np.testing.assert_allclose(model.weights_[view], expected.weights_[view], atol=1e-9)
+
+
+def test_the_next_step_does_not_tune_what_was_not_tuned(capsys):
+    command, model = next_step(capsys, "--methods", "cca", "--no-tune", "--reg", "0", labels=None)
+    assert "--no-tune" in command  # 0 is the default of the library
+    assert (model.n_components, model.reg) == (10, 0.0)
 
 
 def test_the_next_step_is_one_command_for_each_question(capsys):
@@ -395,7 +435,8 @@ def test_two_view_mvcca_prints_what_cca_prints(capsys):
 
 
 def test_printed_figures_are_those_of_the_library(capsys):
-    _, out, _ = compare(capsys, "--methods", "cca", "--n-components", "2", "--by-direction")
+    fixed = ("--n-components", "2", "--reg", "0.1")
+    _, out, _ = compare(capsys, "--methods", "cca", *fixed, "--by-direction")
     views = Views({"image": np.load("image.npy"), "text": np.load("text.npy")})
     result = mvcca.compare({"CCA": CCA(2, reg=0.1)}, views, CLASSES)
     frame = result.to_frame()
@@ -647,7 +688,7 @@ def test_methods_that_learn_from_labels_are_skipped_without_any(capsys):
     assert re.search(r"^MLCCA +skipped: needs labels$", out, re.M)
     assert re.search(r"^three-view CCA +skipped: needs labels$", out, re.M)
     assert "right items: the same object (mAP@50, R@1, R@10, MRR)" in out
-    assert "settings: 3 components, reg 0.1\n" in out
+    assert "settings: 3 components\n" in out
 
 
 def test_real_label_vectors_can_be_learned_from_but_make_nothing_relevant(capsys):
@@ -900,6 +941,7 @@ def demo_run(tmp_path_factory):
     """Output and report of a small demo."""
     page = tmp_path_factory.mktemp("demo") / "demo.html"
     arguments = ["demo", "--parts", "halves", "--methods", "cca,mvmlcca,mvmlcca-sample"]
+    arguments.append("--no-tune")
     command = [sys.executable, "-m", "mvcca", *arguments, "--report", str(page)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stderr == ""

@@ -163,6 +163,55 @@ FORMATS = {
 }
 
 
+def test_a_fit_is_tuned_as_the_library_tunes(capsys):
+    command = ("fit", *FIT[1:], "--method", "cca", "--block-rows", 7)  # rows stay in the files
+    found = json.loads(succeed(capsys, *command, "--json"))
+    expected = CCA(n_components=None, reg="cv").fit(arrays())
+    tuned = found["tuned"]
+    assert tuned["chosen"] == {"reg": expected.reg_, "n_components": expected.n_components_}
+    assert (tuned["ranking"], tuned["measure"]) == (expected.ranking_, "MRR")
+    best = expected.cv_results_["mean_test_score"].max()
+    assert tuned["value"] == pytest.approx(best, abs=1e-9)
+    same_model(mvcca.load("model.mvcca"), expected)
+    line = rf"^tuned +ridge {expected.reg_:g}.*, 5 components, chosen by 5 folds: MRR {best:.3f}$"
+    assert re.search(line, succeed(capsys, "info", "model.mvcca"), re.M)
+    succeed(capsys, *command, "--labels", "y.npy", "--goal", "class")
+    expected = CCA(n_components=None, reg="cv", cv_goal="class").fit(arrays(), CLASSES)
+    same_model(mvcca.load("model.mvcca"), expected)
+
+
+def test_given_parameters_are_not_tuned(capsys):
+    succeed(capsys, *FIT, "--method", "cca", "--param", "n_components=3")
+    found = mvcca.load("model.mvcca")
+    assert (found.n_components, found.n_components_, found.reg) == (3, 3, "cv")
+    succeed(capsys, *FIT, "--method", "cca", "--no-tune")
+    found = mvcca.load("model.mvcca").get_params()
+    assert found == CCA().get_params()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "cca", "--goal", "class"], "--goal class needs --labels"),
+        (["--method", "cca", "--goal", "class", "--no-tune"], "not allowed with"),
+        ([*CCA_2, "--goal", "object"], "cca chooses none beside n_components, reg"),
+        (["--method", "cca", "--param", "cv_goal=class"], "use --goal"),
+        (["--method", "mlcca", "--labels", "real.npy", "--goal", "class"], "classes or label sets"),
+        (
+            ["--method", "mlcca", "--labels", "image=y.npy", "--labels", "text=y.npy"]
+            + ["--goal", "object"],
+            "no object is seen in two views",
+        ),
+    ],
+)
+def test_a_goal_that_cannot_be_is_refused_before_the_work(capsys, arguments, message):
+    np.save("real.npy", np.random.default_rng(0).standard_normal((N, 3)))
+    code, out, err = run(capsys, *FIT, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not Path("model.mvcca").exists()
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_of_a_view_gives_the_model_of_the_library(capsys, name):
     FORMATS[name](name, np.load("image.npy"))
