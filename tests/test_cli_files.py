@@ -163,6 +163,9 @@ FORMATS = {
 }
 
 
+UNPAIRED = ("--method", "mlcca", "--labels", "image=y.npy", "--labels", "text=y.npy")
+
+
 def test_a_fit_is_tuned_as_the_library_tunes(capsys):
     command = ("fit", *FIT[1:], "--method", "cca", "--block-rows", 7)  # rows stay in the files
     found = json.loads(succeed(capsys, *command, "--json"))
@@ -198,8 +201,7 @@ def test_given_parameters_are_not_tuned(capsys):
         (["--method", "cca", "--param", "cv_goal=class"], "use --goal"),
         (["--method", "mlcca", "--labels", "real.npy", "--goal", "class"], "classes or label sets"),
         (
-            ["--method", "mlcca", "--labels", "image=y.npy", "--labels", "text=y.npy"]
-            + ["--goal", "object"],
+            [*UNPAIRED, "--goal", "object"],
             "no object is seen in two views",
         ),
     ],
