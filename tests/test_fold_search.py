@@ -125,6 +125,10 @@ CASES = {
     ),
     "label-weighted": (MLCCA(), {"reg": RIDGES, "sigma": [0.5, 2.0]}, PAIR, CLASSES),
     "label means": (MLCCA(weighting="means"), GRID, PAIR, CLASSES),
+    "label means far from zero": (
+        *(MLCCA(weighting="means"), {"reg": RIDGES}, Views({"a": A + 1e7, "b": B}), CLASSES),
+    ),
+    "labels far from zero": (MVMLCCA(), {"reg": RIDGES}, Views({"a": A + 1e7, "b": B}), CLASSES),
     "nearest labels": (MLCCA(n_neighbors=4, random_state=0), GRID, PAIR, CLASSES),
     "unpaired": (MLCCA(), GRID, UNPAIRED, TWICE, {"scoring": MAP}),
     "unpaired, weighted": (

@@ -11,7 +11,7 @@ import operator
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Self
@@ -196,6 +196,8 @@ class FoldSearchCV(BaseSearchCV):
         routed = self._get_routed_params_for_fit(_check_method_params(X, params))
         split_params = routed.splitter.split
         splits = list(check_cv(self.cv, y).split(X, y, **split_params))
+        if unknown := set(routed.estimator.fit) - {"sample_weight"}:
+            raise TypeError(f"FoldSearchCV.fit takes sample_weight and groups, got {unknown}.")
         data = _Data(X, y, **routed.estimator.fit)
         search = _Search(self.estimator, data, settings, splits, scorer, routed.scorer.score)
         with _each_warning_once():
@@ -583,15 +585,16 @@ class _Search:
     def refit(self, candidate: int) -> Any:
         """The model of a candidate, fitted to all rows."""
         number = next(i for i, own in enumerate(self.settings) if candidate in own.rankings)
-        setting = self.settings[number]
-        if number in self._is_read_again:
+        setting, model = self.settings[number], None
+        if number not in self._is_read_again:
+            parts = self._parts
+            with suppress(DigitsLost):
+                whole = _Part(self.estimator, self._opened, parts.rows, parts.whole())
+                model = whole.learned(setting)
+                model._statistic = None  # as after `fit`
+        if model is None:
             model = clone(self.estimator).set_params(**setting.params)
             model.fit(self.data.X, self.data.y, self.data.sample_weight)
-        else:
-            parts = self._parts
-            whole = _Part(self.estimator, self._opened, parts.rows, parts.whole())
-            model = whole.learned(setting)
-            model._statistic = None  # as after `fit`
         ranking = setting.rankings[candidate]
         bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
         return setting.ranked_by(ranking, self.estimator, model, bank)

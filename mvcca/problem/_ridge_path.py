@@ -19,7 +19,7 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._maps import Maps
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
-from mvcca.problem.linalg import Scaling
+from mvcca.problem.linalg import Scaling, rounding_of
 from mvcca.statistics import Moments, PairCovariance
 
 _EPS = np.finfo(float).eps
@@ -146,8 +146,20 @@ class RidgePath:
         _, values = self.problem.blocks()
         for name, e in values.items():
             ridged = e + reg[name] * self.axes[name].unit
-            conditions[name] = _Conditioned(len(ridged), float(np.sqrt(ridged[-1] / ridged[0])))
+            conditions[name] = _Conditioned(
+                len(ridged),
+                float(np.sqrt(ridged[-1] / ridged[0])),
+                self._rounding(name) / float(np.sqrt(ridged[0])),
+            )
         self.problem.rows.check(conditions, self.problem.rank_expected, self.problem.exactness)
+
+    def _rounding(self, name: str) -> float:
+        """Deviation that rounding may give to a feature, where sums about zero lose digits."""
+        exactness = self.problem.exactness
+        if not exactness.about_zero:
+            return 0.0
+        rounding = exactness.rounding.get(name, rounding_of(self.means[name]))
+        return float(np.max(rounding, initial=0))
 
     @property
     def axes(self) -> Mapping[str, Any]:
@@ -189,9 +201,10 @@ class RidgePath:
 class _Conditioned(Scaling):
     """What `Rows.check` asks of a whitener."""
 
-    def __init__(self, rank: int, condition: float) -> None:
+    def __init__(self, rank: int, condition: float, noise: float) -> None:
         object.__setattr__(self, "scale", np.ones(rank))
         object.__setattr__(self, "condition", condition)
+        object.__setattr__(self, "noise", noise)
 
 
 def _eigenpairs(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
