@@ -90,7 +90,7 @@ def test_values_of_goals_are_measures_of_an_evaluation(ranking, n_views):
     model = MVCCA(6, reg=0.1).fit(train)
     scores = dict(model.variates(test).items())
     bank = dict(model.variates(train).items())
-    sample = Sample(test, LabelsByView.of(test, y[200:]))
+    sample = Sample(test, LabelsByView.of(test, y[200:]), test.names)
     projected = Projected(scores, bank, model.maps_.expected)
     asked = {"estimator": model, "weighting": None if ranking == "cosine" else ranking}
     names = [ranking, f"{ranking}+csls"]
@@ -106,7 +106,7 @@ def test_values_of_goals_are_measures_of_an_evaluation(ranking, n_views):
 def test_fewer_components_are_those_of_a_model_with_fewer():
     views, y = planted()
     whole, few = (CCA(k, reg=0.1).fit(views[:200]) for k in (8, 3))
-    sample = Sample(views[200:], LabelsByView.of(views[200:], y[200:]))
+    sample = Sample(views[200:], LabelsByView.of(views[200:], y[200:]), views.names)
     values = [
         values_of(
             "class",
