@@ -1,6 +1,7 @@
 """Ridge, ranking and components are chosen by folds, without the rows that they are judged on."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import mvcca
-from mvcca import CCA, MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
+from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 from mvcca.measures import average_precision
 from mvcca.model_selection import choices, fit_chosen
@@ -77,6 +78,17 @@ def test_a_path_of_labelled_rows_has_the_solutions_of_the_problem(estimator):
     maps = path.solve(rows.reg, 3)
     assert_allclose(maps.values, model.eigenvalues_ - 1, rtol=1e-8)
     assert_allclose(maps.expected.mean, model.expected_correlations_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_a_path_of_features_has_the_solutions_of_the_problem(approximation):
+    views, _ = planted()
+    model = KCCA(approximation=approximation, n_landmarks=60, random_state=0)
+    rows = model.open_rows(views, None, None)
+    problem = model.posed(rows, model.statistic_of(rows))
+    reg = dict.fromkeys(views.names, 0.1)
+    found = RidgePath.of(problem).solve(reg, 4)
+    assert_allclose(found.values, replace(problem, rows=replace(rows, reg=reg)).solve(4).values)
 
 
 # ---- values of goals are those of an evaluation --------------------------------------------------

@@ -13,9 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from mvcca.base import Requirements
+from mvcca.comparison.costs import parse_budget
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, Method, did_you_mean, selected
-from mvcca.model_selection import Goal, tunable
+from mvcca.model_selection import Effort, Goal, tunable
 from mvcca.retrieval import Measure
 from mvcca.retrieval.evaluate import Directions
 from mvcca.retrieval.relevance import RelevanceBy
@@ -37,6 +38,7 @@ class Settings:
     directions: Directions = "cross"
     label_vectors: np.ndarray | None = None  # of the labels that define relevance
     tune: Tune = True  # methods selected by name, or "all" estimators
+    budget: str | float | None = None  # time for all methods
 
     def goal(self, data: Data) -> Goal | None:
         """What tuning maximizes, by the first measure; None if nothing is relevant."""
@@ -51,6 +53,8 @@ class Settings:
             raise ValueError(
                 f"Expected random_state to be a seed of at least 0, got {self.random_state!r}."
             )
+        if self.budget is not None:
+            parse_budget(self.budget)
         if self.tune not in (True, False, "all"):
             raise ValueError(f"Expected tune to be True, False or 'all', got {self.tune!r}.")
         if not isinstance(self.search, Mapping):
@@ -78,6 +82,9 @@ class Candidate:
     learns_from: str  # pairs, labels, or both
     method: Method | None = None  # entry of the registry, if it was selected by name
     is_tuned: bool = False  # whether folds choose parameters, which are "cv" in `estimator`
+    effort: Effort = "full"  # of the search
+    cost: Any = None  # estimated `Cost` of all that is done with it; None if it is not known
+    reason: str = ""  # why it is left out
 
     @property
     def is_deep(self) -> bool:

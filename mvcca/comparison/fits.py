@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.comparison.progress import epochs_reported
+from mvcca.comparison.progress import TimeLeft, epochs_reported
 from mvcca.comparison.texts import text_step
 from mvcca.comparison.tuning import choice_within, choices_of_folds, is_nested
 from mvcca.inspection import pairwise_correlations
@@ -114,6 +114,9 @@ def outcomes_of(
     is_small = sum(X.shape[0] * X.shape[1] for X in data.views.blocks.values()) < 10**6
     run = _with_one_thread if is_small and not in_process else run_folds
 
+    shares = {one.name: 0.0 if one.cost is None else one.cost.seconds for one in candidates}
+    left = TimeLeft(sum(shares.values()) / effective_n_jobs(n_jobs))
+
     def tasks() -> Iterator[Any]:
         for candidate in candidates:
             if candidate.is_tuned:  # one search chooses the settings of all folds
@@ -124,9 +127,10 @@ def outcomes_of(
                     yield task(candidate, [fold])
 
     def task(candidate: Candidate, folds: Sequence[Fold]) -> Any:
-        report = progress if in_process else None
+        report = None
         if progress is not None:
-            progress(candidate.name)
+            progress(f"{candidate.name} ({left})")
+            report = partial(_report_with, progress, str(left)) if in_process else None
         return delayed(run)(candidate, data, folds, settings, report)
 
     try:
@@ -134,6 +138,8 @@ def outcomes_of(
         with limited, closing(parallel(tasks())) as done:
             for outcomes in done:
                 found |= outcomes
+                for name, _ in outcomes:
+                    left.done += shares[name] / len(folds) / effective_n_jobs(n_jobs)
     except (KeyboardInterrupt, BrokenProcessPool) as error:
         if not found:
             raise
@@ -141,6 +147,10 @@ def outcomes_of(
         n_tasks = len(candidates) * len(folds)
         warn(f"{reason}: the result contains {len(found)} of {n_tasks} fits.")
     return found
+
+
+def _report_with(progress: Callable[[str], None], left: str, message: str) -> None:
+    progress(f"{message} ({left})")
 
 
 def _report(progress: Callable[[str], None], where: str, message: str) -> None:
@@ -160,7 +170,7 @@ def run_folds(
     report: Report | None = None,
 ) -> Outcomes:
     """Choose the settings of a method if it is tuned, fit it on folds and measure it."""
-    reason = _cannot_fit(candidate, data)
+    reason = candidate.reason or _cannot_fit(candidate, data)
     if reason is not None:
         return {(candidate.name, fold.number): Failed(reason) for fold in folds}
     chosen: dict[int, Choice] = {}

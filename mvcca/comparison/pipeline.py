@@ -24,6 +24,7 @@ def compare(
     cv: Any = 5,
     groups: Any = None,
     tune: Tune = True,
+    budget: str | float | None = "10min",
     search: Mapping[str, Sequence[Any]] | None = None,
     measures: str | Sequence[str] = DEFAULT_MEASURES,
     relevance: RelevanceBy | None = None,
@@ -71,6 +72,12 @@ def compare(
         the training part of every fold: the folds are each other's inner folds if they divide the
         objects into 3 to 10 parts, and otherwise 5 inner folds are drawn. "all" tunes estimators
         that you pass, too; False compares at 10 components and ``reg=0.1``.
+    budget : str, float or None, default="10min"
+        Time for all methods, in seconds or as "30s", "10min" or "2h"; None for any. Times are
+        estimated from shapes before anything is fitted. If they add up to more, the methods whose
+        search takes longest are searched more coarsely, then compared at default settings, and
+        then left out, with the estimate as the reason; so are methods that need more memory than
+        is available.
     search : mapping of str to sequence, optional
         Values of hyper-parameters, such as ``{"reg": [0.01, 0.1, 1]}``. For each fold, each method
         that has some of them uses the best combination by 3-fold cross-validation within the
@@ -152,6 +159,7 @@ def compare(
         random_state,
         directions if isinstance(directions, str) else tuple(directions),
         tune=tune,
+        budget=budget,
     )
     settings.check()
     data = Data.of(X, y, fit_labels)

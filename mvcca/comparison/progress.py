@@ -1,10 +1,45 @@
-"""Progress of a fit that trains networks."""
+"""Progress of a comparison, and of a fit that trains networks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
+
+_KNOWN = 0.05  # share that is done, from which on its time tells how long the rest takes
+
+
+@dataclass
+class TimeLeft:
+    """Share of a comparison that is done, and the time that is left.
+
+    Attributes
+    ----------
+    total : float
+        Estimated seconds of all tasks.
+    done : float
+        Those of the tasks that are done.
+    """
+
+    total: float
+    done: float = 0.0
+    start: float = field(default_factory=perf_counter)
+
+    def __str__(self) -> str:
+        share = self.done / self.total if self.total else 0.0
+        left = self.total - self.done
+        if share > _KNOWN:
+            left = (perf_counter() - self.start) * (1 - share) / share
+        return f"{share:.0%} done, about {time_in_words(left)} left"
+
+
+def time_in_words(seconds: float) -> str:
+    """Time in seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import hash as hash_of
 
 from mvcca.blocks.checks import few
+from mvcca.comparison.budget import affordable
 from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import write
 from mvcca.comparison.fits import outcomes_of, searching
@@ -85,6 +86,7 @@ class ComparisonResult(Measurements):
         ('CCA', 'MLCCA', 'mine')
         """
         added = candidates_of(methods, self.data, self.settings, self.candidates)
+        added = affordable(added, self.data, self.folds, self.settings, n_jobs)
         found = outcomes_of(added, self.data, self.folds, self.settings, n_jobs, progress)
         return replace(
             self,

@@ -74,4 +74,5 @@ def _choices(
         goal,
         data.relevant_labels,
         nested=nested,
+        effort=candidate.effort,
     )

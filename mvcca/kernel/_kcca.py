@@ -36,6 +36,7 @@ from mvcca.statistics import Moments, PairMoments
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
 
+_MOST_OF_CLASSES = 100  # components that are searched for a goal of classes
 _SEED_BOUND = 2**31 - 1
 
 
@@ -258,6 +259,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
             ridges=(1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0),
             has_prefixes=True,
             prefers_all=True,
+            most_components=_MOST_OF_CLASSES if self.cv_goal == "class" else None,
             beyond={"gamma": _next_multiple},
         )
 
@@ -348,7 +350,9 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         return replace(problem, rank_expected=lacking, exactness=Exactness(of_features=True))
 
     def posed(self, rows: Rows, statistic: HeldOut) -> Problem:
-        return self.problem(rows, statistic.total)
+        problem = self.problem(rows, statistic.total)
+        # What to expect of all components is wrong by as much here as of the leading ones alone.
+        return replace(problem, moments=None, pairs=problem.of_pairs(), is_joint=True)
 
     def solved_views(self, views: Views) -> Views:
         """Features of the rows."""

@@ -247,7 +247,8 @@ class Search:
     def _solve_path(self, key: Key, outers: Sequence[Outer]) -> None:
         """All ridges, from statistics of the folds."""
         task, trials = self.task, self.found[key]
-        model = task.model({**dict(key), **self.space.components, "cv_goal": None})
+        numbers = {"n_components": None} if self.space.has_prefixes else {}
+        model = task.model({**dict(key), **numbers, "cv_goal": None})
         rows = model.open_rows(task.views, task.labels, task.sample_weight)
         objects = np.asarray(rows.views.ids) - 1
         judged = task.judged
@@ -328,7 +329,7 @@ def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
         `Choice` by outer fold.
     """
     rows = task.without((0,) if task.nested else ())  # as many as a model has
-    space = _space_of(task.estimator, *rows[:2]).of(task.estimator, effort)
+    space = space_of(task.estimator, *rows[:2]).of(task.estimator, effort)
     found = Search(task, space).choices()
     if "n_components" not in searched(task.estimator) or "n_components" in space.values:
         return found
@@ -338,7 +339,8 @@ def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
     }
 
 
-def _space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
+def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:
+    """What a search of an estimator tries on these rows."""
     if hasattr(estimator, "search_space"):
         return estimator.search_space(views, labels)
     return Space(ridges=RIDGES, has_prefixes=True, prefers_all=True)
@@ -404,7 +406,7 @@ def chosen(
     views = views.with_ids(np.arange(1, len(views) + 1))
     goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
     check_goal(goal, estimator, Rows(views, labels=labels))
-    n_folds = _space_of(estimator, views, labels).n_folds
+    n_folds = space_of(estimator, views, labels).n_folds
     codes = folds_of(views, labels, min(n_folds, len(views)))
     learned = labels if estimator.requires.labels else None
     task = Task(estimator, views, codes, goal, learned, labels, False, sample_weight, options)

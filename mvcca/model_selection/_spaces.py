@@ -74,6 +74,11 @@ class Space:
         return {"n_components": self.most_components} if self.has_prefixes else {}
 
     @property
+    def n_settings(self) -> int:
+        """Number of settings that are tried, beside ridges and numbers of components."""
+        return max(1, sum(map(len, self.values.values())) - max(0, len(self.values) - 1))
+
+    @property
     def start(self) -> dict[str, Any]:
         """The middle value of each parameter."""
         return {name: middle(own) for name, own in self.values.items()}

@@ -99,7 +99,7 @@ class RidgePath:
     def of(cls, problem: Problem, *, exact: bool = False) -> RidgePath:
         """Decompose the constraint of every view; if `exact`, no direction is left out."""
         between, within = problem.blocks()
-        rows, widths = problem.rows, problem.rows.widths()
+        rows = problem.rows
         # Of rows that all views share, the constraint of a view is its covariance in every pair.
         are_shared = isinstance(problem.moments, Moments)
         vanishes = problem.is_joint or problem.moments is not None  # A, where B does
@@ -110,9 +110,11 @@ class RidgePath:
                 check_variance(name, B)
                 e, V = _eigenpairs(np.diag(B) if B.ndim == 1 else B)
                 varies = e > (10 * len(e) * _EPS * e[-1] if vanishes and not exact else -np.inf)
-                unit = float((B if B.ndim == 1 else np.diag(B)).sum()) / widths[name]
+                before = rows.bases.get(name)
+                n_features = len(B) if before is None else before.n_features
+                unit = float((B if B.ndim == 1 else np.diag(B)).sum()) / n_features
                 values[name] = np.maximum(e[varies], 0)
-                axes[name] = Axes(V[:, varies], widths[name], unit, rows.bases.get(name))
+                axes[name] = Axes(V[:, varies], n_features, unit, before)
             pairs = []
             for (p, q), C, (B_p, B_q), count in problem.of_pairs():
                 V_p, V_q = axes[p].vectors, axes[q].vectors

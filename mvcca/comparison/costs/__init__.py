@@ -8,7 +8,7 @@ that most estimates are right within a factor of two.
 """
 
 from mvcca.comparison.costs._budget import parse_budget
-from mvcca.comparison.costs._estimates import fit_work, ranking_work, search_work
+from mvcca.comparison.costs._estimates import fit_work, ranking_work, search_work, without_search
 from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._work import Cost, Rates, Work, costs_of, measured_rates
 
@@ -24,4 +24,5 @@ __all__ = [
     "parse_budget",
     "ranking_work",
     "search_work",
+    "without_search",
 ]

@@ -14,7 +14,7 @@ from mvcca.comparison.costs import _kernel as kernel
 from mvcca.comparison.costs import _linear as linear
 from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
-from mvcca.comparison.costs._tuning import HELD_OUT, ridge_search
+from mvcca.comparison.costs._tuning import HELD_OUT, rankings, ridge_search
 from mvcca.comparison.costs._work import Work
 from mvcca.model_selection import RIDGES, Goal, searched
 
@@ -72,7 +72,7 @@ def fit_work(estimator: Any, shapes: Shapes) -> Work | None:
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
-    work = Work(calls=500) + _FITS[kind](_plain(estimator), shapes)
+    work = Work(calls=500) + _FITS[kind](without_search(estimator), shapes)
     if searched(estimator):
         n_settings, n_folds = _SETTINGS.get(kind, (1, 5))
         goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
@@ -91,6 +91,7 @@ def search_work(
     n_folds: int = 5,
     n_ridges: int = len(RIDGES),
     nested: bool = False,
+    with_numbers: bool = False,
 ) -> Work | None:
     """Work of choosing settings by folds, without the last fit; None as in `fit_work`.
 
@@ -110,17 +111,21 @@ def search_work(
     nested : bool, default=False
         Whether each fold is the held-out part of an outer cross-validation, whose settings the
         others choose.
+    with_numbers : bool, default=False
+        Whether numbers of components are searched, too, though the estimator has one.
     """
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
-    estimator = _plain(estimator)
+    estimator = without_search(estimator)
     if kind not in _STATISTICS:
-        n_models = comb(n_folds, 2) if nested else n_folds
-        model = _FITS[kind](estimator, shapes)
-        ranking = ranking_work(estimator, shapes, 2 * HELD_OUT if nested else HELD_OUT)
-        assert ranking is not None
-        return n_settings * n_models * (model + 2 * ranking)
+        n_models, n_held_out = (comb(n_folds, 2), 2) if nested else (n_folds, 1)
+        n_rows = min(HELD_OUT, max(1, shapes.n_rows // n_folds))
+        k = _n_components(kind, estimator, shapes)
+        ranking = _PROJECTIONS.get(kind, linear.project)(estimator, shapes, n_rows, k)
+        ranking += shapes.n_directions * rankings(goal, k, n_rows, with_numbers)
+        return n_settings * n_models * (_FITS[kind](estimator, shapes) + n_held_out * ranking)
+    n_directions = shapes.n_directions
     if kind == "ThreeViewCCA":
         shapes = linear.with_labels_as_view(shapes)
     if kind == "KCCA":
@@ -139,12 +144,13 @@ def search_work(
         n_ridges=n_ridges,
         n_weightings=3 if getattr(estimator, "power", 0) else 2,
         nested=nested,
-        with_numbers=estimator.n_components is None,
+        with_numbers=with_numbers or estimator.n_components is None,
+        n_directions=n_directions,
     )
     return n_settings * (work + (moments(views) if statistic is None else Work()) + search)
 
 
-def _plain(estimator: Any) -> Any:
+def without_search(estimator: Any) -> Any:
     """The estimator with defaults for parameters that folds choose, and all components."""
     defaults = inspect.signature(type(estimator)).parameters
     plain = {name: defaults[name].default for name in searched(estimator)}
@@ -170,7 +176,7 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
-    estimator = _plain(estimator)
+    estimator = without_search(estimator)
     project = _PROJECTIONS.get(kind, linear.project)
     k = _n_components(kind, estimator, shapes)
     pairs = n_rows**2

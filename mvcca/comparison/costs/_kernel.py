@@ -62,7 +62,7 @@ def ncca(estimator: Any, shapes: Shapes) -> Work:
     for view in shapes.views:
         work += neighbours(view, view.n_rows, K) + Work(passes=10 * view.n_rows * K)
     # Sinkhorn, conjugate gradients and Lanczos: products of both graphs with vectors.
-    entries, n_products = 4 * shapes.n_rows * min(K, shapes.n_rows), 200 + 10 * k
+    entries, n_products = 4 * shapes.n_rows * min(K, shapes.n_rows), 200 + 3 * k
     basis = Work(passes=2 * n_products * shapes.n_rows * 2 * k)
     memory = Work(n_bytes=40 * entries + 8 * shapes.n_rows * 4 * k)
     return work + n_products * Work(sparse=2.5 * entries, calls=50) + basis + memory

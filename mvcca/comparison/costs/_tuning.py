@@ -28,6 +28,7 @@ def ridge_search(
     n_weightings: int,
     nested: bool,
     with_numbers: bool,
+    n_directions: int,
 ) -> Work:
     """Models of all left-out folds and ridges, for views of no more features than rows.
 
@@ -39,11 +40,13 @@ def ridge_search(
         Ways to weight components; with a goal of objects, each with and without CSLS.
     with_numbers : bool
         Whether the number of components is searched, too.
+    n_directions : int
+        Ordered pairs of views that are ranked.
     """
     n_models, n_held_out = comb(n_folds, 2) if nested else n_folds, 2 if nested else 1
     n_ranked = min(HELD_OUT, max(1, views[0].n_rows // n_folds))
-    ranking = n_weightings * _rankings(goal, k, n_ranked, with_numbers)
-    ranking *= len(views) * (len(views) - 1)
+    ranking = n_weightings * rankings(goal, k, n_ranked, with_numbers)
+    ranking *= n_directions
     width = sum(view.used for view in views)
     solution = _solution(views, k) + n_held_out * ranking
     for view in views:
@@ -76,7 +79,7 @@ def _solution(views: tuple[ViewShape, ...], k: int) -> Work:
     return work + eigenpairs(sum(widths), k)
 
 
-def _rankings(goal: Goal, k: int, n_rows: int, with_numbers: bool) -> Work:
+def rankings(goal: Goal, k: int, n_rows: int, with_numbers: bool) -> Work:
     """Rankings of one model by one weighting, in one direction."""
     if goal == "correlation":
         return Work(calls=50, passes=10 * n_rows * k)
