@@ -107,15 +107,20 @@ def test_the_fit_is_temperature_scaling_and_a_logistic_regression():
     slopes = calibration.slope * np.array([0.9, 0.99, 1, 1.01, 1.1])
     losses = [np.sum(logsumexp(a * scores, axis=1) - a * scores[own]) for a in slopes]
     assert np.argmin(losses) == 2
-    logs = calibration.slope * scores
-    held = logsumexp(logs, axis=1) - np.log(120)
-    missing = logsumexp(np.where(own, -np.inf, logs), axis=1) - np.log(119)
-    x = np.tile(np.concatenate([held, missing]), 2)[:, None]
-    y, targets = np.repeat([1, 0], 240), np.repeat([121 / 122, 1 / 122], 120)
+    logs, order = calibration.slope * scores, np.random.RandomState(0).permutation(120)
+    held, missing = [], []
+    for size in (120, 60, 30, 15):  # galleries of all items, and of random parts
+        for i in range(120):
+            others = [logs[i, j] for j in order[:size] if j != i]
+            all_of_them = [logs[i, i], *others]
+            for found, sample in ((held, all_of_them), (missing, others)):
+                found.append([logsumexp(sample) - np.log(len(sample)), np.log(len(sample))])
+    x = np.tile(np.concatenate([held, missing]), (2, 1))
+    y, targets = np.repeat([1, 0], 960), np.repeat([481 / 482, 1 / 482], 480)
     model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000)
     model.fit(x, y, sample_weight=np.concatenate([targets, 1 - targets]))
-    assert calibration.evidence_slope == pytest.approx(model.coef_[0, 0], rel=1e-3)
-    assert calibration.evidence_intercept == pytest.approx(model.intercept_[0], rel=1e-3)
+    found = calibration.evidence_slope, calibration.size_slope, calibration.evidence_intercept
+    assert_allclose(found, [*model.coef_[0], model.intercept_[0]], rtol=1e-3, atol=1e-3)
     with config_context(block_rows=7):
         again = calibrated(views)
     assert again.slope == pytest.approx(calibration.slope, rel=1e-9)
@@ -132,7 +137,7 @@ def test_probabilities_are_those_of_the_formula():
             held = 1.0
             if share < 1:
                 odds = share / (1 - share) * np.exp(c.evidence_intercept)
-                odds *= (ratios.sum() / 60) ** c.evidence_slope
+                odds *= (ratios.sum() / 60) ** c.evidence_slope * 60**c.size_slope
                 held = odds / (1 + odds)
             assert_allclose(p[i], held * ratios / ratios.sum())
         assert_allclose(c.probability(scores[:, :20], 60, share), p[:, :20], atol=0.02)

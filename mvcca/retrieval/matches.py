@@ -17,6 +17,7 @@ from mvcca.retrieval.task import RankedTask, Task, asked_ranking
 from mvcca.views.typing import ViewsLike
 
 _BINS = 2**12  # of the scores of pairs that do not match
+_SHARES = (1, 0.5, 0.25, 0.125)  # of the items, in galleries that the evidence is fitted to
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,19 @@ class MatchCalibration:
 
     The log odds that the gallery holds the query's item are
 
-        log(π / (1 - π)) + evidence_slope · log(Σ_h L_h / n) + evidence_intercept,
+        log(π / (1 - π)) + evidence_slope · log(Σ_h L_h / n) + size_slope · log n
+            + evidence_intercept,
 
     where π is the probability before the search. If log L + evidence_intercept is the
-    log-likelihood ratio of a match and evidence_slope is 1, both are Bayes' rule. All three numbers
-    are fitted to held-out searches, in two steps [1]_ [2]_. Made by `calibrate_matches`.
+    log-likelihood ratio of a match, evidence_slope is 1 and size_slope is 0, both are Bayes' rule.
+    All four numbers are fitted to held-out searches, in two steps [1]_ [2]_. Made by
+    `calibrate_matches`.
 
     Parameters
     ----------
     slope : float
         Factor of the scores.
-    evidence_slope, evidence_intercept : float
+    evidence_slope, size_slope, evidence_intercept : float
         Coefficients of the log odds that the gallery holds the query's item.
     thresholds : ndarray, shape (n_matches,)
         Scores of the held-out matches, descending.
@@ -60,6 +63,7 @@ class MatchCalibration:
 
     slope: float
     evidence_slope: float
+    size_slope: float
     evidence_intercept: float
     thresholds: np.ndarray = field(repr=False)
     true_positive_rates: np.ndarray = field(repr=False)
@@ -105,6 +109,7 @@ class MatchCalibration:
             rest = self._expected(scores[:, -1]) + np.log(n_items - scores.shape[1])
             total = np.logaddexp(total, rest)
         odds = self.evidence_slope * (total - np.log(n_items)) + self.evidence_intercept
+        odds = odds + self.size_slope * np.log(n_items)
         with np.errstate(divide="ignore"):  # a share of 1 leaves no doubt
             odds = odds + np.log(share) - np.log1p(-share)
         return np.asarray(np.exp(self.slope * scores - total[:, None]) * _expit(odds)[:, None])
@@ -161,8 +166,8 @@ def calibrate_matches(
 
     Every held-out query is compared with all held-out items. The slope of `MatchCalibration` is
     that with the largest likelihood of the queries' own items. Then the odds that a gallery holds
-    them are fitted to searches with and without the own items. This takes about a dozen passes over
-    all pairs, in blocks; a thousand objects are enough.
+    them are fitted to searches with and without the own items, in galleries of several sizes. This
+    takes about a dozen passes over all pairs, in blocks; a thousand objects are enough.
 
     Parameters
     ----------
@@ -195,7 +200,7 @@ def calibrate_matches(
     >>> calibration = calibrate_matches(held_out, "text", "image")
     >>> similarities, _ = top_k(text[398:], image[200:400], k=10)  # the last three have no image
     >>> calibration.probability(similarities, n_items=200)[:, 0].round(2)
-    array([0.71, 0.99, 0.  , 0.  , 0.  ])
+    array([0.71, 1.  , 0.  , 0.  , 0.  ])
     """
     ranking = asked_ranking(scores, estimator, similarity, weighting, hubness, bank)
     collection = Collection.of(scores, ranking)
@@ -265,13 +270,25 @@ def _slope(lists: RankedLists, width: float) -> float:
 
 
 def _evidence(lists: RankedLists, slope: float) -> tuple[np.ndarray, np.ndarray]:
-    """log(Σ L / n) of every query, with its own items in the gallery and without them."""
+    """log(Σ L / n) and log n of searches for every query, with its own items and without them.
+
+    Where scores are not those of Gaussian views, odds change with the size of a gallery otherwise
+    than by Bayes' rule. Searches of random parts of the items show how.
+    """
     held, missing = [], []
     for values, is_match in lists.scored_pairs():
-        own, others = _log_sums(values, is_match, slope)
-        held.append(np.logaddexp(own, others) - np.log(is_match.shape[1]))
-        missing.append(others - np.log((~is_match).sum(axis=1)))
-    return np.concatenate(held), np.concatenate(missing)
+        own, _ = _log_sums(values, is_match, slope)
+        n_own = is_match.sum(axis=1)
+        order = np.random.RandomState(0).permutation(values.shape[1])
+        for share in _SHARES:
+            part = np.sort(order[: round(share * len(order))])
+            n_others = (~is_match[:, part]).sum(axis=1)
+            seen = n_others > 0
+            _, others = _log_sums(values[:, part][seen], is_match[:, part][seen], slope)
+            n_all = n_own[seen] + n_others[seen]
+            held.append([np.logaddexp(own[seen], others) - np.log(n_all), np.log(n_all)])
+            missing.append([others - np.log(n_others[seen]), np.log(n_others[seen])])
+    return np.concatenate(held, axis=1).T, np.concatenate(missing, axis=1).T
 
 
 def _log_sums(
@@ -288,24 +305,25 @@ def _log_sums(
     return np.maximum(own, tiny) + largest, np.maximum(others, tiny) + largest
 
 
-def _logistic(held: np.ndarray, missing: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of the log odds of `held`, with the targets of Platt's section 2.2."""
+def _logistic(held: np.ndarray, missing: np.ndarray) -> tuple[float, float, float]:
+    """Slopes and intercept of the log odds of `held`, with the targets of Platt's section 2.2."""
     from scipy.optimize import minimize
 
     n = len(held)
     x = np.concatenate([held, missing])
-    centre, scale = x.mean(), x.std() or 1.0
-    x = (x - centre) / scale
+    centre, scale = x.mean(axis=0), x.std(axis=0)
+    scale[scale == 0] = 1.0
+    x = np.column_stack([(x - centre) / scale, np.ones(2 * n)])
     targets = np.repeat([(n + 1) / (n + 2), 1 / (n + 2)], n)
 
     def loss(line: np.ndarray) -> tuple[float, np.ndarray]:
-        odds = line[0] * x + line[1]
+        odds = x @ line
         residuals = (_expit(odds) - targets) / len(x)
-        value = np.mean(np.logaddexp(0, odds) - targets * odds)
-        return float(value), np.array([residuals @ x, residuals.sum()])
+        return float(np.mean(np.logaddexp(0, odds) - targets * odds)), residuals @ x
 
-    slope, intercept = minimize(loss, np.zeros(2), jac=True, method="BFGS").x
-    return float(slope / scale), float(intercept - slope * centre / scale)
+    *slopes, intercept = minimize(loss, np.zeros(3), jac=True, method="BFGS").x
+    slopes = np.array(slopes) / scale
+    return float(slopes[0]), float(slopes[1]), float(intercept - slopes @ centre)
 
 
 def _expit(odds: np.ndarray) -> np.ndarray:
