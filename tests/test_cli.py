@@ -990,6 +990,63 @@ def test_the_report_says_what_the_terminal_says_and_how_it_was_made(demo_run):
     assert html.index("<table") < html.index("<img") < html.index("Settings")
 
 
+def test_the_report_shows_what_was_searched_and_what_tuning_gains(capsys):
+    options = ("--methods", "cca,pls", "--cv", "3", "--report")
+    compare(capsys, *options, "out.html")
+    page = unescape(Path("out.html").read_text(encoding="utf-8"))
+    views = {name: np.load(f"{name}.npy") for name in ("image", "text")}
+    tuned, default = (mvcca.compare(["cca", "pls"], views, CLASSES, cv=3, tune=t) for t in (1, 0))
+    for name in ("CCA", "PLS"):
+        means = [f"{result.mean(name, 'map@50'):.3f}" for result in (tuned, default)]
+        row = "".join(f"<td>{mean}</td>" for mean in means)
+        assert f'<tr><th scope="row">{name}</th>{row}<td>' in page
+    assert len(pictures(page)) == 4  # that of the searched settings, too
+    assert "<li>PLS: algorithm, scale</li>" in page
+    compare(capsys, *options, "out.json")
+    (found,) = json.loads(Path("out.json").read_text(encoding="utf-8"))["results"]
+    for method, name in zip(found["methods"], ("CCA", "PLS"), strict=True):
+        for own, fit in zip(method["tuned"], tuned.fits(name), strict=True):
+            assert own["inner_value"] == pytest.approx(fit.choice.value, abs=1e-12)
+            assert own["chosen"] == {**fit.choice.params, "n_components": fit.n_components}
+    values = {(v["method"], v["fold"], v["measure"]): v["value"] for v in found["values"]}
+    assert values["CCA", 1, "chosen reg"] == tuned.fits("CCA")[1].choice.params["reg"]
+    compare(capsys, *options, "out.html", "--no-tune")
+    page = Path("out.html").read_text(encoding="utf-8")
+    assert (len(pictures(page)), "Not searched" in page) == (3, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tried"),
+    [
+        (["--param", "sigma=0.5,2"], [0.5, 2]),
+        (["--param", "sigma=[0.5, 2]"], [0.5, 2]),
+        (["--param", "sigma=0.5", "--param", "sigma=2"], [0.5, 2]),
+    ],
+)
+def test_several_values_of_a_parameter_are_searched(capsys, arguments, tried):
+    _, out, _ = compare(capsys, "--methods", "mlcca", "--cv", "0.3", "--reg", "0.1", *arguments)
+    assert f"sigma from {tried[0]}, {tried[1]}\n" in out
+    assert float(cells_of(out, "sigma")["MLCCA"]) in tried
+
+
+def test_a_search_beside_tuning_fits_estimators_that_tune_themselves(capsys):
+    _, model = next_step(capsys, "--methods", "mlcca", "--cv", "0.3", "--param", "sigma=1,2")
+    assert (model.reg, model.sigma in (1, 2)) == ("cv", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sigma", "1", "--param", "sigma=2"], "--sigma and --param sigma are the same"),
+        (["--param", "sigmas=2"], "--param sigmas is not a parameter of mlcca"),
+        (["--param", "cv_goal=class"], "--param cv_goal is not a parameter of mlcca"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_a_usage_error(capsys, arguments, message):
+    code, _, err = compare(capsys, "--methods", "mlcca", *arguments)
+    assert (code, message in err) == (2, True)
+
+
 def test_the_report_of_other_data_lists_labels_and_escapes_them(capsys):
     names = ["<script>", "a & b", "'c'", '"d"']
     Path("y.csv").write_text(

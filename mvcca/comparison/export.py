@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,8 @@ def as_json(result: Measurements) -> dict[str, Any]:
             "ranked_by": found.ranked_by,
             "estimator": " ".join(repr(found.estimator).split()),
         }
+        if choices := list(_choices(result, name)):
+            entry["tuned"] = choices
         methods.append(entry | {"measures": measures})
     summary = Summary.of(result)
     return {
@@ -81,6 +83,21 @@ def as_json(result: Measurements) -> dict[str, Any]:
         "methods": methods,
         "values": list(result.records()),
     }
+
+
+def _choices(result: Measurements, method: str) -> Iterator[dict[str, Any]]:
+    """Settings that inner folds chose for each fold, and their value there."""
+    for number, found in result.measured(method).items():
+        choice = found.choice
+        if choice is not None:
+            yield {
+                "fold": number,
+                "chosen": {**choice.params, "n_components": found.n_components},
+                "ranking": choice.ranking,
+                "at_edge": list(choice.at_edge),
+                "n_inner_folds": choice.n_folds,
+                "inner_value": choice.value,
+            }
 
 
 def _number(value: float) -> float | None:

@@ -19,6 +19,7 @@ from mvcca.comparison.examples import Example, Item
 from mvcca.comparison.fits import CURVE_LENGTH, by_chance
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import pretty
+from mvcca.model_selection import Choice
 from mvcca.plotting import (
     CorrelationDisplay,
     EmbeddingDisplay,
@@ -87,6 +88,73 @@ def draw_correlations(result: Measurements) -> Figure:
     for ax in axes[len(names) :]:
         ax.set_visible(False)
     return figure
+
+
+def tuning(result: Measurements) -> Picture:
+    """Values of the searched settings on the inner folds of the first fold, by method."""
+    return _picture(draw_tuning(result))
+
+
+def draw_tuning(result: Measurements) -> Figure:
+    """Draw one subplot per tuned method: the best value at each ridge, a line for each ranking."""
+    choices = {name: result.fits(name)[0].choice for name in result.successes}
+    tuned = {name: choice for name, choice in choices.items() if choice is not None}
+    n_columns = min(3, len(tuned))
+    n_rows = -(-len(tuned) // n_columns)
+    figure = Figure(figsize=(3.2 * n_columns, 2.5 * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax, (name, choice) in zip(axes, tuned.items(), strict=False):
+        _draw_choice(ax, choice)
+        edge = f" ({', '.join(choice.at_edge)} at an edge)" if choice.at_edge else ""
+        ax.set_title(fill(literal(f"{name}{edge}"), _LABEL_WIDTH), fontsize="small")
+    for ax in axes[len(tuned) :]:
+        ax.set_visible(False)
+    return figure
+
+
+def _draw_choice(ax: Any, choice: Choice) -> None:
+    """The best value at each value of one searched parameter, by ranking."""
+    name, x_of = _axis(choice)
+    best: dict[str, dict[float, float]] = {}
+    means = choice.cv_results["mean_test_score"]
+    for params, value in zip(choice.cv_results["params"], means, strict=True):
+        line = best.setdefault(params["ranking"], {})
+        x = x_of[params[name]]
+        line[x] = max(line.get(x, -np.inf), value)
+    for number, (ranking, line) in enumerate(best.items()):
+        xs = sorted(line)
+        ax.plot(xs, [line[x] for x in xs], ".-", color=color(number), linewidth=1, label=ranking)
+    chosen = choice.params.get(name, choice.n_components)
+    ax.plot(x_of[chosen], choice.value, "o", color="black", fillstyle="none", markersize=9)
+    if name == "reg" and list(x_of) == list(x_of.values()):
+        ax.set_xscale("log")
+    else:
+        ax.set_xticks(list(x_of.values()), [_tick(value) for value in x_of])
+        ax.tick_params("x", labelsize="x-small", rotation=60)
+    ax.set_xlabel("ridge" if name == "reg" else literal(name), fontsize="small")
+    ax.legend(frameon=False, fontsize="xx-small", loc="best")
+    tidy_axes(ax)
+
+
+def _axis(choice: Choice) -> tuple[str, dict[Any, float]]:
+    """The ridge, or else the first searched parameter, and the place of each of its values."""
+    tried = {name: _distinct(choice, name) for name in [*choice.params, "n_components"]}
+    name = next((n for n in ("reg", *tried) if len(tried.get(n, ())) > 1), "n_components")
+    values = tried[name]
+    if name == "reg" and all(isinstance(value, int | float) and value > 0 for value in values):
+        return name, {value: float(value) for value in values}
+    return name, {value: float(place) for place, value in enumerate(values)}
+
+
+def _distinct(choice: Choice, name: str) -> list[Any]:
+    """Values that were tried: numbers in order, then others as they came, and None for all."""
+    values = list(dict.fromkeys(params[name] for params in choice.cv_results["params"]))
+    numbers = sorted(value for value in values if isinstance(value, int | float))
+    return [*numbers, *(value for value in values if value not in numbers)]
+
+
+def _tick(value: Any) -> str:
+    return "all" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def recall(result: Measurements) -> Picture:

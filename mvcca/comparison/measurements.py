@@ -324,7 +324,8 @@ class Measurements:
         -------
         pandas.DataFrame
             Columns method, fold, direction, measure and value. Rows without a direction are mean
-            correlations, seconds, and bytes of memory.
+            correlations, seconds, bytes of memory, and settings that tuning chose, if they
+            are numbers, with their value on the inner folds.
 
         Raises
         ------
@@ -385,6 +386,11 @@ def _of_fit(found: Measured) -> dict[str, float]:
         "query seconds": found.query_seconds,
         "peak bytes": np.nan if found.peak_bytes is None else float(found.peak_bytes),
     }
+    if found.choice is not None:
+        chosen = {**found.choice.params, "n_components": found.n_components}
+        numbers = {k: float(v) for k, v in chosen.items() if isinstance(v, int | float)}
+        values |= {f"chosen {name}": value for name, value in numbers.items()}
+        values["value on inner folds"] = found.choice.value
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
 

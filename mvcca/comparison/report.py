@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from sklearn import config_context
 
+from mvcca.comparison.against_defaults import Gain, gains, not_searched
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.fits import Measured
 from mvcca.comparison.measurements import Measurements
@@ -94,6 +95,8 @@ class Case:
     summary: Summary
     directions: list[str]  # titles; empty if no method has values
     by_direction: dict[str, dict[str, list[str]]]  # values by measure and method
+    gains: list[tuple[str, str, str, str]]  # method, tuned, default and difference
+    not_searched: list[str]
     note: str  # why there are no pictures
     pictures: list[Picture]
     queries: Queries | None  # None if they are among the pictures
@@ -102,7 +105,7 @@ class Case:
     def of(cls, result: Measurements) -> Case:
         """Gather what the report shows of a result."""
         if not result.successes:
-            return cls(Summary.of(result), [], {}, "", [], None)
+            return cls(Summary.of(result), [], {}, [], [], "", [], None)
         as_images = bool(result.presentation.layout) and has_pictures()
         return cls(
             Summary.of(result),
@@ -114,10 +117,26 @@ class Case:
                 }
                 for m in result.measures
             },
+            [_in_words(result, gain) for gain in gains(result)],
+            list(not_searched(result)) if _is_tuned(result) else [],
             "" if has_pictures() else f"This report has no figures, {NO_PICTURES}.",
             list(_pictures(result, as_images)) if has_pictures() else [],
             None if as_images else _queries(result),
         )
+
+
+def _is_tuned(result: Measurements) -> bool:
+    return any(result.fits(name)[0].choice is not None for name in result.successes)
+
+
+def _in_words(result: Measurements, gain: Gain) -> tuple[str, str, str, str]:
+    """A method, its first measure tuned and at default settings, and the difference."""
+    measure = result.measures[0]
+    tuned = written(measure, gain.tuned)
+    if gain.default is None:
+        return gain.method, tuned, "not measured", ""
+    difference = gain.tuned - gain.default
+    return gain.method, tuned, written(measure, gain.default), f"{difference:+.3f}"
 
 
 # ---- pictures and queries -----------------------------------------------------------------------
@@ -133,6 +152,14 @@ def _pictures(result: Measurements, with_queries: bool) -> Iterator[Picture]:
             *figures.correlations(result),
             "Correlation between views on each component of the shared space: the further the "
             "held-out line falls below the training line, the less the method generalizes.",
+        )
+    if _is_tuned(result):
+        yield Picture(
+            "Settings",
+            *figures.tuning(result),
+            "Values of the searched settings on the inner folds of the first fold, a line for each "
+            "ranking and, of other settings, the best: a circle marks the choice. They are "
+            "optimistic: the table shows values on held-out objects, which chose nothing.",
         )
     if best.curves:
         yield Picture(
