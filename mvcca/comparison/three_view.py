@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
+from mvcca.base import Requirements
 from mvcca.base.label_checks import check_labels
 from mvcca.linear import MVCCA, with_labels_as_view
-from mvcca.views import as_views
+from mvcca.model_selection import RIDGES, Space
+from mvcca.problem import Rows
+from mvcca.views import Views, as_views
 from mvcca.views.labels_by_view import LabelsByView
+
+_NAME = "(labels)"
 
 
 class ThreeViewCCA(MVCCA):
-    """`MVCCA` that adds the labels as a view named ``(labels)`` when it is fitted."""
+    """`MVCCA` that adds the labels as a view named ``(labels)`` when it is fitted.
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Fit to the views and the labels."""
+    Folds choose by the rows of the other views.
+    """
+
+    requires = Requirements(labels=True)
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Ridges, and numbers of components."""
+        return Space(ridges=RIDGES, has_prefixes=True, prefers_all=True)
+
+    def open_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False
+    ) -> Rows:
+        """Checked rows with their weights, labels and ridge."""
         if y is None:
             raise ValueError("Three-view CCA needs labels.")
         views = as_views(X)
-        check_labels(LabelsByView.of(views, y, per_view=False))
-        return super().fit(with_labels_as_view(views, y, name="(labels)"), y)
+        by_view = LabelsByView.of(views, y, per_view=False)
+        check_labels(by_view)
+        labels = by_view.per_object(views)
+        views = with_labels_as_view(views, labels, name=_NAME)
+        return super().open_rows(views, labels, sample_weight, reset=reset, batch=batch)
 
     def as_mvcca(self) -> MVCCA:
         """The same fitted model without the labels' part of `fit`, which can be saved."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from mvcca.blocks import as_block
 from mvcca.linear._predicting import PredictingEstimator
+from mvcca.linear.ridges import Ridges
+from mvcca.model_selection import SEARCHED, Goal, Space
 from mvcca.problem import Exactness, Problem, Rows, check_variance, reg_of_names
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
@@ -42,11 +45,16 @@ class AffineMap(PredictingEstimator):
     ----------
     n_components : int or None, default=None
         Rank of the maps; None does not restrict it.
-    reg : float or mapping of str to float, default=1e-2
+    reg : float, mapping of str to float, or "cv", default=1e-2
         Ridge r_x in units of the mean variance of the view, so that rescaling it changes nothing. A
-        mapping names the views other than the target.
+        mapping names the views other than the target. "cv" chooses by exact leave-one-out, or by 5
+        folds if the rank is restricted.
     target : str or None, default=None
         The view in whose space rows are compared; None is the last view.
+    cv_goal : {"object", "class", "correlation"} or None, default=None
+        What "cv" maximizes on left-out rows: the mean reciprocal rank of the row of the same
+        object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
+        "object"; a class goal needs labels as y.
 
     Attributes
     ----------
@@ -60,6 +68,12 @@ class AffineMap(PredictingEstimator):
         of the target that components explain.
     target_ : str
         The view that `predict` returns.
+    reg_ : float
+        The chosen ridge; with ``reg="cv"`` only, as are the next two.
+    ranking_ : str
+        The chosen ranking, "cosine" or "cosine+csls".
+    cv_results_ : dict of str to array
+        Values of all settings, as in scikit-learn's searches; of leave-one-out on two halves.
     n_components_ : int
         Components found: fewer than asked for where the data cannot give them.
     ranks_ : dict of str to int
@@ -93,8 +107,9 @@ class AffineMap(PredictingEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "reg": [Interval(Real, 0, None, closed="left"), Mapping],
+        "reg": [Interval(Real, 0, None, closed="left"), Mapping, StrOptions({SEARCHED})],
         "target": [str, None],
+        "cv_goal": PredictingEstimator._parameter_constraints["cv_goal"],
     }
 
     target_: str
@@ -103,12 +118,71 @@ class AffineMap(PredictingEstimator):
         self,
         n_components: int | None = None,
         *,
-        reg: float | Mapping[str, float] = 1e-2,
+        reg: float | str | Mapping[str, float] = 1e-2,
         target: str | None = None,
+        cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
         self.target = target
+        self.cv_goal = cv_goal
+
+    def search_space(self, views: Views, labels: Any = None) -> Space:
+        """Ridges."""
+        ridges = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+        if self.n_components is None:
+            return Space(ridges=ridges, leaves_one_out=True)
+        return Space({"reg": ridges})
+
+    def left_out_scores(
+        self,
+        views: Views,
+        sample_weight: np.ndarray | None,
+        objects: np.ndarray,
+        ridges: Iterable[float],
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Scores of some objects by ridge, of each object under the maps without it.
+
+        Parameters
+        ----------
+        views : Views
+            Training rows.
+        sample_weight : ndarray, shape (n_objects,), or None
+            How often each object counts.
+        objects : ndarray of int
+            Positions of objects.
+        ridges : iterable of float
+            Ridges of all views but the target. The sum of squares of the left-out row is missing in
+            the problem; the absolute ridge is kept.
+
+        Yields
+        ------
+        dict of str to ndarray, shape (n_rows, n_features of the target)
+            Rows of the target, and predictions of them, less the mean of the target.
+        """
+        rows = Rows(views, sample_weight, reg=dict.fromkeys(views.names, 1.0)).in_row_space()
+        y, chosen = self._target_among(views.names), rows.take(objects).views
+        blocks = {name: as_block(X).dense().matrix.astype(float) for name, X in chosen.items()}
+        sources, places = {}, {}
+        for x in views.names:
+            if x != y:
+                pair = replace(rows, views=rows.views.select((x, y)), bases={})
+                both = np.flatnonzero(pair.views.seen.all(axis=1))
+                moments = pair.take(both).moments()
+                assert isinstance(moments, Moments)
+                sources[x] = Ridges.of(moments, x, y, views.widths[x])
+                places[x] = np.intersect1d(
+                    chosen.objects(x), chosen.objects(y), assume_unique=True, return_indices=True
+                )
+        mean = as_block(rows.views[y]).column_means()
+        for reg in ridges:
+            scores = {y: blocks[y] - mean}
+            for x, own in sources.items():
+                scores[x] = own.coordinates(blocks[x]) @ (own.axes.T @ own.weights(reg))
+                both, i, j = places[x]
+                weights = None if sample_weight is None else sample_weight[objects[both]]
+                scores[x][i] = own.left_out(reg, blocks[x][i], blocks[y][j], weights) - mean
+            yield scores
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         target = self._target_among(views.names)

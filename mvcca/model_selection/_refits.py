@@ -198,10 +198,10 @@ class Search:
             known = self.found[key].values
             outers = [outer for outer, keys in wanted.items() if key in keys and outer not in known]
             with warnings.catch_warnings(action="ignore"):  # of models that are not kept
-                if self.space.ridges:
-                    self._solve_path(key, outers)
-                elif self.space.leaves_one_out:
+                if self.space.leaves_one_out:
                     self._leave_one_out(key, outers)
+                elif self.space.ridges:
+                    self._solve_path(key, outers)
                 else:
                     self._refit(key, outers)
 
@@ -285,8 +285,9 @@ class Search:
             order = np.random.RandomState(0).permutation(len(views))
             halves = [Sample.of(views, judged, half) for half in np.array_split(order, 2)]
             objects = [np.asarray(half.views.ids) - 1 for half in halves]
+            weights = None if task.sample_weight is None else task.sample_weight[rest]
             model, ridges = task.model(dict(key)), self.space.ridges
-            of_halves = [model.left_out_scores(views, own, ridges) for own in objects]
+            of_halves = [model.left_out_scores(views, weights, own, ridges) for own in objects]
             for number, scores in enumerate(zip(*of_halves, strict=True)):
                 for fold, sample in enumerate(halves):
                     projected = Projected(scores[fold], scores[1 - fold], None)

@@ -315,7 +315,8 @@ def _with_stored_bank(ranking: Ranking, weighting: Weighting | None) -> Ranking:
             "stores a bank if the correction ranks held-out rows better."
         )
     stored = as_views(model.bank_)
-    if missing := [name for name in getattr(model, "view_names_", ()) if name not in stored]:
+    missing = [name for name in getattr(model, "view_names_", ()) if name not in stored]
+    if missing and len(stored.names) < 2:  # others, such as labels as a view, are never ranked
         raise ValueError(f"bank_ of {type(model).__name__} has no rows of the views {missing}.")
     rows = stored.replace({name: ranking.of_view(name, own) for name, own in stored.items()})
     fewest = min(block.shape[0] for block in stored.blocks.values())

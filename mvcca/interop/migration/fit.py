@@ -10,7 +10,7 @@ import numpy as np
 
 from mvcca.blocks.checks import common_row_labels
 from mvcca.interop.migration.gallery import Gallery
-from mvcca.interop.migration.maps import NEW, OLD, Map, Ridges, rotation
+from mvcca.interop.migration.maps import NEW, OLD, Map, ridge_map, ridges_of, rotation
 from mvcca.interop.migration.measured import LeftOut, found_shares, neighbors_kept, ranks_under
 from mvcca.machine.warnings import warn
 from mvcca.measures import unit_rows
@@ -201,10 +201,10 @@ def fit_migration(
 
     chosen, ranks = None, []
     if method == "affine":
-        ridges = Ridges.of(sums)
+        ridges = ridges_of(sums)
         left_out = LeftOut(ridges, x, y)
         chosen = regs[0] if len(regs) == 1 else min(regs, key=left_out.error)
-        whole = ridges.fit(chosen, n_components)
+        whole = ridge_map(ridges, chosen, n_components)
         if n_components is None and left_out.exist(chosen):
             ranks = [left_out.ranks(chosen, gallery)]
     else:
@@ -249,7 +249,7 @@ def fit_migration(
 
 def _fitted(sums: list[Moments], reg: float | None, rank: int | None) -> Map:
     """A ridge regression, or a rotation without a ridge."""
-    return rotation(sums, rank) if reg is None else Ridges.of(sums).fit(reg, rank)
+    return rotation(sums, rank) if reg is None else ridge_map(ridges_of(sums), reg, rank)
 
 
 def _floats(name: str, rows: Any) -> np.ndarray:

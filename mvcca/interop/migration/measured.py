@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from mvcca.interop.migration.gallery import Gallery, Ranks
-from mvcca.interop.migration.maps import OLD, Map, Ridges
+from mvcca.interop.migration.maps import OLD, Map, ridge_map
+from mvcca.linear.ridges import LEAST_REMAINING, Ridges
 from mvcca.measures import unit_rows
 from mvcca.retrieval import top_k
 
 NEAREST = 10
-_LEAST_REMAINING = 1e-6  # of 1 - h_ii, whose rounding is about 1e-12
 
 
 def found_shares(better: np.ndarray, equal: np.ndarray) -> tuple[float, float, float]:
@@ -39,7 +39,7 @@ class LeftOut:
 
     def exist(self, reg: float) -> bool:
         """Whether the closed form holds: no old row is the only one in its direction."""
-        return bool((self._remaining(reg) > _LEAST_REMAINING).all())
+        return bool((self._remaining(reg) > LEAST_REMAINING).all())
 
     def error(self, reg: float) -> float:
         """Sum of squared distances of new rows to their predictions; infinite if undefined."""
@@ -62,7 +62,7 @@ class LeftOut:
         remaining = self._remaining(reg)[:, None]
         duals = self._ridges.duals(reg, self._coordinates) / remaining
         constants = 1 / self._ridges.n_pairs / remaining - duals @ self._ridges.means[OLD][:, None]
-        mapped = self._ridges.fit(reg)(rows).astype(dtype, copy=False)
+        mapped = ridge_map(self._ridges, reg)(rows).astype(dtype, copy=False)
         largest = np.abs(mapped).max() or 1  # its square may overflow
         mapped /= largest
         lengths = np.einsum("ij,ij->i", mapped, mapped)

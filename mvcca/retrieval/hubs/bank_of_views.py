@@ -60,7 +60,8 @@ class BankOfViews:
 
     def _n_shared(self, names: tuple[str, ...]) -> int:
         """Number of the bank's objects that are seen in all of the views."""
-        return len(reduce(np.intersect1d, (self.rows.objects[name] for name in names)))
+        objects = self.rows.objects
+        return len(reduce(np.intersect1d, (objects.get(name, ()) for name in names)))
 
     def _between(
         self,
