@@ -9,7 +9,7 @@ from real import fetch_multi30k_encoders
 
 from mvcca import AffineMap, Procrustes
 from mvcca.interop.migration import fit_migration, gallery
-from mvcca.interop.migration.maps import Ridges
+from mvcca.interop.migration.maps import ridges_of
 from mvcca.interop.migration.measured import LeftOut
 from mvcca.statistics import Moments
 from mvcca.views import Views
@@ -133,7 +133,7 @@ def left_out(old, new, reg):
 def test_cosines_of_left_out_pairs_are_those_of_refits_without_them(n_pairs, reg):
     rows, new = old_and_new(100)
     old, new = rows[:n_pairs], new[:n_pairs]
-    ridges = Ridges.of([Moments.of(Views({"old": old, "new": new}))])
+    ridges = ridges_of([Moments.of(Views({"old": old, "new": new}))])
     cosines = LeftOut(ridges, old, new).cosines(reg, rows)(np.arange(n_pairs))
     expected = [
         unit(new[i : i + 1]) @ unit(predict(rows)).T
