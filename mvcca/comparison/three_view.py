@@ -7,7 +7,7 @@ from typing import Any
 from mvcca.base import Requirements
 from mvcca.base.label_checks import check_labels
 from mvcca.linear import MVCCA, with_labels_as_view
-from mvcca.model_selection import RIDGES, Space
+from mvcca.model_selection import OF_RIDGES, Space
 from mvcca.problem import Rows
 from mvcca.views import Views, as_views
 from mvcca.views.labels_by_view import LabelsByView
@@ -25,7 +25,7 @@ class ThreeViewCCA(MVCCA):
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges, and numbers of components."""
-        return Space(ridges=RIDGES, has_prefixes=True, prefers_all=True)
+        return OF_RIDGES
 
     def open_rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True, batch: bool = False

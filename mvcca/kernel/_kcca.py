@@ -253,10 +253,10 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges, widths in multiples of the median, and numbers of components."""
-        factors = tuple(map(_multiple, (0.25, 0.5, 1, 2, 4)))
+        widths = tuple(map(_multiple, (0.25, 0.5, 1, 2, 4)))
         return Space(
-            {"gamma": factors},
-            ridges=(1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0),
+            {"reg": (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0), "gamma": widths},
+            solves_ridges=True,
             has_prefixes=True,
             prefers_all=True,
             most_components=_MOST_OF_CLASSES if self.cv_goal == "class" else None,

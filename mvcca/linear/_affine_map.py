@@ -130,9 +130,7 @@ class AffineMap(PredictingEstimator):
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges."""
         ridges = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-        if self.n_components is None:
-            return Space(ridges=ridges, leaves_one_out=True)
-        return Space({"reg": ridges})
+        return Space({"reg": ridges}, leaves_one_out=self.n_components is None)
 
     def left_out_scores(
         self,

@@ -4,7 +4,7 @@ from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fitted_choice import choice_of, goal_of
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._goals import GOALS, MEASURES, Goal
-from mvcca.model_selection._refits import choices, chosen, searched, space_of
+from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, searched, space_of
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._spaces import SEARCHED, Effort, Space
 from mvcca.model_selection._tuning import (
@@ -21,6 +21,7 @@ __all__ = [
     "GOALS",
     "LEAST_RIDGE",
     "MEASURES",
+    "OF_RIDGES",
     "RIDGES",
     "SEARCHED",
     "Choice",

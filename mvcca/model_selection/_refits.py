@@ -39,6 +39,8 @@ from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 
 Setting = Mapping[str, Any]
+OF_RIDGES = Space({"reg": RIDGES}, solves_ridges=True, has_prefixes=True, prefers_all=True)
+
 Key = tuple[tuple[str, Any], ...]  # of a setting
 
 _MOST_STEPS = 4  # beyond the ends of a parameter's values
@@ -190,24 +192,44 @@ class Search:
 
     def _try(self, wanted: Mapping[Outer, Sequence[Key]]) -> None:
         """Find the values of settings that are not known yet."""
+        groups: dict[Key, list[Key]] = {}  # solved together
         for key in dict.fromkeys(key for keys in wanted.values() for key in keys):
-            if key not in self.found:
-                ridges = [{"reg": reg} for reg in self.space.ridges] or [{}]
-                settings = [{**dict(key), **ridge} for ridge in ridges]
-                self.found[key] = Trials(self.task.goal, settings)
-            known = self.found[key].values
-            outers = [outer for outer, keys in wanted.items() if key in keys and outer not in known]
+            self.found.setdefault(key, Trials(self.task.goal, [dict(key)]))
+            groups.setdefault(self._base(key), []).append(key)
+        for base, keys in groups.items():
+            unknown = {
+                key: {
+                    outer
+                    for outer, asked in wanted.items()
+                    if key in asked and outer not in self.found[key].values
+                }
+                for key in keys
+            }
+            unknown = {key: outers for key, outers in unknown.items() if outers}
+            outers = sorted(set().union(*unknown.values()))
+            if not outers:
+                continue
+            trials = Trials(self.task.goal, [dict(key) for key in unknown])
             with warnings.catch_warnings(action="ignore"):  # of models that are not kept
                 if self.space.leaves_one_out:
-                    self._leave_one_out(key, outers)
-                elif self.space.ridges:
-                    self._solve_path(key, outers)
+                    self._leave_one_out(base, trials, outers)
+                elif self.space.solves_ridges:
+                    self._solve_path(base, trials, outers)
                 else:
-                    self._refit(key, outers)
+                    self._refit(trials, outers)
+            for outer, values in trials.values.items():
+                for variant, by_fold in values.items():
+                    of_key = self.found[[*unknown][variant.setting]].values
+                    of_key.setdefault(outer, {})[variant._replace(setting=0)] = by_fold
 
-    def _refit(self, key: Key, outers: Sequence[Outer]) -> None:
+    def _base(self, key: Key) -> Key:
+        """The part of a setting that models have in common which are solved together."""
+        together = self.space.solves_ridges or self.space.leaves_one_out
+        return tuple(item for item in key if not (together and item[0] == "reg"))
+
+    def _refit(self, trials: Trials, outers: Sequence[Outer]) -> None:
         """One model for each set of folds that is left out."""
-        trials, setting = self.found[key], dict(key)
+        [setting] = trials.settings
         for left_out, served in models_for(self.task.n_folds, self.task.nested, outers):
             try:
                 model = self.task.fitted({**setting, **self.space.components}, left_out)
@@ -244,18 +266,18 @@ class Search:
                 numbers[-1] = found
         yield from values_by_variant(goal, projected, sample, rankings, numbers)
 
-    def _solve_path(self, key: Key, outers: Sequence[Outer]) -> None:
+    def _solve_path(self, base: Key, trials: Trials, outers: Sequence[Outer]) -> None:
         """All ridges, from statistics of the folds."""
-        task, trials = self.task, self.found[key]
-        numbers = {"n_components": None} if self.space.has_prefixes else {}
-        model = task.model({**dict(key), **numbers, "cv_goal": None})
+        task = self.task
+        all_components = {"n_components": None} if self.space.has_prefixes else {}
+        model = task.model({**dict(base), **all_components, "cv_goal": None})
         rows = model.open_rows(task.views, task.labels, task.sample_weight)
         objects = np.asarray(rows.views.ids) - 1
         judged = task.judged
         if judged is not None:
             judged = judged.take(task.views.rows_of(objects))
         ridges = [
-            (number, reg_of_names(setting["reg"], rows.views.names))
+            (number, reg_of_names(setting.get("reg", model.reg), rows.views.names))
             for number, setting in enumerate(trials.settings)
         ]
 
@@ -275,9 +297,9 @@ class Search:
 
         model.precisely(rows, search)
 
-    def _leave_one_out(self, key: Key, outers: Sequence[Outer]) -> None:
+    def _leave_one_out(self, base: Key, trials: Trials, outers: Sequence[Outer]) -> None:
         """All ridges, each row scored by a model of all others; halves correct each other's."""
-        task, trials = self.task, self.found[key]
+        task, ridges = self.task, [setting["reg"] for setting in trials.settings]
         for outer in outers:
             views, _, rest = task.without(outer)
             views = views.with_ids(np.arange(1, len(views) + 1))
@@ -286,7 +308,7 @@ class Search:
             halves = [Sample.of(views, judged, half) for half in np.array_split(order, 2)]
             objects = [np.asarray(half.views.ids) - 1 for half in halves]
             weights = None if task.sample_weight is None else task.sample_weight[rest]
-            model, ridges = task.model(dict(key)), self.space.ridges
+            model = task.model(dict(base))
             of_halves = [model.left_out_scores(views, weights, own, ridges) for own in objects]
             for number, scores in enumerate(zip(*of_halves, strict=True)):
                 for fold, sample in enumerate(halves):
@@ -344,7 +366,7 @@ def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space
     """What a search of an estimator tries on these rows."""
     if hasattr(estimator, "search_space"):
         return estimator.search_space(views, labels)
-    return Space(ridges=RIDGES, has_prefixes=True, prefers_all=True)
+    return OF_RIDGES
 
 
 def choices(

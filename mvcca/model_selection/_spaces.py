@@ -9,8 +9,6 @@ from typing import Any, Literal
 Effort = Literal["full", "coarse"]
 SEARCHED = "cv"  # value of a parameter that folds choose
 
-_COARSE = 3  # values of a parameter
-
 
 @dataclass(frozen=True)
 class Space:
@@ -23,10 +21,10 @@ class Space:
     ----------
     values : mapping of str to tuple
         Values of each parameter, in increasing order.
-    ridges : tuple of float
-        Values of ``reg`` that are all solved from one decomposition, at each of the others.
+    solves_ridges : bool
+        Whether models with different ``reg`` are solved from one decomposition.
     leaves_one_out : bool
-        Whether the estimator has scores of left-out rows for all ridges, ``left_out_scores``.
+        Whether the estimator has scores of left-out rows for any ``reg``, ``left_out_scores``.
     has_prefixes : bool
         Whether the first components of a solution solve the problem with fewer components.
     prefers_all : bool
@@ -40,7 +38,7 @@ class Space:
     """
 
     values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    ridges: tuple[float, ...] = ()
+    solves_ridges: bool = False
     leaves_one_out: bool = False
     has_prefixes: bool = False
     prefers_all: bool = False
@@ -52,21 +50,18 @@ class Space:
         """What is searched for an estimator; with little effort, few values of one parameter."""
         params = estimator.get_params(deep=False)
         asked = [name for name, value in params.items() if _is_searched(value)]
-        ridges = self.ridges
-        if ridges and "reg" not in asked:
-            ridges = (params["reg"],)
         values = {name: own for name, own in self.values.items() if name in asked}
         has_prefixes = self.has_prefixes and (
             params["n_components"] is None or "n_components" in asked
         )
-        space = replace(self, values=values, ridges=ridges, has_prefixes=has_prefixes)
+        space = replace(self, values=values, has_prefixes=has_prefixes)
         if effort == "full":
             return space
         coarse = {
-            name: thinned(own) if number == 0 else (middle(own),)
+            name: own[::2] if number == 0 else (middle(own),)
             for number, (name, own) in enumerate(values.items())
         }
-        return replace(space, values=coarse, ridges=ridges[::2], beyond={})
+        return replace(space, values=coarse, beyond={})
 
     @property
     def components(self) -> dict[str, Any]:
@@ -91,10 +86,3 @@ def _is_searched(value: Any) -> bool:
 def middle(values: tuple[Any, ...]) -> Any:
     """The value in the middle."""
     return values[len(values) // 2]
-
-
-def thinned(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The first, middle and last value."""
-    if len(values) <= _COARSE:
-        return values
-    return values[0], middle(values), values[-1]
