@@ -111,8 +111,8 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         γ of "rbf", exp(-γ ‖x - x'‖²), and of "poly", (γ xᵀx' + coef0)^degree; other kernels have
         none. "median", for "rbf" alone, is 1 / median ‖x - x'‖² over the pairs of up to 1000 rows,
         drawn by `random_state` from the first batch, repeated rows once; "0.5*median" is half of
-        it. None is scikit-learn's 1 / n_features. "cv" chooses among "0.25*median" to "4*median"
-        by 5 folds, or beyond if the first or last is best.
+        it. None is scikit-learn's 1 / n_features. "cv" chooses by 5
+        folds: half or twice the median, and on from there while it improves.
     degree : float, default=3
         Of "poly".
     coef0 : float, default=1
@@ -253,7 +253,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges, widths in multiples of the median, and numbers of components."""
-        widths = tuple(map(_multiple, (0.25, 0.5, 1, 2, 4)))
+        widths = tuple(map(_multiple, (0.5, 1, 2)))
         return Space(
             {"reg": (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0), "gamma": widths},
             solves_ridges=True,

@@ -352,14 +352,23 @@ def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
         `Choice` by outer fold.
     """
     rows = task.without((0,) if task.nested else ())  # as many as a model has
-    space = space_of(task.estimator, *rows[:2]).of(task.estimator, effort)
-    found = Search(task, space).choices()
-    if "n_components" not in searched(task.estimator) or "n_components" in space.values:
-        return found
-    return {
-        outer: replace(choice, params={**choice.params, "n_components": choice.n_components})
-        for outer, choice in found.items()
+    offered = space_of(task.estimator, *rows[:2])
+    space, tried = offered.of(task.estimator), offered.of(task.estimator, effort)
+    skipped = {
+        name: tuple(value for value in own if value not in tried.values[name])
+        for name, own in space.values.items()
     }
+    found = Search(task, tried).choices()
+    asked = {*searched(task.estimator)} - tried.values.keys()
+    for outer, choice in found.items():
+        more = {"n_components": choice.n_components} if "n_components" in asked else {}
+        found[outer] = replace(
+            choice,
+            params={**choice.params, **more},
+            searched=dict(tried.values),
+            skipped={name: own for name, own in skipped.items() if own},
+        )
+    return found
 
 
 def space_of(estimator: Any, views: Views, labels: LabelsByView | None) -> Space:

@@ -47,7 +47,10 @@ class Space:
     n_folds: int = 5
 
     def of(self, estimator: Any, effort: Effort = "full") -> Space:
-        """What is searched for an estimator; with little effort, few values of one parameter."""
+        """What is searched for an estimator: its parameters that are "cv".
+
+        With little effort, it is every other value of the first one, and the middle ones of others.
+        """
         params = estimator.get_params(deep=False)
         asked = [name for name, value in params.items() if _is_searched(value)]
         values = {name: own for name, own in self.values.items() if name in asked}
@@ -64,6 +67,12 @@ class Space:
         return replace(space, values=coarse, beyond={})
 
     @property
+    def ridges(self) -> tuple[float, ...]:
+        """Ridges that are solved together."""
+        together = self.solves_ridges or self.leaves_one_out
+        return tuple(self.values.get("reg", ())) if together else ()
+
+    @property
     def components(self) -> dict[str, Any]:
         """Number of components of models, the first of which are those of smaller ones."""
         return {"n_components": self.most_components} if self.has_prefixes else {}
@@ -71,7 +80,8 @@ class Space:
     @property
     def n_settings(self) -> int:
         """Number of settings that are tried, beside ridges and numbers of components."""
-        return max(1, sum(map(len, self.values.values())) - max(0, len(self.values) - 1))
+        lines = [own for name, own in self.values.items() if not (name == "reg" and self.ridges)]
+        return max(1, sum(map(len, lines)) - max(0, len(lines) - 1))
 
     @property
     def start(self) -> dict[str, Any]:

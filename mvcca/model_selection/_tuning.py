@@ -61,6 +61,10 @@ class Choice:
         Values of all variants, in scikit-learn's form.
     at_edge : tuple of str
         Parameters whose value is the smallest or largest of those that were searched.
+    searched : dict of str to tuple
+        Values that were tried of each parameter, one parameter after another.
+    skipped : dict of str to tuple
+        Values that were not tried, to save time.
     """
 
     params: dict[str, Any]
@@ -69,6 +73,8 @@ class Choice:
     value: float
     cv_results: dict[str, Any]
     at_edge: tuple[str, ...] = ()
+    searched: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    skipped: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -244,7 +250,7 @@ def search_path(
     for left_out, served in models_for(folds.n_folds, nested, outers):
         path = folds.path(left_out)
         path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
-        rows = _Coordinates.of(folds, path, left_out)
+        rows = _Coordinates.of(folds, path, left_out, trials.goal)
         for setting, reg in ridges:
             maps = path.solve(reg, most_components if n_components is None else n_components)
             for fold, outer in served.items():
@@ -285,15 +291,19 @@ class _Coordinates:
     """Rows of samples in the axes of one path, of all models of which scores are products."""
 
     held_out: Mapping[int, Mapping[str, np.ndarray]]  # of the folds left out
-    bank: Mapping[str, np.ndarray]  # of others
+    bank: Mapping[str, np.ndarray]  # of others, for a goal whose rankings they correct
 
     @classmethod
-    def of(cls, folds: FoldStatistics, path: RidgePath, left_out: Sequence[int]) -> _Coordinates:
+    def of(
+        cls, folds: FoldStatistics, path: RidgePath, left_out: Sequence[int], goal: Goal
+    ) -> _Coordinates:
         def coordinates(views: Views) -> dict[str, np.ndarray]:
             views = folds.estimator.solved_views(views)
             return {name: path.coordinates(name, X) for name, X in views.items()}
 
         held_out = {fold: coordinates(folds.samples[fold].views) for fold in left_out}
+        if goal != "object":
+            return cls(held_out, {})
         others = [own.views for f, own in enumerate(folds.samples) if f not in left_out]
         each = -(-BANK_ROWS // len(others))
         parts = [coordinates(views[: min(each, len(views))]) for views in others]

@@ -1,0 +1,231 @@
+"""Methods that are fitted again for every setting: what their folds choose, against plain loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from mvcca import (
+    CFA,
+    CMOLRS,
+    JRL,
+    KCCA,
+    LGCFL,
+    NCCA,
+    PLS,
+    AffineMap,
+    Procrustes,
+    Views,
+    evaluate_retrieval,
+)
+from mvcca.comparison.registry import METHODS
+from mvcca.comparison.three_view import ThreeViewCCA
+from mvcca.model_selection import choices, fit_chosen, tunable
+from mvcca.views import Labels
+
+N = 90
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Two views of three classes, and of what the objects have in common besides."""
+    rng = np.random.default_rng(0)
+    y = np.arange(N) % 3
+    common = rng.standard_normal((N, 3)) + 2 * np.eye(3)[y]
+    views = {
+        name: common @ rng.standard_normal((3, d)) + 0.5 * rng.standard_normal((N, d))
+        for name, d in (("image", 6), ("text", 5))
+    }
+    return Views(views).with_ids(np.arange(1, N + 1)), y
+
+
+CODES = np.arange(N) // 3 % 3  # three folds
+
+SEARCHED: list[Any] = [
+    PLS("cv"),
+    CFA("cv"),
+    Procrustes("cv"),
+    LGCFL("cv"),
+    JRL("cv", n_neighbors="cv"),
+    CMOLRS("cv", learning_rate="cv", n_epochs=2, random_state=0),
+    NCCA(None, n_neighbors="cv", bandwidth="cv", random_state=0),
+    KCCA(None, reg="cv", gamma="cv", approximation="nystroem", n_landmarks=20, random_state=0),
+    AffineMap(reg="cv"),
+]
+
+
+def name_of(estimator: Any) -> str:
+    return type(estimator).__name__
+
+
+@pytest.mark.parametrize("estimator", SEARCHED, ids=name_of)
+@pytest.mark.parametrize("goal", ["object", "class"])
+def test_a_fit_ranks_as_a_model_with_what_it_chose(planted, estimator, goal):
+    views, y = planted
+    model = clone(estimator).set_params(cv_goal=goal).fit(views, y)
+    assert model.get_params() == clone(estimator).set_params(cv_goal=goal).get_params()
+    results = model.cv_results_
+    chosen = results["params"][int(results["mean_test_score"].argmax())]
+    assert {f"param_{name}" for name in chosen} <= results.keys()
+    kept = {
+        name: getattr(model, f"{name}_")
+        for name, value in estimator.get_params().items()
+        if isinstance(value, str) and value == "cv" and name != "n_components"
+    }
+    plain = (
+        clone(estimator).set_params(n_components=model.n_components_, **kept)
+        if ("n_components" in estimator.get_params())
+        else clone(estimator).set_params(**kept)
+    )
+    plain.fit(views, y)
+    expected, found = plain.transform(views), model.transform(views)
+    for name in views.names:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-10)
+    assert model.ranking_.removesuffix("+csls") in (
+        "cosine",
+        "inner",
+        "profile-likelihood",
+        "likelihood",
+    )
+    assert evaluate_retrieval(views, y, estimator=model).mean()["mrr"] > 0.05
+
+
+@pytest.mark.filterwarnings("ignore:.*so large that it drops")
+def test_values_are_those_of_a_loop_over_folds(planted):
+    views, y = planted
+    estimator = LGCFL(reg="cv")
+    choice = choices(estimator, views, y, CODES, "class", Labels.of(y))[()]
+    for setting, *values in zip(
+        choice.cv_results["params"],
+        *(choice.cv_results[f"split{fold}_test_score"] for fold in range(3)),
+        strict=True,
+    ):
+        for fold, value in enumerate(values):
+            train, test = np.flatnonzero(fold != CODES), np.flatnonzero(fold == CODES)
+            model = LGCFL(reg=setting["reg"]).fit(views[train], y[train])
+            table = evaluate_retrieval(views[test], y[test], measures="map@50", estimator=model)
+            assert value == pytest.approx(table.mean()["map@50"], abs=1e-12)
+
+
+def test_prefixes_of_components_are_models_with_fewer(planted):
+    views, y = planted
+    choice = choices(PLS("cv"), views, y, CODES, "object", Labels.of(y))[()]
+    tried = {setting["n_components"] for setting in choice.cv_results["params"]}
+    assert tried == {1, 2, 3, None}
+    for setting, value in zip(
+        choice.cv_results["params"], choice.cv_results["split0_test_score"], strict=True
+    ):
+        if setting["ranking"] == "cosine":
+            train, test = np.flatnonzero(CODES != 0), np.flatnonzero(CODES == 0)
+            model = PLS(setting["n_components"]).fit(views[train])
+            table = evaluate_retrieval(views[test], measures="mrr", estimator=model)
+            assert value == pytest.approx(table.mean()["mrr"], abs=1e-12)
+
+
+def test_ridges_of_kernel_features_are_those_of_fits(planted):
+    views, y = planted
+    how = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
+    choice = choices(KCCA(4, reg="cv", **how), views, y, CODES, "class", Labels.of(y))[()]
+    train, test = np.flatnonzero(CODES != 1), np.flatnonzero(CODES == 1)
+    n_compared = 0
+    for setting, value in zip(
+        choice.cv_results["params"], choice.cv_results["split1_test_score"], strict=True
+    ):
+        if setting["ranking"] == "profile-likelihood" and setting["reg"] >= 1e-2:
+            model = KCCA(4, reg=setting["reg"], **how).fit(views[train])
+            shown = evaluate_retrieval(views[test], y[test], measures="map@50", estimator=model)
+            # a fit measures what correlations to expect, by which the ranking weights
+            assert value == pytest.approx(shown.mean()["map@50"], abs=0.03)
+            n_compared += 1
+    assert n_compared == 3
+
+
+@pytest.mark.filterwarnings("ignore")  # of too few label sets, and of few steps
+@pytest.mark.parametrize("name", [n for n, m in METHODS.items() if not m.is_deep and n != "kcca"])
+def test_an_outer_fold_chooses_without_its_own_rows(planted, name):
+    """Every method; the outer fold is poisoned with other numbers, and its choice is the same."""
+    views, y = planted
+    if name == "fast-mlcca":
+        pytest.skip("needs 50 neighbours in every training part")
+    estimator = METHODS[name].build({"random_state": 0})
+    parameters = tunable(estimator)
+    assert parameters is not None
+    estimator.set_params(**parameters)
+    if name in ("fkcca", "nkcca"):
+        estimator.set_params(n_landmarks=20, n_components=2)
+    if name == "cmolrs":
+        estimator.set_params(n_epochs=1)
+    rng = np.random.default_rng(1)
+    poisoned = {
+        n: np.where(CODES[:, None] == 2, 9 * rng.random(X.shape), X) for n, X in views.items()
+    }
+    found = [
+        choices(estimator, own, Labels.of(y), CODES, "class", Labels.of(y), nested=True)
+        for own in (views, views.replace(poisoned))
+    ]
+    clean, other = (own[2,] for own in found)
+    assert clean.parameters == other.parameters
+    assert clean.ranking == other.ranking
+    assert clean.value == other.value
+    assert found[0][0,].value != found[1][0,].value
+    model = clone(estimator)
+    fit_chosen(model, clean, views, Labels.of(y))
+    assert model.ranking_ == clean.ranking
+
+
+def test_left_out_predictions_are_those_of_refits(planted):
+    views, _ = planted
+    X, Y = views["image"], views["text"]
+    reg, objects = 0.3, np.array([0, 7, 40])
+    [scores] = AffineMap().left_out_scores(views, None, objects, [reg])
+    ridge = reg * (N - 1) * X.var(axis=0, ddof=1).mean()
+    for row, left in enumerate(objects):
+        rest = np.delete(np.arange(N), left)
+        model = Ridge(alpha=ridge).fit(X[rest], Y[rest])
+        expected = model.predict(X[[left]])[0] - Y.mean(axis=0)
+        np.testing.assert_allclose(scores["image"][row], expected, rtol=1e-10)
+        np.testing.assert_allclose(scores["text"][row], Y[left] - Y.mean(axis=0))
+
+
+def test_weights_are_repetitions_of_left_out_rows(planted):
+    views, _ = planted
+    weights = np.ones(N)
+    weights[3] = 2
+    twice = views[np.append(np.arange(N), 3)]
+    X, Y = twice["image"], twice["text"]
+    [scores] = AffineMap().left_out_scores(views, weights, np.array([3]), [0.1])
+    ridge = 0.1 * N * X.var(axis=0, ddof=1).mean()
+    rest = np.delete(np.arange(N), 3)
+    model = Ridge(alpha=ridge).fit(X[rest], Y[rest])
+    mean = scores["text"][0] - views["text"][3]
+    np.testing.assert_allclose(scores["image"][0] - mean, model.predict(X[[3]])[0], rtol=1e-10)
+
+
+def test_three_view_cca_is_judged_by_the_views_that_are_searched(planted):
+    views, y = planted
+    model = ThreeViewCCA(None, reg="cv", power=4).fit(views, y)
+    rankings = set(model.cv_results_["param_ranking"])
+    assert rankings == {"profile-likelihood", "likelihood", "cosine"}
+    model = ThreeViewCCA(None, reg="cv", power=4, cv_goal="object").fit(views, y)
+    model.ranking_ = "likelihood+csls"
+    model._keep_bank(views, y)
+    assert evaluate_retrieval(views, estimator=model).mean()["mrr"] > 0.1
+
+
+def test_little_effort_says_what_it_skips(planted):
+    views, y = planted
+    estimator = NCCA(3, n_neighbors="cv", bandwidth="cv", random_state=0)
+    choice = choices(estimator, views, y, CODES, "class", Labels.of(y), effort="coarse")[()]
+    assert choice.searched == {"n_neighbors": (5, 20, 80), "bandwidth": (0.5,)}
+    assert choice.skipped == {"n_neighbors": (10, 40), "bandwidth": (0.25, 1.0)}
+    assert {own["bandwidth"] for own in choice.cv_results["params"]} == {0.5}
+
+
+def test_batches_refuse_a_search(planted):
+    views, _ = planted
+    with pytest.raises(ValueError, match='n_components="cv" looks at all rows at once'):
+        PLS("cv").partial_fit(views)
