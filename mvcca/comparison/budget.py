@@ -114,7 +114,7 @@ def _plans(candidate: Candidate) -> list[Candidate]:
     if fixed.get("n_components", 0) is None:
         del fixed["n_components"]
     default = candidate.method.build({**DEFAULTS, **fixed})
-    return [*plans, replace(candidate, estimator=default, is_tuned=False)]
+    return [*plans, replace(candidate, estimator=default, is_tuned=False, effort=None)]
 
 
 def _work(
@@ -134,6 +134,7 @@ def _work(
     goal = settings.goal(data)
     if not candidate.is_tuned or goal is None:
         return work
+    assert candidate.effort is not None
     labels = None if data.fit_labels is None else LabelsByView.of(data.views, data.fit_labels)
     space = space_of(candidate.estimator, data.views, labels)
     space = space.of(candidate.estimator, candidate.effort)

@@ -82,7 +82,7 @@ class Candidate:
     learns_from: str  # pairs, labels, or both
     method: Method | None = None  # entry of the registry, if it was selected by name
     is_tuned: bool = False  # whether folds choose parameters, which are "cv" in `estimator`
-    effort: Effort = "full"  # of the search
+    effort: Effort | None = "full"  # of the search; None if the budget leaves no time for it
     cost: Any = None  # estimated `Cost` of all that is done with it; None if it is not known
     reason: str = ""  # why it is left out
 

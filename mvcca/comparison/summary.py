@@ -260,10 +260,10 @@ def _chosen(result: Measurements, method: str, names: Sequence[str]) -> list[str
 
 
 def _shortened(values: list[str]) -> str:
-    """Up to three values, or the first and the last of more numbers."""
+    """Up to three values, or the smallest and the largest of more numbers."""
     if len(values) <= 3:
         return ", ".join(values)
-    ordered = sorted(values, key=lambda text: float(text.rstrip(_EDGE)))
+    ordered = sorted(values, key=lambda text: float(text.rstrip(_EDGE).partition("*")[0]))
     return f"{ordered[0]} to {ordered[-1]}"
 
 
@@ -329,6 +329,12 @@ def _settings(result: Measurements) -> list[str]:
             f"settings of {by} chosen by {n_inner} inner folds: largest "
             f"{'mAP@50' if settings.goal(result.data) == 'class' else 'MRR'}"
         )
+    run = [one for one in result.candidates if not one.reason]
+    coarse = [one.name for one in run if one.is_tuned and one.effort == "coarse"]
+    default = [one.name for one in run if one.effort is None]
+    for how, names in (("searched coarsely", coarse), ("at default settings", default)):
+        if names:
+            lines.append(f"{how}, to stay within the budget of {settings.budget}: {listed(names)}")
     fixed = any(one.method is not None and not one.is_tuned for one in result.candidates)
     params = {**(DEFAULTS if fixed else {}), **settings.params} if result.has_named else {}
     given = [

@@ -66,6 +66,7 @@ def _choices(
 ) -> dict[Any, Choice]:
     goal = settings.goal(data)
     assert goal is not None
+    assert candidate.effort is not None
     return choices(
         candidate.estimator,
         data.views[objects],
