@@ -263,8 +263,16 @@ def _shortened(values: list[str]) -> str:
     """Up to three values, or the smallest and the largest of more numbers."""
     if len(values) <= 3:
         return ", ".join(values)
-    ordered = sorted(values, key=lambda text: float(text.rstrip(_EDGE).partition("*")[0]))
+    ordered = sorted(values, key=_size)
     return f"{ordered[0]} to {ordered[-1]}"
+
+
+def _size(text: str) -> float:
+    """A number, or the factor of a multiple such as "0.5*median"."""
+    factor, times, _ = text.rstrip(_EDGE).rpartition("*")
+    return (
+        float(factor) if times else 1.0 if text.startswith("median") else float(text.rstrip(_EDGE))
+    )
 
 
 def _details(result: Measurements, method: str) -> list[str]:
