@@ -242,7 +242,7 @@ def test_every_method_without_networks_gives_the_scores_of_the_library(capsys, n
     labels = [] if method.learns_from == "pairs" else ["--labels", "y.npy"]
     params = {"n_components": 2} if "n_components" in method.takes() else {}
     given = [f"--param={name}={value}" for name, value in params.items()]
-    code, _, err = run(capsys, *FIT, *labels, "--method", name, *given)
+    code, _, err = run(capsys, *FIT, *labels, "--method", name, *given, "--no-tune")
     assert code == 0
     assert all(line.startswith("mvcca: warning: ") for line in err.splitlines())
     expected = method.build({**params, "random_state": 0})
@@ -260,7 +260,7 @@ def test_labels_of_every_view_make_it_a_fit_of_unpaired_views(capsys):
     np.save("image.npy", np.load("image.npy")[:40])
     np.save("y_image.npy", CLASSES[:40])
     labels = ["--labels", "text=y.npy", "--labels", "image=y_image.npy"]
-    method = ["--method", "mvmlcca-sample", "--param", "n_components=2"]
+    method = ["--method", "mvmlcca-sample", "--param", "n_components=2", "--no-tune"]
     succeed(capsys, *FIT, *labels, *method)
     expected = MVMLCCA(2, within="sample").fit(arrays(), {"image": CLASSES[:40], "text": CLASSES})
     same_model(mvcca.load("model.mvcca"), expected)
@@ -414,7 +414,7 @@ def interrupt(monkeypatch, capsys, *arguments):
 
 METHODS_WITH_STATISTICS = {
     "cca": [*CCA_2],
-    "mvmlcca": ["--method", "mvmlcca", "--labels", "y.npy"],
+    "mvmlcca": ["--method", "mvmlcca", "--labels", "y.npy", "--no-tune"],
 }
 
 
@@ -442,6 +442,20 @@ def test_a_fit_that_was_ended_by_a_signal_resumes_to_the_same_bits(
 
     kept = blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
     assert kept[0] == 6  # of ten blocks; the first five are not gone over again
+    assert Path("model.mvcca").read_bytes() == undisturbed
+    assert not left_over()
+
+
+@pytest.mark.parametrize("method", METHODS_WITH_STATISTICS)
+def test_an_interrupted_search_resumes_in_the_fold_where_it_was(capsys, monkeypatch, method):
+    labels = METHODS_WITH_STATISTICS[method][2:4] if method == "mvmlcca" else []
+    arguments = [*FIT, "--method", method, *labels, "--block-rows", 3]  # 5 folds of 4 blocks
+    run(capsys, *arguments)
+    undisturbed = Path("model.mvcca").read_bytes()
+    Path("model.mvcca").unlink()
+    interrupt(monkeypatch, capsys, *arguments)
+    kept = blocks_kept_by(monkeypatch, capsys, *arguments, "--resume")
+    assert kept[0] == 4
     assert Path("model.mvcca").read_bytes() == undisturbed
     assert not left_over()
 
@@ -481,7 +495,7 @@ def _touch(name):
     ids=["view", "labels", "block rows", "parameter", "method", "damage"],
 )
 def test_only_the_same_fit_resumes(capsys, monkeypatch, change, arguments, what):
-    command = [*FIT, "--labels", "y.npy", "--method", "mvmlcca", "--block-rows", 6]
+    command = [*FIT, *METHODS_WITH_STATISTICS["mvmlcca"], "--block-rows", 6]
     interrupt(monkeypatch, capsys, *command)
     change()
     err = fail(capsys, *command, *arguments, "--resume")
