@@ -46,6 +46,7 @@ from mvcca.comparison.costs import Shapes, costs_of, fit_work, measured_rates, r
 from mvcca.comparison.data import Data
 from mvcca.comparison.registry import METHODS, selected
 from mvcca.machine.memory import PeakMemory
+from mvcca.model_selection import tunable
 from mvcca.retrieval import evaluate_retrieval
 from mvcca.retrieval.ranking import Ranking
 
@@ -85,9 +86,9 @@ def figures(
     if method.is_deep:
         given |= {"max_epochs": options.epochs}
         del given["reg"]
-    elif options.tuned:
-        given |= {"n_components": None, "reg": "cv"}
     estimator, labels = method.build(given), data.fit_labels
+    if options.tuned:
+        estimator.set_params(**(tunable(estimator) or {}))
     shapes = Shapes.of(data, len(train))
     works = {
         "fit": fit_work(estimator, shapes),

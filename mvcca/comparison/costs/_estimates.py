@@ -43,14 +43,19 @@ _STATISTICS: dict[str, Callable[[Any, tuple[ViewShape, ...], Shapes], Work] | No
     "MLCCA": linear.mlcca_statistic,
     "MVMLCCA": linear.mvmlcca_statistic,
 }
-# Settings and folds of a bare fit that searches.
-_SETTINGS = {
-    "KCCA": (5, 5),
-    "NCCA": (7, 3),
-    "LGCFL": (6, 3),
-    "JRL": (8, 3),
-    "CMOLRS": (6, 3),
+# Numbers of values of parameters that folds choose one after another; ridges that are all solved
+# from one statistic are not among them.
+_VALUES = {
+    "KCCA": {"gamma": 6},
+    "NCCA": {"n_neighbors": 5, "bandwidth": 3},
+    "LGCFL": {"reg": 6},
+    "JRL": {"n_neighbors": 4, "reg": 5},
+    "CMOLRS": {"learning_rate": 4, "n_components": 3},
 }
+_RIDGES_OF_KERNELS = 6
+_FEW_FOLDS = 3  # of a bare fit whose models are fitted one by one
+_RANK = 30  # of a similarity, in the middle of those that a search tries
+_BANK_ROWS = 5000  # training rows that correct the rankings of a tuned model
 _PROJECTIONS: dict[str, Callable[[Any, Shapes, int, int], Work]] = {
     "KCCA": kernel.project_by_kernel,
     "NCCA": kernel.project_by_neighbours,
@@ -74,12 +79,13 @@ def fit_work(estimator: Any, shapes: Shapes) -> Work | None:
         return None
     work = Work(calls=500) + _FITS[kind](without_search(estimator), shapes)
     if searched(estimator):
-        n_settings, n_folds = _SETTINGS.get(kind, (1, 5))
-        goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
-        search = search_work(estimator, shapes, goal, n_settings=n_settings, n_folds=n_folds)
-        assert search is not None
-        work += search
+        n_folds = _FEW_FOLDS if kind in ("NCCA", "LGCFL", "JRL", "CMOLRS") else 5
+        work += search_work(estimator, shapes, _goal(estimator), n_folds=n_folds) or Work()
     return work
+
+
+def _goal(estimator: Any) -> Goal:
+    return estimator.cv_goal or ("class" if estimator.requires.labels else "object")
 
 
 def search_work(
@@ -87,9 +93,9 @@ def search_work(
     shapes: Shapes,
     goal: Goal,
     *,
-    n_settings: int = 1,
+    n_settings: int | None = None,
     n_folds: int = 5,
-    n_ridges: int = len(RIDGES),
+    n_ridges: int | None = None,
     nested: bool = False,
     with_numbers: bool = False,
 ) -> Work | None:
@@ -103,11 +109,11 @@ def search_work(
         Of the rows of all folds.
     goal : {"object", "class", "correlation"}
         What is maximized.
-    n_settings : int, default=1
-        Number of settings that models are made for; ridges do not count where all are solved from
-        one statistic.
-    n_folds, n_ridges : int
-        Number of folds and of such ridges.
+    n_settings, n_ridges : int, optional
+        Number of settings that models are made for, and of ridges that are all solved from one
+        statistic; by default as many as a full search tries.
+    n_folds : int, default=5
+        Number of folds.
     nested : bool, default=False
         Whether each fold is the held-out part of an outer cross-validation, whose settings the
         others choose.
@@ -117,14 +123,22 @@ def search_work(
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
-    estimator = without_search(estimator)
+    names, estimator = searched(estimator), without_search(estimator)
+    if n_settings is None:
+        n_values = _VALUES.get(kind, {})
+        n_settings = 1 + sum(n_values[name] - 1 for name in names if name in n_values)
+    with_numbers |= estimator.get_params(deep=False).get("n_components", 0) is None
     if kind not in _STATISTICS:
         n_models, n_held_out = (comb(n_folds, 2), 2) if nested else (n_folds, 1)
         n_rows = min(HELD_OUT, max(1, shapes.n_rows // n_folds))
         k = _n_components(kind, estimator, shapes)
-        ranking = _PROJECTIONS.get(kind, linear.project)(estimator, shapes, n_rows, k)
+        n_projected = n_rows + (HELD_OUT if goal == "object" else 0)  # these correct rankings
+        ranking = _PROJECTIONS.get(kind, linear.project)(estimator, shapes, n_projected, k)
         ranking += shapes.n_directions * rankings(goal, k, n_rows, with_numbers)
         return n_settings * n_models * (_FITS[kind](estimator, shapes) + n_held_out * ranking)
+    if n_ridges is None:
+        most = _RIDGES_OF_KERNELS if kind == "KCCA" else len(RIDGES)
+        n_ridges = most if "reg" in names else 1
     n_directions = shapes.n_directions
     if kind == "ThreeViewCCA":
         shapes = linear.with_labels_as_view(shapes)
@@ -144,18 +158,18 @@ def search_work(
         n_ridges=n_ridges,
         n_weightings=3 if getattr(estimator, "power", 0) else 2,
         nested=nested,
-        with_numbers=with_numbers or estimator.n_components is None,
+        with_numbers=with_numbers and goal == "class",  # weights do it for objects
         n_directions=n_directions,
     )
     return n_settings * (work + (moments(views) if statistic is None else Work()) + search)
 
 
 def without_search(estimator: Any) -> Any:
-    """The estimator with defaults for parameters that folds choose, and all components."""
+    """The estimator with typical values of parameters that folds choose."""
     defaults = inspect.signature(type(estimator)).parameters
     plain = {name: defaults[name].default for name in searched(estimator)}
     if "n_components" in plain:
-        plain["n_components"] = None
+        plain["n_components"] = _RANK if class_among(estimator, _VALUES) == "CMOLRS" else None
     return clone(estimator).set_params(**plain) if plain else estimator
 
 
@@ -176,6 +190,7 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
+    corrects = bool(searched(estimator)) and _goal(estimator) == "object"
     estimator = without_search(estimator)
     project = _PROJECTIONS.get(kind, linear.project)
     k = _n_components(kind, estimator, shapes)
@@ -183,6 +198,9 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     sorts = (1.0 if shapes.n_labels else 0.2) * pairs  # without labels only ranks of pairs
     lists = product(n_rows, k, n_rows)
     lists += Work(sorts=sorts, passes=60 * n_rows, calls=2500, n_bytes=8 * min(pairs, 2**24))
+    if corrects:  # hubs, by training rows
+        n_bank = min(shapes.n_rows, _BANK_ROWS)
+        lists += product(n_bank, k, n_rows) + Work(sorts=n_bank * n_rows)
     return project(estimator, shapes, n_rows, k) + shapes.n_directions * lists
 
 
@@ -191,7 +209,9 @@ def _n_components(kind: str, estimator: Any, shapes: Shapes) -> int:
     if kind in ("JRL", "LGCFL"):
         return shapes.n_labels
     wanted = getattr(estimator, "n_components", None)
-    if kind == "KCCA":
+    if kind == "NCCA":
+        most = kernel.MOST_FUNCTIONS
+    elif kind == "KCCA":
         most = min(kernel.n_features(estimator, view) for view in shapes.views)
     else:
         most = components(None, shapes.views)

@@ -9,7 +9,7 @@ from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import CHOLESKY, largest, neighbours, product, solve
 from mvcca.comparison.costs._work import Work
 
-_MOST_FUNCTIONS = 100  # of nonparametric CCA, if all are wanted
+MOST_FUNCTIONS = 60  # of nonparametric CCA that a search tries
 
 
 def _kernel_values(view: ViewShape, n_rows: float, n_landmarks: float, fourier: bool) -> Work:
@@ -58,12 +58,12 @@ def kcca(estimator: Any, shapes: Shapes) -> Work:
 
 def ncca(estimator: Any, shapes: Shapes) -> Work:
     work, K = Work(), largest(estimator.n_neighbors)
-    k = estimator.n_components or _MOST_FUNCTIONS
+    k = estimator.n_components or MOST_FUNCTIONS
     for view in shapes.views:
         work += neighbours(view, view.n_rows, K) + Work(passes=10 * view.n_rows * K)
     # Sinkhorn, conjugate gradients and Lanczos: products of both graphs with vectors.
     entries, n_products = 4 * shapes.n_rows * min(K, shapes.n_rows), 200 + 3 * k
-    basis = Work(passes=2 * n_products * shapes.n_rows * 2 * k)
+    basis = Work(passes=2 * n_products * shapes.n_rows * k)
     memory = Work(n_bytes=40 * entries + 8 * shapes.n_rows * 4 * k)
     return work + n_products * Work(sparse=2.5 * entries, calls=50) + basis + memory
 

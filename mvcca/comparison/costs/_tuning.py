@@ -83,7 +83,7 @@ def rankings(goal: Goal, k: int, n_rows: int, with_numbers: bool) -> Work:
     """Rankings of one model by one weighting, in one direction."""
     if goal == "correlation":
         return Work(calls=50, passes=10 * n_rows * k)
-    work, number = Work(), 1 if with_numbers and goal == "class" else k
+    work, number = Work(), 1 if with_numbers else k
     while number < 1.5 * k:  # 1, 2, 3, 5, 8, 12, ... and all
         used = min(number, k)
         scores = product(n_rows, used, n_rows) + Work(passes=10 * n_rows * used, calls=100)
