@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -46,7 +47,7 @@ _STATISTICS: dict[str, Callable[[Any, tuple[ViewShape, ...], Shapes], Work] | No
 # Numbers of values of parameters that folds choose one after another; ridges that are all solved
 # from one statistic are not among them.
 _VALUES = {
-    "KCCA": {"gamma": 6},
+    "KCCA": {"gamma": 4},
     "NCCA": {"n_neighbors": 5, "bandwidth": 3},
     "LGCFL": {"reg": 6},
     "JRL": {"n_neighbors": 4, "reg": 5},
@@ -149,19 +150,21 @@ def search_work(
     statistic, k = _STATISTICS[kind], components(estimator.n_components, views)
     if kind in ("MLCCA", "MVMLCCA") and getattr(estimator, "n_neighbors", None) is None:
         k = min(k, shapes.n_label_sets)
-    search = ridge_search(
+    search = partial(
+        ridge_search,
         views,
         Work() if statistic is None else statistic(estimator, views, shapes),
         k,
         goal,
         n_folds=n_folds,
-        n_ridges=n_ridges,
         n_weightings=3 if getattr(estimator, "power", 0) else 2,
         nested=nested,
         with_numbers=with_numbers and goal == "class",  # weights do it for objects
         n_directions=n_directions,
     )
-    return n_settings * (work + (moments(views) if statistic is None else Work()) + search)
+    work += moments(views) if statistic is None else Work()
+    # Other settings are tried with the best ridge of the first one.
+    return n_settings * work + search(n_ridges=n_ridges) + (n_settings - 1) * search(n_ridges=1)
 
 
 def without_search(estimator: Any) -> Any:
