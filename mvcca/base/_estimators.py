@@ -264,10 +264,6 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         is_second_view = not self.requires.labels and not holds_views(X)
         return self.fit(X, y, **fit_params).transform(X, y if is_second_view else None)
 
-    def _is_searched(self) -> bool:
-        """Whether `fit` chooses parameters of `search_space` by folds."""
-        return hasattr(self, "search_space") and bool(searched(self))
-
     def _fit_chosen(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
         """Fit with the settings that folds choose for the parameters that are "cv"."""
         labelled = True if self.cv_goal == "class" else None
@@ -709,9 +705,9 @@ class StatisticEstimator(LinearEstimator):
             from pairs; if labels are required and missing, or all the same.
         """
         self._validate_params()
-        if self._is_searched():
+        if hasattr(self, "search_space") and searched(self):
             return self._fit_chosen(X, y, sample_weight)
-        self._fit_rows(self.open_rows(X, y, sample_weight))
+        self._learn_rows(self.open_rows(X, y, sample_weight))
         self._statistic = None
         if self.reg == "cv":
             self._keep_bank(X, y)
@@ -739,7 +735,7 @@ class StatisticEstimator(LinearEstimator):
             As in `fit`; also if a batch lacks a view that earlier batches had.
         """
         self._validate_params()
-        if self._is_searched():
+        if hasattr(self, "search_space") and searched(self):
             raise ValueError(
                 f'{", ".join(searched(self))}="cv" looks at all rows at once: use fit, or give '
                 "partial_fit values."
@@ -792,9 +788,12 @@ class StatisticEstimator(LinearEstimator):
             return shrinkages(views, weights)
         return reg_of_names(self.reg, views.names)
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""
-        self.precisely(rows, tuned(self, rows) if self.reg == "cv" else self._learn_rows)
+        if self.reg == "cv":
+            self.precisely(rows, tuned(self, rows))
+        else:
+            self.precisely(rows, lambda rows: self.learn(rows, self.statistic_of(rows)))
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
@@ -804,9 +803,6 @@ class StatisticEstimator(LinearEstimator):
             float32=not self.requires.float64,
             decompose=not self.requires.features,
         )
-
-    def _learn_rows(self, rows: Rows) -> None:
-        self.learn(rows, self.statistic_of(rows))
 
     def _fit_batches(self, rows: Rows, statistic: Any) -> None:
         """Fit to the statistic of all batches; only the last one's rows are available."""

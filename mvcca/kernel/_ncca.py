@@ -18,7 +18,7 @@ from mvcca.blocks.checks import of_view
 from mvcca.kernel.smoothing import Smoother, sinkhorn, top_triplets
 from mvcca.machine.warnings import warn
 from mvcca.measures import column_correlations
-from mvcca.model_selection import GOALS, SEARCHED, Goal, Space
+from mvcca.model_selection import GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps
 from mvcca.problem.linalg import fixed_signs
 from mvcca.views import Views, holds_views
@@ -204,7 +204,7 @@ class NCCA(MultiViewEstimator):
             an object is seen in one view only.
         """
         self._validate_params()
-        if self._is_searched():
+        if searched(self):
             return self._fit_chosen(X, y)
         views = self._open_fit(X, y)[0].in_memory()
         if not views.is_paired:

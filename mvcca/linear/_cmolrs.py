@@ -18,7 +18,7 @@ from mvcca.base import LinearEstimator, Requirements, all_or_nothing
 from mvcca.base.label_checks import check_labels
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.model_selection import SEARCHED, Goal, Space
+from mvcca.model_selection import SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps, mean_and_variance
 from mvcca.statistics import column_slices
 from mvcca.views import Labels, Views
@@ -197,7 +197,7 @@ class CMOLRS(LinearEstimator):
             a label in common, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        if self._is_searched():
+        if searched(self):
             return self._fit_chosen(X, y)
         views, labels, _ = self._open_fit(X, y)
         assert labels is not None

@@ -21,7 +21,7 @@ from mvcca.blocks import as_block, stack
 from mvcca.linear.group_sparse import GroupSparse, centred_targets
 from mvcca.linear.pairs import weighted_cross
 from mvcca.machine.warnings import warn
-from mvcca.model_selection import SEARCHED, Goal, Space
+from mvcca.model_selection import SEARCHED, Goal, Space, searched
 from mvcca.problem import Basis, Maps, mean_and_variance, reg_of_names, row_space
 from mvcca.statistics import column_slices
 from mvcca.views import Views
@@ -219,7 +219,7 @@ class JRL(LinearEstimator):
             If labels are missing or all the same, or a view holds NaN, infinity or no variance.
         """
         self._validate_params()
-        if self._is_searched():
+        if searched(self):
             return self._fit_chosen(X, y, X_unlabeled=X_unlabeled)
         given, of_rows, _ = self._open_fit(X, y)
         assert of_rows is not None

@@ -241,7 +241,7 @@ class MLCCA(LabelWeightedEstimator):
         reg = super()._ridges(views, weights, batch=False)
         rows = Rows(views, weights, statistic.labels, reg, self.n_components)
         self._check_labels(label_counts(rows))
-        self._fit_rows(rows)
+        self._learn_rows(rows)
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         return {} if batch else super()._ridges(views, weights, batch)  # see _fit_batches

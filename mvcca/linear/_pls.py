@@ -159,11 +159,14 @@ class PLS(RescaledEstimator):
         return rows.precisely(learn, float32=self.algorithm == "svd", decompose=False)
 
     def _learn_rows(self, rows: Rows) -> None:
+        self.precisely(rows, self._learn_narrow_or_wide)
+
+    def _learn_narrow_or_wide(self, rows: Rows) -> None:
         all_wide = len(rows.bases) == len(rows.views.names)
         if self.algorithm == "svd" and rows.views.is_paired and all_wide:
             self._learn_wide(rows)
         else:
-            super()._learn_rows(rows)
+            self.learn(rows, self.statistic_of(rows))
 
     def nests_components(self, reg: Mapping[str, float]) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""

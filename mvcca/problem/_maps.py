@@ -253,8 +253,6 @@ class Spectrum:
         """
         k, rho = len(covariances), self.eigenvalues
         covariances = np.concatenate([covariances, rho[k:]])
-        if k == len(rho):
-            return variances, covariances
         of_others = []
         for own, freedom, rank in zip(variances, degrees_of_freedom, self.ranks, strict=True):
             n_left = rank - k  # of which ρ is 0 where the other view has no counterpart
@@ -302,12 +300,20 @@ def expected_moments(
         if sum(degrees) >= count and r.max(initial=0) > 1 - 1e-8:
             r = np.zeros_like(r)  # training correlations of 1 by construction tell nothing
         elif spectrum is not None:
-            of_all = spectrum.completed(of_views, covariances, degrees)
+            of_all = of_views, covariances
+            if len(covariances) < len(spectrum.eigenvalues):
+                of_all = spectrum.completed(of_views, covariances, degrees)
             new, between_new = expected_covariances(
                 *of_all, degrees, count, spectrum.eigenvalues, spectrum.slopes
             )
             training = _ratio(of_all[1], np.sqrt(of_all[0]).prod(axis=0))
-            r = _smoothed(_ratio(between_new, np.sqrt(new).prod(axis=0)), training)[: len(r)]
+            # As shares of the training correlations, which fall from one to the next.
+            shares = isotonic_regression(
+                _ratio(_ratio(between_new, np.sqrt(new).prod(axis=0)), training),
+                weights=np.maximum(training, 1e-6) ** 2,
+                increasing=False,
+            ).x
+            r = (training * np.clip(shares, 0, 1))[: len(r)]
             # Likelihoods whose deviations are below those of the training rows rank no better.
             variances[p][-1], variances[q][-1] = np.maximum(new[:, : len(r)], of_views)
         elif degrees_of_freedom is not None:
@@ -401,13 +407,6 @@ def expected_covariances(
     scores[:, [0, 1], [0, 1]] = variances.T
     new = (M @ scores @ M.conj().swapaxes(1, 2)).real
     return np.maximum(new[:, [0, 1], [0, 1]].T, 0), new[:, 0, 1]
-
-
-def _smoothed(estimate: np.ndarray, training: np.ndarray) -> np.ndarray:
-    """Estimates, (k,), as shares of the training correlations that fall from one to the next."""
-    weights = np.maximum(training, 1e-6) ** 2
-    shares = isotonic_regression(_ratio(estimate, training), weights=weights, increasing=False).x
-    return np.asarray(training * np.clip(shares, 0, 1))
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:

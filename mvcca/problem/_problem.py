@@ -82,7 +82,7 @@ class Problem:
     rank_expected: Mapping[str, str] = field(default_factory=dict)
     exactness: Exactness = OF_COVARIANCES
 
-    def solve(self, n_components: int | None, *, expected: bool = True) -> Maps:
+    def solve(self, n_components: int | None, *, expected: bool = True, lift: bool = True) -> Maps:
         """Find the leading maps, as weights of the original features.
 
         Parameters
@@ -92,6 +92,8 @@ class Problem:
             with a value above 1e-8 of the largest, and at most two fewer than there are objects.
         expected : bool, default=True
             Whether to derive from the moments, if there are any, what to expect of new rows.
+        lift : bool, default=True
+            Whether maps are weights of the original features, or of rows in the bases of ``rows``.
 
         Raises
         ------
@@ -100,11 +102,6 @@ class Problem:
         ValueError
             If a view never varies, or overflows.
         """
-        maps = self.solve_in_bases(n_components, expected=expected)
-        return maps.lifted(self.rows.bases) if self.rows.bases else maps
-
-    def solve_in_bases(self, n_components: int | None, *, expected: bool = True) -> Maps:
-        """`solve`, for rows in the bases of ``rows`` instead of the original features."""
         between, within = self.blocks()
         of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
@@ -139,7 +136,8 @@ class Problem:
                     rho = np.concatenate([found.values, found.others])
                     spectrum = Spectrum(rho, slopes, list(found.ranks.values()))
                 maps = self._with_expectations(maps, whiteners, within, spectrum)
-            maps = maps.leading(n_components)
+            if n_components < len(found.values):
+                maps = maps.leading(n_components)
             if self.with_patterns and len(within) == 2 and maps.bound:
                 # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
                 (p, W_p), (q, W_q) = maps.weights.items()
@@ -148,7 +146,7 @@ class Problem:
                     q: between[p, q].T @ W_p @ linalg.pinvh(W_p.T @ within[p] @ W_p),
                 }
                 maps = replace(maps, patterns=patterns)
-        return maps
+        return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
 
     def of_pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""

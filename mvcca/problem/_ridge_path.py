@@ -171,7 +171,7 @@ class RidgePath:
     def solve(self, reg: Mapping[str, float], n_components: int | None) -> Maps:
         """The maps for ridges in units of the mean variances, as weights of `coordinates`."""
         rows = replace(self.problem.rows, reg=reg)
-        return replace(self.problem, rows=rows).solve_in_bases(n_components)
+        return replace(self.problem, rows=rows).solve(n_components, lift=False)
 
     def coordinates(self, name: str, block: Any) -> np.ndarray:
         """Rows of a view in its axes, (n_rows, r)."""
