@@ -337,6 +337,11 @@ def _settings(result: Measurements) -> list[str]:
             f"settings of {by} chosen by {n_inner} inner folds: largest "
             f"{'mAP@50' if settings.goal(result.data) == 'class' else 'MRR'}"
         )
+        if len(result.questions) > 1:
+            lines.append(
+                f"they suit {result.right_items(settings.measures[0])}; to choose for the other "
+                "kind of right items, put one of its measures first"
+            )
     run = [one for one in result.candidates if not one.reason]
     coarse = [one.name for one in run if one.is_tuned and one.effort == "coarse"]
     default = [one.name for one in run if one.effort is None]
