@@ -1034,6 +1034,16 @@ def test_a_search_beside_tuning_fits_estimators_that_tune_themselves(capsys):
     assert (model.reg, model.sigma in (1, 2)) == ("cv", True)
 
 
+def test_a_small_budget_says_what_it_leaves_out(capsys):
+    options = ("--methods", "cca,jrl", "--cv", "3", "--budget")
+    code, _, err = compare(capsys, *options, "0.0001s")
+    assert code == 1
+    assert re.search("CCA: left out: .*; JRL: left out: ", err)
+    _, out, _ = compare(capsys, *options, "none")
+    assert list(figures(out))[:2] == ["CCA", "JRL"]
+    assert compare(capsys, *options, "soon")[0] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -1062,7 +1072,7 @@ def test_the_report_of_other_data_lists_labels_and_escapes_them(capsys):
     html = Path("out.html").read_text(encoding="utf-8")
     assert "<script>" not in html
     assert "[&lt;script&gt;]" in html
-    assert len(pictures(html)) == 3
+    assert len(pictures(html)) == 4
     assert html.count("✓") + html.count("✗") == 6 * 8
     assert not list(Path().glob("*.part"))
 
@@ -1077,7 +1087,9 @@ def test_unpaired_views_without_correlations_or_a_plane_have_a_report_too(capsys
     )
     assert (code, err) == (0, "")
     html = Path("out.html").read_text(encoding="utf-8")
-    assert len(pictures(html)) == int(n_components)  # recall, and a plane if there is one
+    assert len(pictures(html)) == 1 + int(
+        n_components
+    )  # settings, recall, and a plane if there is one
 
 
 def test_the_report_names_objects_by_their_ids(capsys):
@@ -1151,7 +1163,7 @@ def test_names_with_dollars_are_drawn_as_they_are(capsys):
     options = ("--methods", "cca,mlcca", "--n-components", "2", "--report", "out.html")
     code, _, err = run(capsys, "compare", *views, *options, "--header", "yes")
     assert (code, err) == (0, "")
-    assert len(pictures(Path("out.html").read_text(encoding="utf-8"))) == 3
+    assert len(pictures(Path("out.html").read_text(encoding="utf-8"))) == 4
 
 
 def test_large_views_are_named_in_bytes_before_the_work(capsys, monkeypatch):

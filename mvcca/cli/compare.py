@@ -88,6 +88,7 @@ def run_cases(
                     cv=options.cv,
                     tune=not options.no_tune,
                     search=search,
+                    budget=None if options.budget == "none" else options.budget,
                     measures=[name.lower() for name in options.measures],
                     relevance=options.relevance,
                     directions=options.directions,

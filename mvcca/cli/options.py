@@ -363,6 +363,9 @@ several values, as in n_neighbors=5,20,80, each method uses the best, as with --
     _add_repeated(command, "--param", text, values.parameter_values, "NAME=VALUE", dest="params")
     text = "choose no settings: compare methods at the values above and the library's defaults"
     _flag(command, "--no-tune", text)
+    text = """time for all methods, such as 30s or 2h, or none for any: with little of it, costly
+methods are tuned coarsely, not tuned or left out, which is said"""
+    _add(command, "--budget", text, metavar="TIME", default="20s" if report else "10min")
     text = "similarity of label vectors (default: sqexp)"
     _choose(command, "--label-similarity", ("sqexp", "exp", "cosine", "equal"), text)
     _add(command, "--sigma", "its bandwidth (default: 1)", values.positive, "S")
