@@ -428,8 +428,8 @@ def test_queries_have_the_objects_of_the_data(result):
 
 
 def test_the_best_estimator_is_fitted_to_everything(result):
-    assert result.best == "CCA"
-    expected = CCA(3, reg=0.1).fit(planted())
+    assert result.best == "MLCCA"
+    expected = MLCCA(3, reg=0.1).fit(planted(), CLASSES)
     found = result.best_estimator_
     for name in ("image", "text"):
         assert_allclose(found.weights_[name], expected.weights_[name], atol=1e-12)
@@ -552,7 +552,7 @@ def test_reports_by_ending(result, tmp_path):
     result.report(tmp_path / "out.json")
     content = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     (found,) = content["results"]
-    assert found["best"] == result.best == "CCA"
+    assert found["best"] == result.best == "MLCCA"
     assert found["methods"][0]["measures"]["mrr"]["mean"] == result.mean("CCA", "mrr")
     assert found["methods"][0]["measures"]["mrr"]["interval"] == list(result.interval("CCA", "mrr"))
     result.report(tmp_path / "out.md")
