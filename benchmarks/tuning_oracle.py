@@ -14,7 +14,7 @@ from itertools import combinations, permutations
 import numpy as np
 import scipy.linalg
 
-from mvcca.problem import LARGEST_CORRELATION, expected_moments
+from mvcca.problem import LARGEST_CORRELATION, Spectrum, expected_moments
 from mvcca.statistics import PairCovariance
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -124,7 +124,7 @@ def _models(
             {f"{p}": w for p, w in enumerate(W)},
             pairs,
             {f"{p}": freedom[p] for p in numbers},
-            values if is_cca else None,
+            Spectrum(values, (1.0, 1.0), ranks) if is_cca else None,
         )
         assert expected is not None
         correlations = {

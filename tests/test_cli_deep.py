@@ -192,6 +192,7 @@ def test_with_the_usual_settings_networks_find_what_linear_cca_does_not(capsys):
     out = succeed(
         capsys,
         *("demo", "--methods", "cca,dcca,soft-hgr", "--no-report", "--epochs", 10, "--cv", 0.2),
+        "--no-tune",
     )
     found = {name: list(map(float, values)) for name, values in figures(out).items()}
     for name in ("DCCA", "Soft-HGR"):
@@ -338,7 +339,7 @@ def test_epochs_are_told_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
 
 def test_the_deep_demo_shows_all_of_them_on_the_halves(capsys):
     few = ["--epochs", 1, "--hidden", 16, "--batch-size", 256, "--no-report", "--cv", 0.2]
-    out = succeed(capsys, "demo", "--deep", *few)
+    out = succeed(capsys, "demo", "--deep", "--no-tune", *few)
     titles = {METHODS[name].title for name in ("cca", "nkcca", *GROUPS["deep"])}
     assert figures(out).keys() == titles | {"random scores"}
     assert out.count("handwritten digits, ") == 1

@@ -119,7 +119,7 @@ def test_every_method_has_figures_or_a_row_with_its_reason(name, kind):
 def test_jrl_and_cmolrs_are_ranked_by_inner_products_of_their_own_rows(name, own_rows, estimator):
     views = planted()
     params = {key: value for key, value in TINY.items() if key in estimator.get_params()}
-    result = mvcca.compare(name, views, CLASSES, cv=3, measures="map@50", params=params)
+    result = mvcca.compare(name, views, CLASSES, cv=3, measures="map@50", params=params, tune=False)
     for fold, value in zip(result.folds, result.fold_values(result.best, "map@50"), strict=True):
         model = estimator.fit(views[fold.train], CLASSES[fold.train])
         rows = getattr(model, own_rows)(views[fold.test])

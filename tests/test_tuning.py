@@ -238,7 +238,7 @@ def test_goals_that_cannot_be_measured_are_refused(estimator, X, y, message):
 
 def test_batches_cannot_be_tuned():
     views, _ = planted()
-    with pytest.raises(ValueError, match=r"reg='cv' looks at all rows at once"):
+    with pytest.raises(ValueError, match='reg="cv" looks at all rows at once'):
         CCA(reg="cv").partial_fit(views)
 
 

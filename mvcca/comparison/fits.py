@@ -114,6 +114,7 @@ def outcomes_of(
     is_small = sum(X.shape[0] * X.shape[1] for X in data.views.blocks.values()) < 10**6
     run = _with_one_thread if is_small and not in_process else run_folds
 
+    n_folds = len(folds)
     shares = {one.name: 0.0 if one.cost is None else one.cost.seconds for one in candidates}
     left = TimeLeft(sum(shares.values()) / effective_n_jobs(n_jobs))
 
@@ -131,7 +132,7 @@ def outcomes_of(
         if progress is not None:
             progress(f"{candidate.name} ({left})")
             report = partial(_report_with, progress, str(left)) if in_process else None
-        return delayed(run)(candidate, data, folds, settings, report)
+        return delayed(run)(candidate, data, folds, settings, report, n_folds)
 
     try:
         limited = threadpool_limits(1) if is_small and in_process else nullcontext()
@@ -168,6 +169,7 @@ def run_folds(
     folds: Sequence[Fold],
     settings: Settings,
     report: Report | None = None,
+    n_folds: int = 1,
 ) -> Outcomes:
     """Choose the settings of a method if it is tuned, fit it on folds and measure it."""
     reason = candidate.reason or _cannot_fit(candidate, data)
@@ -188,7 +190,8 @@ def run_folds(
     for fold in folds:
         of_fold = report
         if report is not None and (candidate.is_tuned or candidate.is_deep):
-            of_fold = partial(_report, report, f"{candidate.name}, fold {fold.number + 1}")
+            where = f"{candidate.name}, fold {fold.number + 1} of {n_folds}"
+            of_fold = partial(_report, report, where)
         outcomes[candidate.name, fold.number] = _outcome(
             candidate, data, fold, settings, chosen.get(fold.number), of_fold
         )

@@ -64,7 +64,7 @@ def reg_of_names(reg: Reg, names: Iterable[str], *, positive: bool = False) -> d
     """
     if isinstance(reg, str):
         raise ValueError(
-            f"reg={reg!r} looks at all rows at once: use fit, or give partial_fit a number."
+            f'reg="{reg}" looks at all rows at once: use fit, or give partial_fit a number.'
         )
     by_name = isinstance(reg, Mapping)
     values: dict[str, Any] = (
