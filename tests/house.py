@@ -238,8 +238,9 @@ def run_of_cca() -> dict[str, set[str]]:
 
 def run_of_compare() -> dict[str, set[str]]:
     data = mvcca.datasets.load_digits_views()
-    mvcca.compare("default", data.views[:300], data.labels[:300], cv=2)  # imports and caches
-    return executed_by(lambda: mvcca.compare("default", data.views, data.labels, cv=5))
+    views, labels = data.views[:150], data.labels[:150]
+    mvcca.compare("default", views, labels, cv=2, budget="1s")  # imports and caches
+    return executed_by(lambda: mvcca.compare("default", views, labels, cv=5, budget="20s"))
 
 
 def run_of_sam() -> dict[str, set[str]]:
