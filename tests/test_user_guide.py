@@ -41,4 +41,4 @@ def test_readme_aligns_encoders_as_well_as_it_says(capsys, tmp_path, monkeypatch
         np.save(f"{name.partition('_')[2]}.npy", np.concatenate(rows))
     exec(BLOCKS[1], {})
     mean = float(re.search(r"mean\s+([\d.]+)", capsys.readouterr().out)[1])
-    assert round(mean, 2) == 0.97  # the comment beside the code
+    assert round(mean, 2) == 0.98  # the comment beside the code
