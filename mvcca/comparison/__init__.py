@@ -1,9 +1,9 @@
 """Compare methods on one's own data: `compare`, its result, and the registry of methods.
 
-`registry` names the methods, `groups` and `folds` split the objects, `fits` fits and measures
-one method on one fold, `significance` compares methods, `result` holds what was measured, and
-`verdict`, `summary`, `export` and `report` show it. Names are imported on first access, since
-``mvcca --help`` reads the registry.
+`registry` names the methods, `budget` says which of them the time allows, `tuning` chooses their
+settings, `fits` fits and measures one method on one fold, `significance` compares methods, `result`
+holds what was measured, and `verdict`, `summary`, `against_defaults`, `export` and `report` show
+it. Names are imported on first access, since ``mvcca --help`` reads the registry.
 """
 
 from __future__ import annotations

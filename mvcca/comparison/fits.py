@@ -131,7 +131,7 @@ def outcomes_of(
         report = None
         if progress is not None:
             progress(f"{candidate.name} ({left})")
-            report = partial(_report_with, progress, str(left)) if in_process else None
+            report = partial(_report, progress, "", f" ({left})") if in_process else None
         return delayed(run)(candidate, data, folds, settings, report, n_folds)
 
     try:
@@ -150,12 +150,9 @@ def outcomes_of(
     return found
 
 
-def _report_with(progress: Callable[[str], None], left: str, message: str) -> None:
-    progress(f"{message} ({left})")
-
-
-def _report(progress: Callable[[str], None], where: str, message: str) -> None:
-    progress(f"{where}, {message}")
+def _report(progress: Report, before: str, after: str, message: str) -> None:
+    """Show a message between others."""
+    progress(f"{before}{message}{after}")
 
 
 def _with_one_thread(*task: Any) -> Outcomes:
@@ -190,8 +187,8 @@ def run_folds(
     for fold in folds:
         of_fold = report
         if report is not None and (candidate.is_tuned or candidate.is_deep):
-            where = f"{candidate.name}, fold {fold.number + 1} of {n_folds}"
-            of_fold = partial(_report, report, where)
+            where = f"{candidate.name}, fold {fold.number + 1} of {n_folds}, "
+            of_fold = partial(_report, report, where, "")
         outcomes[candidate.name, fold.number] = _outcome(
             candidate, data, fold, settings, chosen.get(fold.number), of_fold
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mvcca.model_selection._goals import Goal
-from mvcca.model_selection._tuning import Choice
+from mvcca.model_selection._tuning import Choice, at_edge
 
 _OF_VARIANTS = ("n_components", "ranking")  # which every search chooses beside its parameters
 
@@ -39,22 +38,10 @@ def choice_of(estimator: Any) -> Choice | None:
         estimator.n_components_,
         float(results["mean_test_score"][best]),
         results,
-        tuple(name for name, value in params.items() if _at_edge(value, results[f"param_{name}"])),
+        tuple(name for name, value in params.items() if at_edge(value, results[f"param_{name}"])),
     )
-
-
-def goal_of(estimator: Any) -> Goal:
-    """What tuning an estimator maximizes."""
-    goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
-    return goal
 
 
 def _is_chosen(tried: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
     """Whether a variant is the chosen one, whose number of components may be that of all."""
     return tried in (chosen, {**chosen, "n_components": None})
-
-
-def _at_edge(value: Any, tried: Any) -> bool:
-    """Whether a number is the first or last of more than two that were tried."""
-    numbers = {own for own in tried if isinstance(own, int | float)}
-    return len(numbers) > 2 and value in (min(numbers), max(numbers))

@@ -7,7 +7,7 @@ order is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
@@ -30,8 +30,15 @@ _NEIGHBORS = 10  # of CSLS
 _TIE_BITS = 2**8  # of the 2**24 that float32 tells apart
 
 _HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
+_BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
 
 Scores = Mapping[str, np.ndarray]  # (n_rows, n_components) by view
+
+
+def goal_of(estimator: Any) -> Goal:
+    """What tuning an estimator maximizes."""
+    goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
+    return goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +81,16 @@ class Sample:
             own, others = self.views.objects(p), self.views.objects(q)
             found[p, q] = np.intersect1d(own, others, assume_unique=True, return_indices=True)[1:]
         return found
+
+
+def bank_of_others(
+    samples: Sequence[Sample], left_out: Collection[int], project: Callable[[Views], Scores]
+) -> Scores:
+    """Projected rows of samples that are not left out, equally many of each."""
+    others = [own.views for fold, own in enumerate(samples) if fold not in left_out]
+    each = -(-_BANK_ROWS // len(others))
+    parts = [project(views[: min(each, len(views))]) for views in others]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @dataclass(frozen=True, eq=False)

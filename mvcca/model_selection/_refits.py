@@ -10,17 +10,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
-from mvcca.model_selection._goals import Goal, Projected, Sample
-from mvcca.model_selection._spaces import SEARCHED, Effort, Space
+from mvcca.model_selection._goals import (
+    Goal,
+    Projected,
+    Sample,
+    Scores,
+    bank_of_others,
+    goal_of,
+)
+from mvcca.model_selection._spaces import Effort, Space, searched
 from mvcca.model_selection._tuning import (
-    BANK_ROWS,
     RIDGES,
     Choice,
     Outer,
@@ -236,21 +242,14 @@ class Search:
             except (ValueError, np.linalg.LinAlgError) as error:  # more neighbours than rows, say
                 self.failures.append(error)
                 continue
-            bank = self._bank(model, left_out)
+            bank: Scores = {}
+            if self.task.goal == "object":  # whose rankings it corrects
+                bank = bank_of_others(self.task.samples, left_out, partial(_scores, model))
             for fold, outer in served.items():
                 sample = self.task.samples[fold]
                 projected = Projected(_scores(model, sample.views), bank, None)
                 for ranking, k, value in self._values(projected, sample):
                     trials.add(outer, fold, Variant(0, ranking, k), value)
-
-    def _bank(self, model: Any, left_out: Collection[int]) -> dict[str, np.ndarray]:
-        """Projected rows of folds that the model was fitted to, if rankings are corrected."""
-        if self.task.goal != "object":
-            return {}
-        others = [own.views for fold, own in enumerate(self.task.samples) if fold not in left_out]
-        each = -(-BANK_ROWS // len(others))
-        parts = [_scores(model, views[: min(each, len(views))]) for views in others]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _values(
         self, projected: Projected, sample: Sample
@@ -328,12 +327,6 @@ def _key(setting: Setting) -> Key:
 
 
 # ---- choices -------------------------------------------------------------------------------------
-
-
-def searched(estimator: Any) -> list[str]:
-    """Parameters of an estimator that folds choose."""
-    params = estimator.get_params(deep=False).items()
-    return [name for name, value in params if isinstance(value, str) and value == SEARCHED]
 
 
 def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
@@ -436,7 +429,7 @@ def chosen(
 ) -> Choice:
     """Choose the settings of a fit to these rows, by folds of them."""
     views = views.with_ids(np.arange(1, len(views) + 1))
-    goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
+    goal = goal_of(estimator)
     check_goal(goal, estimator, Rows(views, labels=labels))
     n_folds = space_of(estimator, views, labels).n_folds
     codes = folds_of(views, labels, min(n_folds, len(views)))

@@ -51,11 +51,10 @@ class Space:
 
         With little effort, it is every other value of the first one, and the middle ones of others.
         """
-        params = estimator.get_params(deep=False)
-        asked = [name for name, value in params.items() if _is_searched(value)]
+        asked = searched(estimator)
         values = {name: own for name, own in self.values.items() if name in asked}
         has_prefixes = self.has_prefixes and (
-            params["n_components"] is None or "n_components" in asked
+            estimator.n_components is None or "n_components" in asked
         )
         space = replace(self, values=values, has_prefixes=has_prefixes)
         if effort == "full":
@@ -89,8 +88,10 @@ class Space:
         return {name: middle(own) for name, own in self.values.items()}
 
 
-def _is_searched(value: Any) -> bool:
-    return isinstance(value, str) and value == SEARCHED
+def searched(estimator: Any) -> list[str]:
+    """Parameters of an estimator that folds choose."""
+    params = estimator.get_params(deep=False).items()
+    return [name for name, value in params if isinstance(value, str) and value == SEARCHED]
 
 
 def middle(values: tuple[Any, ...]) -> Any:

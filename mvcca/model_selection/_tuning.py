@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
-from mvcca.model_selection._goals import Goal, Projected, Sample, values_of
+from mvcca.model_selection._goals import Goal, Projected, Sample, bank_of_others, goal_of, values_of
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import Maps, RidgePath, Rows
@@ -28,8 +28,6 @@ from mvcca.views.labels_by_view import LabelsByView
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
 LEAST_RIDGE = RIDGES[0]
 N_FOLDS = 5
-
-BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
 _SEED = 0  # of the folds
 
 Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
@@ -139,13 +137,14 @@ class Trials:
             best.n_components,
             float(complete[best].mean()),
             _cv_results(self.settings, complete),
-            tuple(name for name in chosen if self._at_edge(name, best)),
+            tuple(n for n, own in chosen.items() if at_edge(own, (s[n] for s in self.settings))),
         )
 
-    def _at_edge(self, name: str, variant: Variant) -> bool:
-        """Whether the chosen value of a parameter is the first or last one that was tried."""
-        tried = {own[name] for own in self.settings if isinstance(own[name], int | float)}
-        return len(tried) > 2 and self.settings[variant.setting][name] in (min(tried), max(tried))
+
+def at_edge(value: Any, tried: Iterable[Any]) -> bool:
+    """Whether a number is the smallest or largest of more than two that were tried."""
+    numbers = {own for own in tried if isinstance(own, int | float)}
+    return len(numbers) > 2 and value in (min(numbers), max(numbers))
 
 
 def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
@@ -304,11 +303,7 @@ class _Coordinates:
         held_out = {fold: coordinates(folds.samples[fold].views) for fold in left_out}
         if goal != "object":
             return cls(held_out, {})
-        others = [own.views for f, own in enumerate(folds.samples) if f not in left_out]
-        each = -(-BANK_ROWS // len(others))
-        parts = [coordinates(views[: min(each, len(views))]) for views in others]
-        bank = {name: np.concatenate([part[name] for part in parts]) for name in path.axes}
-        return cls(held_out, bank)
+        return cls(held_out, bank_of_others(folds.samples, left_out, coordinates))
 
     def projected(self, maps: Maps, fold: int, power: float) -> Projected:
         """Scores of a held-out fold and of the bank under a model."""
@@ -344,7 +339,7 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     rows : Rows
         Training rows as features.
     """
-    goal: Goal = estimator.cv_goal or ("class" if estimator.requires.labels else "object")
+    goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
     codes = folds_of(rows.views, rows.labels, min(N_FOLDS, len(rows.views)))
 

@@ -17,7 +17,7 @@ from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
 from mvcca.comparison.costs._tuning import HELD_OUT, rankings, ridge_search
 from mvcca.comparison.costs._work import Work
-from mvcca.model_selection import RIDGES, Goal, searched
+from mvcca.model_selection import RIDGES, Goal, goal_of, searched
 
 _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "CCA": linear.cca,
@@ -81,12 +81,8 @@ def fit_work(estimator: Any, shapes: Shapes) -> Work | None:
     work = Work(calls=500) + _FITS[kind](without_search(estimator), shapes)
     if searched(estimator):
         n_folds = _FEW_FOLDS if kind in ("NCCA", "LGCFL", "JRL", "CMOLRS") else 5
-        work += search_work(estimator, shapes, _goal(estimator), n_folds=n_folds) or Work()
+        work += search_work(estimator, shapes, goal_of(estimator), n_folds=n_folds) or Work()
     return work
-
-
-def _goal(estimator: Any) -> Goal:
-    return estimator.cv_goal or ("class" if estimator.requires.labels else "object")
 
 
 def search_work(
@@ -193,7 +189,7 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     kind = class_among(estimator, _FITS)
     if kind is None:
         return None
-    corrects = bool(searched(estimator)) and _goal(estimator) == "object"
+    corrects = bool(searched(estimator)) and goal_of(estimator) == "object"
     estimator = without_search(estimator)
     project = _PROJECTIONS.get(kind, linear.project)
     k = _n_components(kind, estimator, shapes)

@@ -292,8 +292,9 @@ class RetrievalIndex:
         is_joint = isinstance(joint := searched[0], JointTarget)
         if self._ranking.is_by_target and (normalize or is_joint):
             raise ValueError(
-                "The likelihood has correlations of its own for each pair of views: search one "
-                "view, or all of them with target=None, and leave normalize at False; or rank by "
+                "The likelihood weights components by the correlations of each pair of views, so "
+                "that its scores can neither be normalized nor summed over views. Search one view, "
+                "or all with target=None, without normalize; or rank by "
                 "weighting='profile-likelihood'."
             )
         if isinstance(joint, JointTarget) and joint not in contents.joints:
