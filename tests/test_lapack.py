@@ -40,6 +40,28 @@ def test_all_values_come_with_the_eigenvectors_of_the_largest(symmetric, n, k):
     np.testing.assert_allclose(np.abs((vectors * directions[:, -k:]).sum(axis=0)), 1, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["identity", "two equal blocks", "rank 2"])
+def test_eigenvectors_of_equal_values_are_orthonormal(symmetric, name):
+    A, B = np.eye(40), symmetric[:20, :20]
+    if name == "two equal blocks":
+        A = linalg.block_diag(B, B)
+    if name == "rank 2":
+        A = symmetric[:40, :2] @ symmetric[:40, :2].T
+    values, vectors = lapack.top_eigenpairs_and_values(A, 9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
+    size = np.abs(values).max()
+    np.testing.assert_allclose(A @ vectors, vectors * values[-9:], atol=1e-12 * size)
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, N])
+def test_a_tridiagonal_form_is_that_of_the_matrix(symmetric, n):
+    A = symmetric[:n, :n]
+    Q, diagonal, beside = lapack.tridiagonal(A)
+    T = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(n), atol=1e-12)
+    np.testing.assert_allclose(Q @ T @ Q.T, A, atol=1e-10)
+
+
 @pytest.mark.parametrize("shape", [(N, N), (N + 30, N), (N, N + 30)])
 def test_decompositions_of_large_matrices_multiply_to_the_matrix(shape):
     A = np.random.default_rng(1).standard_normal(shape)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from contextvars import copy_context
-from functools import cache, partial
+from functools import cache
 from threading import Event, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
@@ -62,21 +62,50 @@ def top_eigenpairs(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return all eigenvalues of a symmetric A, increasing, and eigenvectors of the k largest.
 
-    Both come from one tridiagonal matrix, of which values alone cost next to nothing.
+    Values of a tridiagonal matrix cost next to nothing, and by inverse iteration so do vectors.
     """
     n = len(A)
     if n < 3 or _routine("dsytrd") is None:
         values, vectors = linalg.eigh(A)
         return values, vectors[:, -k:]
-    reduced = np.array(np.asarray_chkfinite(A), float, order="F")
-    call = _called if n < _LONG else partial(interruptible, _called)
-    diagonal, beside, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
-    call("dsytrd", b"L", n, reduced, n, diagonal, beside, tau)
+    diagonal, beside, reflectors, tau = _tridiagonal(A)
     values = linalg.eigvalsh_tridiagonal(diagonal, beside, lapack_driver="sterf")
-    _, vectors = linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=(n - k, n - 1))
-    vectors = np.asfortranarray(vectors)
-    call("dormtr", b"L", b"L", b"N", n, k, reduced, n, tau, vectors, n)
+    one_block = np.ones(n, np.intc), np.full(n, n, np.intc)
+    vectors, n_failed = linalg.lapack.dstein(diagonal, beside, values[-k:], *one_block)
+    if n_failed:
+        last = (n - k, n - 1)
+        _, vectors = linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=last)
+        vectors = np.asfortranarray(vectors)
+    k = vectors.shape[1]
+    _call("dormtr", n, b"L", b"L", b"N", n, k, reflectors, n, tau, vectors, n)
     return values, vectors
+
+
+def tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Q, and the diagonal of T and what is beside it, of a symmetric A = Q T Qᵀ."""
+    n = len(A)
+    if n < 3 or _routine("dsytrd") is None:
+        T, Q = linalg.hessenberg(A, calc_q=True)
+        return Q, np.diag(T), np.diag(T, -1)
+    diagonal, beside, Q, tau = _tridiagonal(A)
+    _call("dorgtr", n, b"L", n, Q, n, tau)
+    return Q, diagonal, beside
+
+
+def _tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The diagonal of QᵀAQ and what is beside it, and the reflectors of Q."""
+    n, reflectors = len(A), np.array(np.asarray_chkfinite(A).T, float, order="F")
+    diagonal, beside, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
+    _call("dsytrd", n, b"L", n, reflectors, n, diagonal, beside, tau)
+    return diagonal, beside, reflectors, tau
+
+
+def _call(name: str, n: int, *arguments: Any) -> None:
+    """Call a routine for a matrix of n rows, so that Ctrl-C is answered if that takes long."""
+    if n < _LONG:
+        _called(name, *arguments)
+    else:
+        interruptible(_called, name, *arguments)
 
 
 def qr(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,15 @@ from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
-from mvcca.problem.linalg import Scaling, Whitener, canonical_directions, rounding_of
+from mvcca.problem.linalg import (
+    AnyWhitener,
+    Bidiagonal,
+    Scaling,
+    Tridiagonal,
+    Whitener,
+    canonical_directions,
+    rounding_of,
+)
 from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 
 Blocks = dict[tuple[str, str], Any]
@@ -43,7 +51,7 @@ class Problem:
     between : ndarray, shape (D, D), or mapping of (str, str) to ndarray or LinearOperator
         A: a matrix over the features of all views, or its blocks A_pq for p before q. Blocks may
         be operators, of which only products are taken.
-    within : ndarray, shape (D, D), or mapping of str to ndarray
+    within : ndarray, shape (D, D), or mapping of str to ndarray or Tridiagonal
         B: a matrix whose diagonal blocks are used, or these blocks; a vector is a diagonal block.
     moments : Moments or PairMoments, optional
         Moments of the rows, if A and B are their covariances.
@@ -71,7 +79,7 @@ class Problem:
     rows: Rows
     means: Mapping[str, np.ndarray]
     between: np.ndarray | Blocks
-    within: np.ndarray | Mapping[str, np.ndarray]
+    within: np.ndarray | Mapping[str, Any]
     moments: Moments | PairMoments | None = None
     pairs: Sequence[PairCovariance] = ()
     is_cca: bool = False
@@ -164,7 +172,7 @@ class Problem:
         real = int(np.sum(values > _LEAST_SHARE * values[:1].max(initial=0)))
         return int(min(real, max(n_objects - 2, 1), *sorted(ranks.values())[-2:]))
 
-    def blocks(self) -> tuple[Blocks, Mapping[str, np.ndarray]]:
+    def blocks(self) -> tuple[Blocks, Mapping[str, Any]]:
         """A_pq of every pair of views, p before q, or A_pp of a single view; and every B_p."""
         columns = column_slices({name: len(mean) for name, mean in self.means.items()})
         between, within = self.between, self.within
@@ -179,12 +187,15 @@ class Problem:
 
     def _whiteners(
         self, within: Mapping[str, np.ndarray], variances: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, Whitener | Scaling], list[float]]:
+    ) -> tuple[dict[str, AnyWhitener], list[float]]:
         """Factors of every constraint with its ridge, and the share of B_p in each."""
-        whiteners: dict[str, Whitener | Scaling] = {}
+        whiteners: dict[str, Any] = {}
         for name, B in within.items():
             if self.rows.reg[name]:
                 B = self.rows.ridged(name, B, variances[name].mean())
+            if isinstance(B, Tridiagonal):  # checked by its `RidgePath`
+                whiteners[name] = Bidiagonal.of(B, name)
+                continue
             check_variance(name, B)
             if B.ndim == 1:
                 whiteners[name] = Scaling.of(B)
@@ -207,7 +218,7 @@ class Problem:
     def _with_expectations(
         self,
         maps: Maps,
-        whiteners: Mapping[str, Whitener | Scaling],
+        whiteners: Mapping[str, AnyWhitener],
         within: Mapping[str, np.ndarray],
         spectrum: Spectrum | None,
     ) -> Maps:
@@ -234,13 +245,13 @@ class Problem:
         return replace(maps, expected=expected)
 
 
-def _largest_variance(B: np.ndarray, whitener: Whitener | Scaling) -> float:
+def _largest_variance(B: np.ndarray, whitener: AnyWhitener) -> float:
     """The largest wᵀBw over whitened directions w: above 1 where shrinking made B smaller."""
     white = _whitened(np.diag(B) if B.ndim == 1 else B, whitener)
     last = [whitener.rank - 1] * 2
     return float(linalg.eigh(white, eigvals_only=True, subset_by_index=last)[0])
 
 
-def _whitened(B: np.ndarray, whitener: Whitener | Scaling) -> np.ndarray:
+def _whitened(B: np.ndarray, whitener: AnyWhitener) -> np.ndarray:
     """WᵀBW."""
     return whitener.project(whitener.project(B).T)

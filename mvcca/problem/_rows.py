@@ -29,7 +29,7 @@ from mvcca.problem._bases import (
     principal_components,
     row_space,
 )
-from mvcca.problem.linalg import Scaling, Whitener, rounding_of
+from mvcca.problem.linalg import rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -296,7 +296,7 @@ class Rows:
 
     def check(
         self,
-        whiteners: Mapping[str, Whitener | Scaling],
+        whiteners: Mapping[str, Any],
         rank_expected: Collection[str] = (),
         exactness: Exactness = OF_COVARIANCES,
     ) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,11 @@ from mvcca.machine import lapack
 from mvcca.statistics import DigitsLost
 
 __all__ = [
+    "AnyWhitener",
+    "Bidiagonal",
     "Directions",
     "Scaling",
+    "Tridiagonal",
     "Whitener",
     "above_rounding",
     "canonical_directions",
@@ -200,6 +205,103 @@ class Scaling:
         return float(self.scale @ self.scale)
 
 
+@dataclass(frozen=True, eq=False)
+class Tridiagonal:
+    """A symmetric matrix T that is 0 but on and beside its diagonal."""
+
+    diagonal: np.ndarray  # (d,)
+    beside: np.ndarray  # (d - 1,)
+    ndim = 2
+
+    @classmethod
+    def of(cls, B: np.ndarray) -> tuple[np.ndarray, Tridiagonal]:
+        """Reduce the columns of B that vary: orthonormal Q, (len(B), d), and T = QᵀBQ."""
+        diagonal = np.diag(B) if B.ndim == 2 else B
+        varies = np.flatnonzero(diagonal > 0)
+        if B.ndim == 1:
+            return np.eye(len(B))[:, varies], cls(B[varies], np.zeros(len(varies) - 1))
+        if len(varies) == len(B):
+            Q, *of_T = lapack.tridiagonal(B)
+        else:
+            Q = np.zeros((len(B), len(varies)))
+            Q[varies], *of_T = lapack.tridiagonal(B[np.ix_(varies, varies)])
+        return Q, cls(*of_T)
+
+    def __matmul__(self, W: np.ndarray) -> np.ndarray:
+        image = self.diagonal[:, None] * W
+        image[1:] += self.beside[:, None] * W[:-1]
+        image[:-1] += self.beside[:, None] * W[1:]
+        return image
+
+    def without_rounding(self) -> tuple[np.ndarray | None, Tridiagonal]:
+        """Orthonormal V and VᵀTV without the directions that are only rounding, if there are any.
+
+        To tell them from the others takes eigenvectors.
+        """
+        smallest, largest = self.extremes
+        least = 10 * len(self.diagonal) * np.finfo(float).eps * largest
+        if smallest > least:
+            return None, self
+        values, vectors = linalg.eigh_tridiagonal(self.diagonal, self.beside)
+        real = values > least
+        return vectors[:, real], Tridiagonal(values[real], np.zeros(int(real.sum()) - 1))
+
+    @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest eigenvalue."""
+        ends = (0, len(self.diagonal) - 1)
+        of_T = (self.diagonal, self.beside)
+        found = [linalg.eigvalsh_tridiagonal(*of_T, "i", select_range=(i, i))[0] for i in ends]
+        return float(found[0]), float(found[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Bidiagonal:
+    """The `Whitener` of a tridiagonal matrix T = L diag(p) Lᵀ with bidiagonal L, in O(d)."""
+
+    pivots: np.ndarray  # (d,), p
+    beside: np.ndarray  # (d - 1,), below the ones on the diagonal of L
+    condition = 1.0
+    noise = 0.0
+
+    @classmethod
+    def of(cls, T: Tridiagonal, name: str) -> Bidiagonal:
+        """Factorise the constraint of a view."""
+        pivots, beside, failed = linalg.lapack.dpttrf(T.diagonal, T.beside)
+        if failed:
+            raise DigitsLost([name], f"The constraint of view {name!r} is not positive definite")
+        return cls(pivots, beside)
+
+    @property
+    def rank(self) -> int:
+        """Number of columns."""
+        return len(self.pivots)
+
+    def project(self, C: np.ndarray) -> np.ndarray:
+        """WᵀC = diag(p)^-½ L⁻¹C, of shape (d, m)."""
+        C = np.array(C, order="C")
+        for i, share in enumerate(self.beside):  # LAPACK's loop over columns takes longer
+            C[i + 1] -= share * C[i]
+        C /= np.sqrt(self.pivots)[:, None]
+        return C
+
+    def lift(self, U: np.ndarray) -> np.ndarray:
+        """WU = L⁻ᵀ diag(p)^-½ U, of shape (d, m)."""
+        weights = np.divide(U, np.sqrt(self.pivots)[:, None], order="C")
+        for i in reversed(range(len(self.beside))):
+            weights[i] -= self.beside[i] * weights[i + 1]
+        return weights
+
+    def squared_norm(self) -> float:
+        """‖W‖² (Frobenius), which is tr T⁻¹."""
+        # Row i of L⁻¹ is that of I less a share of the row before, in which column i is 0.
+        squares = accumulate(self.beside**2, lambda row, share: 1 + share * row, initial=1.0)
+        return float(np.sum(np.fromiter(squares, float) / self.pivots))
+
+
+AnyWhitener = Whitener | Scaling | Bidiagonal
+
+
 def extreme_eigenvalues(factor: np.ndarray) -> tuple[float, float]:
     """λ_max and λ_min of LLᵀ, within about a third, by power and inverse iteration.
 
@@ -244,7 +346,7 @@ class Directions:
 
 def canonical_directions(
     between: Mapping[tuple[str, str], Any],
-    whiteners: Mapping[str, Whitener | Scaling],
+    whiteners: Mapping[str, AnyWhitener],
     n_components: int,
     precision: np.dtype = np.dtype(np.float64),  # noqa: B008
     ranks_between: Mapping[str, int] | None = None,
@@ -299,7 +401,7 @@ def canonical_directions(
     if len(names) == 2 and not has_diagonal:
         # The eigenvalues are plus and minus the singular values of the block between two views.
         T = white[names[0], names[1]]
-        U, values, V = top_singular(T, n_components, with_others=with_others)
+        U, values, V = top_singular(T, n_components)
         n_components = max(n_components, U.shape[1]) if with_others else n_components
         directions = dict(zip(names, (U, V), strict=True))
         limit = min(seen)
@@ -321,9 +423,7 @@ def canonical_directions(
     return Directions(values[:kept], weights, bound, ranks, others)
 
 
-def _whitened_operator(
-    A: LinearOperator, left: Whitener | Scaling, right: Whitener | Scaling
-) -> LinearOperator:
+def _whitened_operator(A: LinearOperator, left: AnyWhitener, right: AnyWhitener) -> LinearOperator:
     """W_1ᵀ A W_2."""
     return LinearOperator(
         (left.rank, right.rank),
@@ -335,12 +435,10 @@ def _whitened_operator(
     )
 
 
-def top_singular(
-    T: Any, k: int, *, with_others: bool = False
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def top_singular(T: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets; through the smaller Gram matrix when few of many are wanted.
 
-    Of the others, if they are wanted too, it then gives the values, with half the digits.
+    Of the others, it then gives the values, with half the digits.
     """
     if isinstance(T, LinearOperator):
         # ARPACK finds all singular values but one; a fixed start makes fits reproducible.
@@ -350,8 +448,7 @@ def top_singular(
     if min(T.shape) > 128 and 4 * k < min(T.shape):
         tall = T.shape[0] >= T.shape[1]
         gram = T.T @ T if tall else T @ T.T
-        eigenpairs = lapack.top_eigenpairs_and_values if with_others else lapack.top_eigenpairs
-        squares, vectors = eigenpairs(gram, k)
+        squares, vectors = lapack.top_eigenpairs_and_values(gram, k)
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
         if values[k - 1] > 1e-3 * values[0]:  # squaring keeps the digits of these
             other = (T @ vectors if tall else T.T @ vectors) / values[:k]

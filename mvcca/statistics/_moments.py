@@ -56,7 +56,7 @@ class PairCovariance(NamedTuple):
 
     names: tuple[str, str]
     between: np.ndarray  # (D_p, D_q)
-    within: tuple[np.ndarray, np.ndarray]  # (D_p, D_p), (D_q, D_q); or diagonals (D_p,), (D_q,)
+    within: tuple[Any, Any]  # (D_p, D_p), (D_q, D_q); or diagonals (D_p,), (D_q,)
     n_objects: float
 
 

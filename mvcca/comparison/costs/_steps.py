@@ -30,12 +30,16 @@ def eigenpairs(n: float, k: float) -> Work:
     )
 
 
-def top_singular(m: float, n: float, k: float, *, with_others: bool = False) -> Work:
+def tridiagonal(n: float) -> Work:
+    """A symmetric n x n matrix in tridiagonal form, and the basis in which it has it."""
+    return eigenpairs(n, 0) + Work(products=CHOLESKY * 4 / 3 * n**3)
+
+
+def top_singular(m: float, n: float, k: float) -> Work:
     """The k leading singular triplets, as `mvcca.problem.linalg.top_singular` finds them."""
     few, many = min(m, n), max(m, n)
     if few > 128 and 4 * k < few:
-        found = few if with_others else k
-        return product(few, many, few) + eigenpairs(few, found) + product(many, few, found)
+        return product(few, many, few) + eigenpairs(few, k) + product(many, few, k)
     by_qr = 2 * product(few, many - few, few)
     memory = 8 * (2 * many * few + 2 * few**2)
     return by_qr + Work(factors=0.95 * few**3, passes=110 * few**2, n_bytes=memory)
@@ -62,7 +66,7 @@ def solve(widths: Sequence[float], k: float, *, is_cca: bool = False) -> Work:
         work += product(widths[0], widths[1], min(widths))
         for d in widths:  # lifted, and their variances
             work += (1 + CHOLESKY / 2) * product(d, d, min(widths))
-    return work + top_singular(widths[0], widths[1], k, with_others=is_cca)
+    return work + top_singular(widths[0], widths[1], k)
 
 
 def scatter(p: ViewShape, q: ViewShape) -> Work:

@@ -10,6 +10,7 @@ from mvcca.comparison.costs._steps import (
     eigenpairs,
     product,
     top_singular,
+    tridiagonal,
 )
 from mvcca.comparison.costs._work import Work
 from mvcca.model_selection import Goal
@@ -61,7 +62,7 @@ def _decomposition(views: tuple[ViewShape, ...], n_rows: int) -> Work:
     work = Work(calls=1000)
     for view in views:
         d = view.used
-        work += eigenpairs(d, d) + 2 * (len(views) - 1) * product(d, d, d)
+        work += tridiagonal(d) + 2 * (len(views) - 1) * product(d, d, d)
         work += product(n_rows, min(view.stored, d), d) + Work(passes=10 * d**2)
     for p, q in combinations(views, 2):
         work += 2 * (product(p.used, p.used, q.used) + product(p.used, q.used, q.used))
