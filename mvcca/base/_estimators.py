@@ -707,7 +707,8 @@ class StatisticEstimator(LinearEstimator):
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
             return self._fit_chosen(X, y, sample_weight)
-        self._learn_rows(self.open_rows(X, y, sample_weight))
+        rows = self.open_rows(X, y, sample_weight)
+        self._learn_rows(replace(rows, needs_many=self.requires.many_rows))
         self._statistic = None
         if self.reg == "cv":
             self._keep_bank(X, y)

@@ -27,6 +27,8 @@ class Requirements:
         Whether integers in arrays stay integers, such as pixels and the words of texts.
     features : bool
         Whether views are solved in the basis of their features; else in any.
+    many_rows : bool
+        Whether `fit` without a ridge inverts covariances of the rows, and warns if these are few.
     """
 
     views: tuple[int, int | None] = (2, None)
@@ -37,3 +39,4 @@ class Requirements:
     float64: bool = False
     integers: bool = False
     features: bool = False
+    many_rows: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
+from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
@@ -237,6 +238,13 @@ def searching(candidate: Candidate, data: Data, rows: np.ndarray, settings: Sett
     )
 
 
+def quiet_if_searching_ridges(settings: Settings) -> AbstractContextManager[Any]:
+    """Ignore warnings that a ridge of a search is too small for the rows: its folds judge that."""
+    if "reg" not in settings.search:
+        return nullcontext()
+    return warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning)
+
+
 @dataclass(frozen=True)
 class _OnObjects:
     """A scorer that looks up the labels that define relevance by the ids of the objects.
@@ -293,7 +301,7 @@ def _measured(
     caught.clear()
     watching = nullcontext() if report is None else epochs_reported(estimator, report)
     start = perf_counter()
-    with PeakMemory() as memory, watching:
+    with PeakMemory() as memory, watching, quiet_if_searching_ridges(settings):
         if choice is None:
             estimator.fit(train, y)
         else:

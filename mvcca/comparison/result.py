@@ -15,7 +15,7 @@ from mvcca.blocks.checks import few
 from mvcca.comparison.budget import affordable
 from mvcca.comparison.candidates import candidates_of
 from mvcca.comparison.export import write
-from mvcca.comparison.fits import outcomes_of, searching
+from mvcca.comparison.fits import outcomes_of, quiet_if_searching_ridges, searching
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.summary import Summary
 from mvcca.comparison.wording import listed
@@ -149,7 +149,8 @@ class ComparisonResult(Measurements):
         candidate = next(one for one in self.candidates if one.name == method)
         everything = np.arange(len(self.data.views))
         estimator = searching(candidate, self.data, everything, self.settings)
-        estimator.fit(self.data.views, candidate.labels_of(self.data, everything))
+        with quiet_if_searching_ridges(self.settings):
+            estimator.fit(self.data.views, candidate.labels_of(self.data, everything))
         fitted = getattr(estimator, "best_estimator_", estimator)
         return fitted.as_mvcca() if hasattr(fitted, "as_mvcca") else fitted
 

@@ -21,7 +21,7 @@ class ThreeViewCCA(MVCCA):
     Folds choose by the rows of the other views.
     """
 
-    requires = Requirements(labels=True)
+    requires = Requirements(labels=True, many_rows=True)
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
         """Ridges, and numbers of components."""

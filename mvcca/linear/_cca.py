@@ -101,7 +101,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     """
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
-    requires = Requirements(views=(2, 2))
+    requires = Requirements(views=(2, 2), many_rows=True)
     patterns_: dict[str, np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
@@ -230,6 +230,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     """
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
+    requires = Requirements(many_rows=True)
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvcca.base import StatisticEstimator
+from mvcca.base import Requirements, StatisticEstimator
 from mvcca.problem import Exactness, Problem, Rows
 from mvcca.problem.linalg import rounding_of
 from mvcca.statistics import Moments, PairMoments, column_slices
@@ -107,6 +107,11 @@ class CovarianceCCA(StatisticEstimator):
         self.between = between
         self.within = within
         self.reg = reg
+
+    @property
+    def requires(self) -> Requirements:  # type: ignore[override]
+        """Matrices of the user's own may be known well from few rows."""
+        return Requirements(many_rows=self.within is Moments.covariance)
 
     def problem(self, rows: Rows, statistic: Moments | PairMoments) -> Problem:
         A, B = (

@@ -66,7 +66,7 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
 
-    requires = Requirements(views=(1, None), labels=True)
+    requires = Requirements(views=(1, None), labels=True, many_rows=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RescaledEstimator._parameter_constraints,
         "label_similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],

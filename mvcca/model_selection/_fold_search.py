@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing, indexable
@@ -594,7 +595,8 @@ class _Search:
                 model._statistic = None  # as after `fit`
         if model is None:
             model = clone(self.estimator).set_params(**setting.params)
-            model.fit(self.data.X, self.data.y, self.data.sample_weight)
+            with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
+                model.fit(self.data.X, self.data.y, self.data.sample_weight)  # folds chose no ridge
         ranking = setting.rankings[candidate]
         bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
         return setting.ranked_by(ranking, self.estimator, model, bank)

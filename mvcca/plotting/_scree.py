@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -148,9 +150,10 @@ class ScreeDisplay(Display):
             )
         rng = check_random_state(random_state)
         permuted = []
-        for _ in range(n_permutations):
-            shuffled = _shuffled(views, rng)
-            permuted.append(_mean_correlations(clone(estimator).fit(shuffled), shuffled))
+        with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
+            for _ in range(n_permutations):  # as many rows as the estimator was fitted on
+                shuffled = _shuffled(views, rng)
+                permuted.append(_mean_correlations(clone(estimator).fit(shuffled), shuffled))
         return cls(_mean_correlations(estimator, views), np.array(permuted)).plot(ax, **kwargs)
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from sklearn.exceptions import DataDimensionalityWarning
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
@@ -31,6 +32,7 @@ from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
 
 Blocks = dict[tuple[str, str], Any]
 
+_ROWS_PER_RANK = 5  # below, a ridge chosen by folds retrieves much better; above, hardly
 _LEAST_SHARE = 1e-8  # of the largest correlation, up to which one is rounding
 
 
@@ -144,6 +146,11 @@ class Problem:
                     rho = np.concatenate([found.values, found.others])
                     spectrum = Spectrum(rho, slopes, list(found.ranks.values()))
                 maps = self._with_expectations(maps, whiteners, within, spectrum)
+            ranks = {n: w.rank for n, w in whiteners.items() if not self.rows.reg[n]}
+            least = (_ROWS_PER_RANK if self.rows.needs_many else 1) * sum(ranks.values())
+            heights = [X.shape[0] for X in self.rows.views.blocks.values()]
+            if expected and (min(heights) <= least or self.rows.sample_weight is not None):
+                self._warn_of_few_rows(ranks)
             if n_components < len(found.values):
                 maps = maps.leading(n_components)
             if self.with_patterns and len(within) == 2 and maps.bound:
@@ -215,6 +222,30 @@ class Problem:
         }
         return scaled, [slope * largest for slope in slopes]
 
+    def _warn_of_few_rows(self, ranks: Mapping[str, int]) -> None:
+        """Warn if views without a ridge, of these ranks, have so few rows that maps fit noise."""
+        rows, n_independent = self.rows, sum(ranks.values())
+        remedy = 'set reg="cv" to choose a ridge by folds, or ' if rows.needs_many else "set "
+        for (p, q), _, _, count in self.of_pairs() if self.moments is not None else ():
+            if {p, q} <= ranks.keys() and count <= (width := ranks[p] + ranks[q]):
+                warn(
+                    f"n <= p + q and reg=0: {count:g} objects against {width} independent "
+                    f"features of views {p!r} (rank {ranks[p]}) and {q!r} (rank {ranks[q]}). "
+                    "Correlations of 1 are there by construction and mean nothing; "
+                    f"{remedy}reg > 0.",
+                    DataDimensionalityWarning,
+                )
+                return
+        n_rows = min((rows.sample_weight_of(name).sum() for name in ranks), default=np.inf)
+        if rows.needs_many and n_rows < _ROWS_PER_RANK * n_independent:
+            each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
+            warn(
+                f"Few rows and reg=0: {n_rows:g} rows for {n_independent} independent features "
+                f"of views {each}, fewer than {_ROWS_PER_RANK} per feature. Components may fit noise; "
+                f"{remedy}reg > 0.",
+                DataDimensionalityWarning,
+            )
+
     def _with_expectations(
         self,
         maps: Maps,
@@ -222,18 +253,9 @@ class Problem:
         within: Mapping[str, np.ndarray],
         spectrum: Spectrum | None,
     ) -> Maps:
-        """The same maps with what moments of the rows tell of new rows; warn if they fit noise."""
+        """The same maps with what moments of the rows tell of new rows."""
         assert maps.variances is not None
-        pairs, reg = self.of_pairs(), self.rows.reg
-        for (p, q), _, _, count in pairs if self.moments is not None else ():
-            width = whiteners[p].rank + whiteners[q].rank
-            if count <= width and not (reg[p] or reg[q]):
-                warn(
-                    f"n <= p + q and reg=0: {count:g} objects against {width} independent "
-                    f"features of views {p!r} and {q!r}. Correlations of 1 are there by "
-                    "construction and mean nothing; set reg > 0."
-                )
-        freedom = {}
+        reg, freedom = self.rows.reg, {}
         for name, whitener in whiteners.items():  # tr B (B + r I)⁻¹: the rank without a ridge
             if isinstance(reg[name], Shrinkage) and reg[name]:
                 freedom[name] = float(np.trace(_whitened(within[name], whitener)))
@@ -241,7 +263,7 @@ class Problem:
                 ridge = reg[name] * maps.variances[name].mean()
                 lost = ridge * whitener.squared_norm() if ridge else 0
                 freedom[name] = max(whitener.rank - lost, 0.0)
-        expected = expected_moments(maps.weights, pairs, freedom, spectrum)
+        expected = expected_moments(maps.weights, self.of_pairs(), freedom, spectrum)
         return replace(maps, expected=expected)
 
 

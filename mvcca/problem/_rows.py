@@ -128,6 +128,8 @@ class Rows:
         Precision of the least precise view; None if it is that of `views`.
     improvable : frozenset of str
         Views for which `precisely` has a more precise attempt left.
+    needs_many : bool
+        Whether to warn if these are too few to invert the covariances of views without a ridge.
     """
 
     views: Views
@@ -139,6 +141,7 @@ class Rows:
     products: np.dtype = _FLOAT64
     dtype: np.dtype | None = None
     improvable: frozenset[str] = frozenset()
+    needs_many: bool = False
 
     # ---- the rows --------------------------------------------------------------------------------
 
