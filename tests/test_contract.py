@@ -1234,6 +1234,7 @@ def test_a_wide_view_that_never_varies_is_refused_by_name(estimator, form):
             clone(estimator).fit(blocks, LABELS[:20])
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")  # means of label sets
 @every_linear_variant
 def test_a_column_twice_changes_no_score(estimator):
     blocks = blocks_for(estimator)
@@ -1246,6 +1247,7 @@ def test_a_column_twice_changes_no_score(estimator):
         assert_same_scores(scores, clean.transform(blocks)[name], 1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")  # means of label sets
 @every_linear_variant
 def test_fewer_dimensions_than_components_clip_with_a_warning_that_names_the_bound(estimator):
     blocks = blocks_for(estimator)
@@ -1586,6 +1588,7 @@ def test_scaling_a_view_changes_no_score(estimator):
             assert_same_scores(scores, expected.transform(blocks)[name])
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")  # means of label sets
 @every_linear_variant
 def test_scaling_a_column_changes_no_score_without_a_ridge(estimator):
     blocks = blocks_for(estimator)
@@ -1659,6 +1662,7 @@ def test_repeated_rows_that_are_fewer_than_features_are_weights(estimator):
     assert_same_model(clone(ridge).fit(blocks, LABELS[:5], sample_weight=weights), expected)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @pytest.mark.filterwarnings("ignore:n <= p")
 @pytest.mark.parametrize("estimator", [CCA(1), MVCCA(1, reg=0.0)], ids=repr)
 def test_repeated_rows_that_are_fewer_than_features_are_weights_without_a_ridge(estimator):
@@ -1671,6 +1675,7 @@ def test_repeated_rows_that_are_fewer_than_features_are_weights_without_a_ridge(
         assert_same_model(model, expected, probe={"view0": X, "view1": Y})
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @over(WEIGHTED)
 def test_a_weight_of_zero_is_an_object_that_is_not_there(estimator):
     blocks = blocks_for(estimator)
@@ -1714,6 +1719,7 @@ def test_block_size_does_not_change_the_model(estimator, dtype):
         np.testing.assert_allclose(strengths(model), strengths(expected), atol=tol)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")  # means of label sets
 @every_linear_variant
 def test_signs_are_fixed_by_the_largest_weight_and_components_are_in_order(estimator):
     for seed in range(2):
@@ -1798,6 +1804,7 @@ def test_weighted_batches_give_what_a_weighted_fit_gives(estimator):
     assert_same_model(in_batches(estimator, views, CUTS, weights), expected)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @over(ADDING)
 def test_later_batches_may_lack_a_view(estimator):
     blocks = blocks_for(estimator)
@@ -1858,6 +1865,7 @@ def test_an_empty_batch_is_refused_and_forgotten(estimator):
     assert_same_model(model, fitted(estimator))
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @over(ADDING)
 def test_partial_fit_after_fit_says_that_it_starts_over(estimator):
     views = Views(blocks_for(estimator))
@@ -1957,6 +1965,7 @@ def test_partly_paired_views_keep_their_pairing(estimator):
 LEARNING_FROM_PAIRS = [est for est in SHALLOW_VARIANTS if not est.requires.labels]
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @over(LEARNING_FROM_PAIRS)
 def test_of_two_partly_paired_views_their_pairs_are_learned(estimator):
     blocks = dict(list(blocks_for(estimator).items())[:2])

@@ -57,6 +57,7 @@ def test_scores_have_unit_variance_and_correlate_only_pairwise():
     np.testing.assert_allclose(cross, np.diag(model.canonical_correlations_), atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 def test_linnerud_scores_equal_those_of_scikit_learn():
     X, Y = load_linnerud(return_X_y=True)
     ours = CCA(2).fit(X, Y).transform(X, Y)
@@ -338,6 +339,7 @@ def test_no_correlation_is_above_its_bound_in_any_pattern_of_pairing(estimator):
         assert 1 < model.eigenvalues_[0] <= len(widths) * (1 + 1e-9), seed
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 def test_covariances_within_and_between_two_views_are_of_the_same_objects():
     blocks = correlated(200, (4, 3, 5))
     views = patterns(1, blocks)

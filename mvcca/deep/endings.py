@@ -7,13 +7,11 @@ what the model would give if training ended there.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from sklearn.exceptions import DataDimensionalityWarning
 from torch import Tensor, nn
 
 from mvcca.deep.layers import CCALayer
@@ -82,9 +80,7 @@ class LinearCCA:
 
     def maps_of_sample(self, objective: Any, representations: Views) -> Maps:
         """Maps of `mvcca.MVCCA` fitted to the representations."""
-        model = MVCCA(self._k(representations.widths), reg=self.reg)
-        with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
-            return model.fit(representations).maps_  # all training rows are more
+        return MVCCA(self._k(representations.widths), reg=self.reg).fit(representations).maps_
 
     def _k(self, widths: Mapping[str, int]) -> int:
         return min(widths.values()) if self.n_components is None else self.n_components

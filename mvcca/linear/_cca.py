@@ -36,9 +36,10 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         Dimension of the shared space; None is all components that the data support.
     reg : float, mapping of str to float, "auto" or "cv", default=0.0
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
-        view changes nothing. "auto" shrinks both covariances as Ledoit and Wolf do, see `MVCCA`.
-        "cv" chooses the ridge, and how scores are ranked, by 5 folds; with
-        ``n_components=None`` and a class goal also the number of components.
+        view changes nothing. Without a ridge, `fit` warns of fewer than 5 rows per independent
+        feature of both views, where components fit noise. "auto" shrinks both covariances as
+        Ledoit and Wolf do, see `MVCCA`. "cv" chooses the ridge, and how scores are ranked, by 5
+        folds; with ``n_components=None`` and a class goal also the number of components.
     cv_goal : {"object", "class", "correlation"} or None, default=None
         What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
         same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
@@ -93,11 +94,17 @@ class CCA(RankedByCorrelation, PredictingEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_linnerud
     >>> from mvcca import CCA
-    >>> X, Y = load_linnerud(return_X_y=True)
-    >>> CCA(n_components=2).fit(X, Y).canonical_correlations_.round(3)
-    array([0.796, 0.201])
+    >>> from mvcca.datasets import load_digits_views
+    >>> views = load_digits_views("halves").views
+    >>> CCA(n_components=3).fit(views).canonical_correlations_.round(2)
+    array([0.82, 0.8 , 0.7 ])
+
+    To retrieve, keep all components and let folds choose the ridge:
+
+    >>> model = CCA(n_components=None, reg="cv").fit(views)
+    >>> model.n_components_, model.reg_
+    (30, 0.01)
     """
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")

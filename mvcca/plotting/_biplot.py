@@ -75,7 +75,7 @@ class BiplotDisplay(ScoresDisplay):
     >>> from mvcca.plotting import BiplotDisplay
     >>> data = load_linnerud(as_frame=True)
     >>> views = {"exercise": data.data, "body": data.target}
-    >>> display = BiplotDisplay.from_estimator(CCA(2).fit(views), views)
+    >>> display = BiplotDisplay.from_estimator(CCA(2, reg=0.1).fit(views), views)
     """
 
     scatter_: PathCollection

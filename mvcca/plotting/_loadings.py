@@ -62,7 +62,7 @@ class LoadingsDisplay(ScoresDisplay):
     >>> from mvcca.plotting import LoadingsDisplay
     >>> data = load_linnerud(as_frame=True)
     >>> views = {"exercise": data.data, "body": data.target}
-    >>> display = LoadingsDisplay.from_estimator(CCA(2).fit(views), views, kind="circle")
+    >>> display = LoadingsDisplay.from_estimator(CCA(2, reg=0.1).fit(views), views, kind="circle")
     """
 
     bar_: dict[str, BarContainer]
