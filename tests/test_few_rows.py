@@ -106,7 +106,7 @@ def test_with_fewer_rows_than_features_one_warning_says_all():
 
 
 def test_constraints_of_the_users_own_do_not_warn():
-    own = CovarianceCCA(2, within=lambda moments: np.eye(14), reg=0.0)
+    own = CovarianceCCA(2, within=lambda _: np.eye(14), reg=0.0)
     assert not warnings_of(lambda: own.fit(FEW[:20]))
     assert warnings_of(lambda: own.set_params(within=Moments.covariance).fit(FEW[:20]))
 
@@ -125,7 +125,7 @@ def test_searches_judge_ridges_by_folds_and_do_not_warn():
     search = FoldSearchCV(MVCCA(), {"reg": [0.0, 1e-6], "n_components": [1, 2]}, cv=2)
     assert not warnings_of(lambda: search.fit(FEW))
     by_hand = {"reg": [{"image": 0.1, "text": 0.0}]}
-    wide = Views({"image": RNG.normal(size=(29, 40)), "text": TEXT[:29]})  # read again to be refitted
+    wide = Views({"image": RNG.normal(size=(29, 40)), "text": TEXT[:29]})  # is read again
     search = FoldSearchCV(CCA(), by_hand, cv=2).fit(wide)
     assert not warnings_of(lambda: search.fit(wide))
     assert warnings_of(lambda: CCA(**search.best_params_).fit(wide))

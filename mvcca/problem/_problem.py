@@ -241,8 +241,8 @@ class Problem:
             each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
             warn(
                 f"Few rows and reg=0: {n_rows:g} rows for {n_independent} independent features "
-                f"of views {each}, fewer than {_ROWS_PER_RANK} per feature. Components may fit noise; "
-                f"{remedy}reg > 0.",
+                f"of views {each}, fewer than {_ROWS_PER_RANK} per feature. Components may fit "
+                f"noise; {remedy}reg > 0.",
                 DataDimensionalityWarning,
             )
 
