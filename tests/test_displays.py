@@ -48,6 +48,8 @@ from mvcca.plotting import (  # noqa: E402
 )
 from mvcca.plotting.style import COLORS, tidy_axes  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:Few rows")  # Linnerud's are 20
+
 RED = "#ff0000"
 
 

@@ -731,6 +731,7 @@ def test_one_of_three_parts_of_a_whole_is_redundant():
         np.testing.assert_allclose(tested.correlations, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 def test_repeated_rows_of_a_wide_view_have_the_rank_of_distinct_ones():
     distinct = np.random.default_rng(0).normal(size=(30, 200))
     X = np.repeat(distinct, 2, axis=0) + 10

@@ -318,7 +318,7 @@ def test_bars_are_the_largest_loadings_in_order():
 
 
 def test_bars_are_named_by_the_columns_of_data_frames(linnerud):
-    model = CCA(2).fit(linnerud)
+    model = CCA(2, reg=0.1).fit(linnerud)
     ax = LoadingsDisplay.from_estimator(model, linnerud).ax_
     named = {
         f: value
@@ -330,7 +330,7 @@ def test_bars_are_named_by_the_columns_of_data_frames(linnerud):
 
 
 def test_points_in_the_circle_are_pairs_of_loadings(linnerud):
-    model = CCA(2).fit(linnerud)
+    model = CCA(2, reg=0.1).fit(linnerud)
     ax = LoadingsDisplay.from_estimator(model, linnerud, kind="circle", components=(1, 0)).ax_
     for part, values in zip(scatters(ax), loadings(model, linnerud).values(), strict=True):
         np.testing.assert_allclose(part.get_offsets(), values[:, [1, 0]])
@@ -340,7 +340,7 @@ def test_points_in_the_circle_are_pairs_of_loadings(linnerud):
 
 
 def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
-    model = CCA(2).fit(linnerud)
+    model = CCA(2, reg=0.1).fit(linnerud)
     of_estimator = LoadingsDisplay.from_estimator(model, linnerud)
     of_scores = LoadingsDisplay.from_scores(model.transform(linnerud), linnerud)
     for name, values in of_estimator.loadings.items():
@@ -357,8 +357,9 @@ def test_loadings_of_projected_rows_are_those_of_the_estimator(linnerud):
 )
 def test_feature_names_of_other_features_are_refused(view, names, message):
     views = make_gaussian_views(50, random_state=0).views
+    model = CCA(2, reg=0.1).fit(views)
     with pytest.raises(ValueError, match=message):
-        LoadingsDisplay.from_estimator(CCA(2).fit(views), views, feature_names={view: names})
+        LoadingsDisplay.from_estimator(model, views, feature_names={view: names})
 
 
 def test_given_feature_names_are_used(cca, views):

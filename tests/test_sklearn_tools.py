@@ -223,6 +223,7 @@ def test_learning_and_validation_curves_are_loops_by_hand(estimator, kind):
     np.testing.assert_allclose(test_scores[1], by_hand)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @pytest.mark.parametrize(
     "incremental", [CCA(), MVCCA(), MLCCA(), MVMLCCA(within="sample")], ids=repr
 )
