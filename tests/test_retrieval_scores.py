@@ -78,6 +78,7 @@ def test_moments_to_expect_are_those_of_rows_left_out_of_refits(reg):
         np.testing.assert_allclose(model.expected_deviations_[name], found, rtol=0.03)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 def test_one_component_in_noise_is_expected_to_correlate_as_the_limit_of_large_views():
     # Bao, Hu, Pan and Zhou (2019): squared training correlations, and those of new rows.
     n, p, rho = 3000, 500, 0.9
@@ -90,6 +91,7 @@ def test_one_component_in_noise_is_expected_to_correlate_as_the_limit_of_large_v
     np.testing.assert_allclose(model.expected_correlations_, limit, atol=0.01)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @pytest.mark.parametrize(("reg", "tolerance"), [(0.0, 1e-10), (0.1, 0.005), (1.0, 0.005)])
 def test_few_components_are_expected_to_agree_as_among_all(reg, tolerance):
     views = gaussian_views(600, np.linspace(0.95, 0.3, 30), 150, seed=4)
@@ -103,6 +105,7 @@ def test_few_components_are_expected_to_agree_as_among_all(reg, tolerance):
         np.testing.assert_allclose(deviations, expected, rtol=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:Few rows")
 @pytest.mark.parametrize(("width", "reg"), [(90, 0.0), (150, 0.1), (300, 1.0)])
 def test_with_as_many_features_as_rows_the_best_components_are_still_known(width, reg):
     rho, rng = np.linspace(0.95, 0.5, 10), np.random.default_rng(0)
