@@ -308,6 +308,22 @@ def test_memory_grows_by_one_statistic_per_fold():
     assert peaks[1] - peaks[0] < 10.5
 
 
+class WithoutProjection(MVCCA):
+    """MVCCA that cannot project rows."""
+
+    def scores_of(self, views, maps):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("views", [THREE, partly_paired("abc"), WIDE])
+def test_mean_correlations_take_moments_of_the_held_out_rows_only(views):
+    expected = fitted(GridSearchCV, MVCCA(), GRID, views).cv_results_
+    found = fitted(FoldSearchCV, WithoutProjection(), GRID, views).cv_results_
+    for fold in range(3):
+        name = f"split{fold}_test_score"
+        assert_allclose(found[name], expected[name], atol=1e-8)
+
+
 # ---- scikit-learn's interface --------------------------------------------------------------------
 
 

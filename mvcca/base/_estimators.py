@@ -665,6 +665,11 @@ class StatisticEstimator(LinearEstimator):
         """Whether the maps of a fit are the solution of its problem, for any ridge."""
         return type(self).learn is StatisticEstimator.learn
 
+    @property
+    def scores_correlations(self) -> bool:
+        """Whether `score` is the mean correlation, for which moments of new rows suffice."""
+        return type(self).score is MultiViewEstimator.score
+
     def nests_components(self, reg: Mapping[str, float]) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""
         has_patterns = hasattr(self, "predict")  # which depend on all components under a ridge

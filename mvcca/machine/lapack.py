@@ -22,6 +22,7 @@ from scipy.linalg import cython_lapack
 T = TypeVar("T")
 
 _LONG = 500  # rows and columns; smaller problems take less than 0.1 s
+_PADDING = 8  # rows below a matrix in memory
 
 
 def interruptible(function: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -77,7 +78,7 @@ def top_eigenpairs_and_values(A: np.ndarray, k: int) -> tuple[np.ndarray, np.nda
         _, vectors = linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=last)
         vectors = np.asfortranarray(vectors)
     k = vectors.shape[1]
-    _call("dormtr", n, b"L", b"L", b"N", n, k, reflectors, n, tau, vectors, n)
+    _call("dormtr", n, b"L", b"L", b"N", n, k, reflectors, n + _PADDING, tau, vectors, n)
     return values, vectors
 
 
@@ -88,15 +89,18 @@ def tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         T, Q = linalg.hessenberg(A, calc_q=True)
         return Q, np.diag(T), np.diag(T, -1)
     diagonal, beside, Q, tau = _tridiagonal(A)
-    _call("dorgtr", n, b"L", n, Q, n, tau)
+    _call("dorgtr", n, b"L", n, Q, n + _PADDING, tau)
     return Q, diagonal, beside
 
 
 def _tridiagonal(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The diagonal of QᵀAQ and what is beside it, and the reflectors of Q."""
-    n, reflectors = len(A), np.array(np.asarray_chkfinite(A).T, float, order="F")
+    n = len(A)
+    # Columns whose addresses differ by a power of two would share few lines of the cache.
+    reflectors = np.empty((n + _PADDING, n), order="F")[:n]
+    reflectors[...] = np.asarray_chkfinite(A).T
     diagonal, beside, tau = np.empty(n), np.empty(n - 1), np.empty(n - 1)
-    _call("dsytrd", n, b"L", n, reflectors, n, diagonal, beside, tau)
+    _call("dsytrd", n, b"L", n, reflectors, n + _PADDING, diagonal, beside, tau)
     return diagonal, beside, reflectors, tau
 
 

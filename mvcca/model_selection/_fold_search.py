@@ -2,7 +2,8 @@
 
 Rows are summed up in a statistic that adds, so that all models of a cross-validation are solved
 from statistics of its parts: rows are read once, however many folds and settings there are. Scorers
-then get estimators, which project held-out rows as any fitted ones do.
+then get estimators, which project held-out rows as any fitted ones do; the mean correlation of
+paired views, their default, takes only the moments of these rows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import DataDimensionalityWarning
+from sklearn.metrics._scorer import _PassthroughScorer
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing, indexable
@@ -33,7 +35,7 @@ from mvcca.problem import RidgePath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
 from mvcca.retrieval.similarity import SIMILARITIES
-from mvcca.statistics import DigitsLost
+from mvcca.statistics import DigitsLost, Moments, PairCovariance, PairMoments
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -51,6 +53,7 @@ _BY_COMPONENT = (  # fitted attributes, whose last axis they are
     "expected_deviations_",
 )
 _FLOAT64 = np.dtype(np.float64)
+_LEAST_ROWS = 1000  # copied at a time; at least as many as features, since adding sums takes time
 
 
 class FoldSearchCV(BaseSearchCV):
@@ -200,7 +203,7 @@ class FoldSearchCV(BaseSearchCV):
         if unknown := set(routed.estimator.fit) - {"sample_weight"}:
             raise TypeError(f"FoldSearchCV.fit takes sample_weight and groups, got {unknown}.")
         data = _Data(X, y, **routed.estimator.fit)
-        search = _Search(self.estimator, data, settings, splits, scorer, routed.scorer.score)
+        search = _Search(data, settings, splits, scorer, routed.scorer.score)
         with _each_warning_once():
             search.run()
             results = self._format_results(candidates, len(splits), search.trials)
@@ -231,20 +234,37 @@ class _Setting:
     """Parameters of a model, and the candidates with these parameters, which differ in ranking."""
 
     params: dict[str, Any]
+    unfitted: Any  # the estimator with these parameters
     rankings: dict[int, str | None]  # by number of the candidate; None is the estimator's own
 
-    def of(self, estimator: Any, opened: Any) -> Any:
+    @property
+    def reg(self) -> Any:
+        """The ridge, or ridges by view."""
+        return getattr(self.unfitted, "reg", 0.0)
+
+    @property
+    def least_ridge(self) -> float:
+        """The smallest ridge of a view."""
+        return float(min(self.reg.values()) if is_mapping(self.reg) else self.reg)
+
+    @property
+    def views_without_ridge(self) -> Any:
+        """What a basis of the rows depends on."""
+        is_by_view = is_mapping(self.reg)
+        return {n for n, own in self.reg.items() if not own} if is_by_view else not self.reg
+
+    def of(self, opened: Any) -> Any:
         """An estimator with these parameters and what `opened` has learned."""
-        model = clone(estimator).set_params(**self.params)
+        model = clone(self.unfitted)
         own = vars(model)
         own.update({name: value for name, value in vars(opened).items() if name not in own})
         return model
 
-    def ranked_by(self, ranking: str | None, estimator: Any, model: Any, bank: Views | None) -> Any:
+    def ranked_by(self, ranking: str | None, model: Any, bank: Views | None) -> Any:
         """The model itself, or one that ranks in another way."""
         if ranking is None:
             return model
-        model = self.of(estimator, model)
+        model = self.of(model)
         model.ranking_ = ranking
         if _corrects(ranking):
             assert bank is not None
@@ -263,8 +283,7 @@ def _settings(estimator: Any, candidates: Sequence[Mapping[str, Any]]) -> list[_
             checked_weighting(ranking)
         same = [own for own in settings if own.params == params]
         if not same:
-            _check_params(estimator, params)
-            same = [_Setting(params, {})]
+            same = [_Setting(params, _with_params(estimator, params), {})]
             settings += same
         same[0].rankings[number] = ranking
     return settings
@@ -284,8 +303,8 @@ def _check_estimator(estimator: Any) -> None:
         )
 
 
-def _check_params(estimator: Any, params: Mapping[str, Any]) -> None:
-    """Refuse parameters and values that more than the solution depends on."""
+def _with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """The estimator with parameters and values of which only the solution depends."""
     name, known = type(estimator).__name__, estimator.get_params()
     offered = [own for own in _SEARCHED if own in known] + [_RANKING]
     for own in params:
@@ -308,15 +327,11 @@ def _check_params(estimator: Any, params: Mapping[str, Any]) -> None:
                 f"FoldSearchCV needs values of {own}, got {value!r}, which chooses one from the "
                 "rows. Use GridSearchCV."
             )
+    return model
 
 
 def _corrects(ranking: str | None) -> bool:
     return ranking is not None and ranking.endswith(CORRECTED)
-
-
-def _least_ridge(estimator: Any, setting: _Setting) -> float:
-    reg = setting.params.get("reg", getattr(estimator, "reg", 0.0))
-    return float(min(reg.values()) if is_mapping(reg) else reg)
 
 
 # ---- rows and their statistics -------------------------------------------------------------------
@@ -378,6 +393,8 @@ class _Parts:
         Positions of the training objects of each split.
     cells : list
         Statistics of objects that are in the training parts of the same splits.
+    codes : ndarray of int, shape (n_objects,)
+        Cell of each object.
     in_part : ndarray of bool, shape (n_splits, n_cells)
         Whether a training part holds a cell.
     """
@@ -386,6 +403,7 @@ class _Parts:
     rows: Rows
     trains: list[np.ndarray]
     cells: list[Any]
+    codes: np.ndarray
     in_part: np.ndarray
 
     @classmethod
@@ -398,24 +416,39 @@ class _Parts:
         codes, n_cells = codes.ravel(), in_part.shape[1]
         is_repeated = any(own.sum() < len(train) for own, train in zip(seen, trains, strict=True))
         if model.learns_from_rows or is_repeated or n_cells > len(trains) + 1:
-            return cls(model, rows, trains, [], in_part)
-        parts = (np.flatnonzero(codes == cell) for cell in range(n_cells))
-        cells = [model.statistic_of(rows.take(part)) for part in parts]
-        return cls(model, rows, trains, cells, in_part)
+            return cls(model, rows, trains, [], codes, in_part)
+        least = max(_LEAST_ROWS, *rows.views.widths.values())
+        cells = []
+        for cell in range(n_cells):
+            part = np.flatnonzero(codes == cell)
+            blocks = np.array_split(part, max(1, len(part) // least))
+            cells.append(reduce(operator.add, (model.statistic_of(rows.take(b)) for b in blocks)))
+        return cls(model, rows, trains, cells, codes, in_part)
 
     def __getitem__(self, split: int) -> tuple[Rows, Any]:
         """Rows of a training part, or all where these do not matter, and its statistic."""
         if self.cells:
-            chosen = np.flatnonzero(self.in_part[split])
-            return self.rows, reduce(operator.add, (self.cells[cell] for cell in chosen))
+            return self.rows, self._sum(self.in_part[split])
         rows = self.rows.take(self.trains[split])
         return rows, self.model.statistic_of(rows)
 
+    def moments_of(self, objects: np.ndarray) -> Moments | PairMoments | None:
+        """Moments of some objects, if cells are made of these and have moments."""
+        if not self.cells or not isinstance(self.cells[0], Moments | PairMoments):
+            return None
+        counts = np.bincount(self.codes[objects], minlength=len(self.cells))
+        is_whole = counts == np.bincount(self.codes)
+        return self._sum(counts > 0) if counts.any() and all(is_whole | (counts == 0)) else None
+
     def whole(self) -> Any:
         """The statistic of all rows."""
-        return (
-            reduce(operator.add, self.cells) if self.cells else self.model.statistic_of(self.rows)
-        )
+        if self.cells:
+            return reduce(operator.add, self.cells)
+        return self.model.statistic_of(self.rows)
+
+    def _sum(self, chosen: np.ndarray) -> Any:
+        """The statistic of some cells."""
+        return reduce(operator.add, (self.cells[cell] for cell in np.flatnonzero(chosen)))
 
 
 # ---- models of one training part -----------------------------------------------------------------
@@ -427,26 +460,25 @@ class _Part:
 
     Attributes
     ----------
-    estimator : estimator
-        Cloned for every model.
     opened : estimator
         What opened the rows: it holds what models of them have in common.
     rows : Rows
         The rows, or all rows where those of the part do not matter.
     statistic
         The statistic of the part.
+    held_out : Moments, PairMoments or None
+        Moments of the held-out rows, if only correlations of their scores are asked for.
     """
 
-    estimator: Any
     opened: Any
     rows: Rows
     statistic: Any
+    held_out: Moments | PairMoments | None = None
 
     def learned(self, setting: _Setting) -> Any:
         """A model, learned from the statistic as by `fit`."""
-        model = setting.of(self.estimator, self.opened)
-        rows = replace(self.rows, reg=self._ridges(model), n_components=model.n_components)
-        model.learn(rows, self.statistic)
+        model, reg = setting.of(self.opened), self._ridges(setting)
+        model.learn(replace(self.rows, reg=reg, n_components=model.n_components), self.statistic)
         return model
 
     def each_learned(self, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
@@ -454,49 +486,61 @@ class _Part:
         for alike in _grouped(settings, lambda own: own.params | {"n_components": None}):
             widest = max(alike, key=lambda own: own.params.get("n_components") or 0)
             model = self.learned(widest)
-            nests = model.nests_components(self._ridges(model))
+            nests = model.nests_components(self._ridges(widest))
             for setting in alike:
                 k = setting.params.get("n_components")
                 if setting is widest:
                     yield setting, model
                 elif nests and k is not None and k <= model.n_components_:
-                    yield setting, _first_components(setting.of(self.estimator, model), k)
+                    yield setting, _first_components(setting.of(model), k)
                 else:
                     yield setting, self.learned(setting)
 
     def solved(self, settings: list[_Setting]) -> Iterator[tuple[list[_Setting], list[Any]]]:
-        """Models that are solutions with a ridge, by setting; none that rounding would spoil."""
+        """Models that are solutions with a ridge, by setting; none that rounding would spoil.
+
+        If correlations are all that is asked for, their means come instead.
+        """
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
-            posed = problem[0].of(self.estimator, self.opened).posed(self.rows, self.statistic)
-            path = RidgePath.of(posed, exact=True)
+            model = problem[0].of(self.opened)
+            path = RidgePath.of(model.posed(self.rows, self.statistic), exact=True)
+            pairs = []
+            if self.held_out is not None and path.problem.is_cca:
+                pairs = list(self.held_out.by_pair())
             for own in _grouped(problem, lambda own: own.params.get("reg")):
                 try:
-                    yield own, self._with_ridge(path, own)
+                    yield own, self._with_ridge(path, own, pairs)
                 except DigitsLost:
                     yield own, []
 
-    def _with_ridge(self, path: RidgePath, settings: list[_Setting]) -> list[Any]:
+    def _with_ridge(
+        self, path: RidgePath, settings: list[_Setting], pairs: list[PairCovariance]
+    ) -> list[Any]:
         """The models that differ in the number of components and in the power of their scores."""
-        models = [setting.of(self.estimator, self.opened) for setting in settings]
-        reg, wanted = self._ridges(models[0]), {model.n_components for model in models}
+        reg, numbers = self._ridges(settings[0]), [own.unfitted.n_components for own in settings]
         path.check(reg)
-        widest = max((k for k in wanted if k is not None), default=None)
-        solutions = {k: path.solve(reg, k) for k in wanted & {None, widest}}
+        widest = max((k for k in numbers if k is not None), default=None)
+        solutions = {k: path.solve(reg, k, expected=not pairs) for k in {*numbers} & {None, widest}}
+        solution_of = {k: None if k is None else widest for k in numbers}
+        for k, of_widest in solution_of.items():
+            solutions[of_widest].check(k)
+        if pairs:
+            found = {k: path.correlations(maps, pairs) for k, maps in solutions.items()}
+            return [float(found[solution_of[k]][:, :k].mean()) for k in numbers]
         lifted = {k: path.lifted(maps) for k, maps in solutions.items()}
-        for model in models:
-            k = model.n_components
-            of_widest = None if k is None else widest
-            maps = lifted[of_widest]
+        models = [setting.of(self.opened) for setting in settings]
+        for model, k in zip(models, numbers, strict=True):
+            maps = lifted[solution_of[k]]
             if k is not None:
                 maps = maps.leading(k)
             if path.with_patterns:
-                maps = replace(maps, patterns=path.patterns(solutions[of_widest], k))
-            model._keep(maps.checked(k))
+                maps = replace(maps, patterns=path.patterns(solutions[solution_of[k]], k))
+            model._keep(maps.signed())
         return models
 
-    def _ridges(self, model: Any) -> dict[str, float]:
-        found: dict[str, float] = model._ridges(self.rows.views, self.rows.sample_weight, False)
-        return found
+    def _ridges(self, setting: _Setting) -> dict[str, float]:
+        of_views = setting.unfitted._ridges(self.rows.views, self.rows.sample_weight, False)
+        return dict(of_views)
 
 
 def _first_components(model: Any, k: int) -> Any:
@@ -531,8 +575,6 @@ class _Search:
 
     Parameters
     ----------
-    estimator : estimator
-        Cloned for every model.
     data : _Data
         All objects.
     settings : list of _Setting
@@ -552,29 +594,37 @@ class _Search:
 
     def __init__(
         self,
-        estimator: Any,
         data: _Data,
         settings: list[_Setting],
         splits: list[tuple[np.ndarray, np.ndarray]],
         score: Any,
         score_params: Mapping[str, Any],
     ) -> None:
-        self.estimator, self.data, self.settings, self.splits = estimator, data, settings, splits
+        self.data, self.settings, self.splits = data, settings, splits
         self.score, self.score_params = score, score_params
         self.n_candidates = sum(len(own.rankings) for own in settings)
         self.trials: list[dict[str, Any]] = [{} for _ in range(self.n_candidates * len(splits))]
         self._is_read_again: set[int] = set()  # settings, by their position
+        # What the mean correlation of the scores of all rows needs is in their moments.
+        self._asks_correlations = (
+            isinstance(score, _PassthroughScorer)
+            and settings[0].unfitted.scores_correlations
+            and data.sample_weight is None
+            and not any(ranking for own in settings for ranking in own.rankings.values())
+        )
 
     def run(self) -> None:
         """Score all candidates."""
         # Rows are opened for the smallest ridge, since those without a ridge may need other bases.
-        ridges = [_least_ridge(self.estimator, own) for own in self.settings]
-        chosen = min(range(len(ridges)), key=lambda i: (ridges[i] == 0, ridges[i]))
-        self._opened = clone(self.estimator).set_params(**self.settings[chosen].params)
+        first = min(self.settings, key=lambda own: (own.least_ridge == 0, own.least_ridge))
+        self._opened = clone(first.unfitted)
         rows, kept = self.data.opened_by(self._opened)
         place = np.full(len(self.data), -1)
         place[kept] = np.arange(len(kept))
-        trains = [place[train][place[train] >= 0] for train, _ in self.splits]
+        trains, self._tests = (
+            [place[part][place[part] >= 0] for part in parts]
+            for parts in zip(*self.splits, strict=True)
+        )
 
         def score(rows: Rows) -> None:
             self._parts = _Parts.of(self._opened, rows, trains)
@@ -590,20 +640,20 @@ class _Search:
         if number not in self._is_read_again:
             parts = self._parts
             with suppress(DigitsLost):
-                whole = _Part(self.estimator, self._opened, parts.rows, parts.whole())
+                whole = _Part(self._opened, parts.rows, parts.whole())
                 model = whole.learned(setting)
                 model._statistic = None  # as after `fit`
         if model is None:
-            model = clone(self.estimator).set_params(**setting.params)
+            model = clone(setting.unfitted)
             with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
                 model.fit(self.data.X, self.data.y, self.data.sample_weight)  # folds chose no ridge
         ranking = setting.rankings[candidate]
         bank = bank_rows(self.data.checked_by(model)) if _corrects(ranking) else None
-        return setting.ranked_by(ranking, self.estimator, model, bank)
+        return setting.ranked_by(ranking, model, bank)
 
     def _score_split(self, split: int) -> None:
         train, test = self.splits[split]
-        held_out, bank = self.data.take(test), None
+        held_out = bank = None
         params = _check_method_params(self.data.X, params=self.score_params, indices=test)
         corrects = any(_corrects(own) for each in self.settings for own in each.rankings.values())
         models, seconds = self._models(split), 0.0
@@ -613,12 +663,16 @@ class _Search:
             seconds += time.perf_counter() - start
             if setting is None:
                 break
+            if held_out is None and not isinstance(model, float):
+                held_out = self.data.take(test)
             if bank is None and corrects:
                 bank = bank_rows(self.data.take(train).checked_by(model))
             for number, ranking in setting.rankings.items():
                 start = time.perf_counter()
-                ranked = setting.ranked_by(ranking, self.estimator, model, bank)
-                value = self.score(ranked, *held_out.rows, **params)
+                value = model
+                if held_out is not None:
+                    ranked = setting.ranked_by(ranking, model, bank)
+                    value = self.score(ranked, *held_out.rows, **params)
                 self.trials[number * len(self.splits) + split] = {
                     "test_scores": value,
                     "score_time": time.perf_counter() - start,
@@ -628,7 +682,8 @@ class _Search:
 
     def _models(self, split: int) -> Iterator[tuple[_Setting, Any]]:
         """The model of each setting for the training part of a split."""
-        part = _Part(self.estimator, self._opened, *self._parts[split])
+        held_out = self._asks_correlations and self._parts.moments_of(self._tests[split])
+        part = _Part(self._opened, *self._parts[split], held_out or None)
         is_in_float64 = part.rows.products == _FLOAT64
         solved, learned, from_rows = self._routes(split)
         for settings, models in part.solved(solved):
@@ -658,31 +713,25 @@ class _Search:
         may_learn = is_tall or self._opened.requires.features
         routes: tuple[list[_Setting], ...] = [], [], []
         for setting in self.settings:
-            has_ridge = _least_ridge(self.estimator, setting) > 0
-            is_solved = has_ridge and self._opened.keeps_solutions
+            is_solved = setting.least_ridge > 0 and self._opened.keeps_solutions
             routes[0 if is_solved else 1 if may_learn else 2].append(setting)
         return routes[0], routes[1], routes[2]
 
     def _from_rows(self, split: int, settings: list[_Setting]) -> Iterator[tuple[_Setting, Any]]:
         """Models that are learned from the rows of the training part, read once for all of them."""
         data = self.data.take(self.splits[split][0]) if settings else self.data
-        ascending = sorted(settings, key=lambda own: _least_ridge(self.estimator, own))
-        for alike in _grouped(ascending, self._views_without_ridge):
-            opened = clone(self.estimator).set_params(**alike[0].params)
+        ascending = sorted(settings, key=lambda own: own.least_ridge)
+        for alike in _grouped(ascending, lambda own: own.views_without_ridge):
+            opened = clone(alike[0].unfitted)
             rows, _ = data.opened_by(opened)
 
             def learned(
                 rows: Rows, opened: Any = opened, alike: list[_Setting] = alike
             ) -> list[tuple[_Setting, Any]]:
-                part = _Part(self.estimator, opened, rows, opened.statistic_of(rows))
+                part = _Part(opened, rows, opened.statistic_of(rows))
                 return list(part.each_learned(alike))
 
             yield from opened.precisely(rows, learned)
-
-    def _views_without_ridge(self, setting: _Setting) -> Any:
-        """What a basis of the rows depends on."""
-        reg = setting.params.get("reg", getattr(self.estimator, "reg", 0.0))
-        return {name for name, own in reg.items() if not own} if is_mapping(reg) else not reg
 
 
 @contextmanager

@@ -164,7 +164,20 @@ class Maps:
     # ---- what a fit learns -----------------------------------------------------------------------
 
     def checked(self, n_components: int | None) -> Maps:
-        """The same maps, the largest weight of each component positive; warn if some are missing.
+        """The same maps with their signs, if `check` accepts them."""
+        self.check(n_components)
+        return self.signed()
+
+    def signed(self) -> Maps:
+        """The same maps, the largest weight of each component positive."""
+        assert self.variances is not None
+        signs = fixed_signs(self.weights, self.variances)
+        weights = {name: W * signs for name, W in self.weights.items()}
+        patterns = self.patterns and {name: P * signs for name, P in self.patterns.items()}
+        return replace(self, weights=weights, patterns=patterns)
+
+    def check(self, n_components: int | None) -> None:
+        """Warn if components are missing.
 
         Raises
         ------
@@ -182,11 +195,6 @@ class Maps:
                 f"n_components={n_components} is more than the data can give: at most "
                 f"{self.bound}. Fitted with n_components_={self.bound}."
             )
-        assert self.variances is not None
-        signs = fixed_signs(self.weights, self.variances)
-        weights = {name: W * signs for name, W in self.weights.items()}
-        patterns = self.patterns and {name: P * signs for name, P in self.patterns.items()}
-        return replace(self, weights=weights, patterns=patterns)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of an estimator, by name."""
@@ -262,6 +270,28 @@ class Spectrum:
         return np.hstack([variances, of_others]), covariances
 
 
+def score_correlations(
+    weights: Mapping[str, np.ndarray], pairs: Iterable[PairCovariance]
+) -> np.ndarray:
+    """Correlations of the scores of rows with these covariances, (n_pairs, k)."""
+    moments = (_score_moments(weights, rows) for rows in pairs)
+    found = [_ratio(between, np.sqrt(own).prod(axis=0)) for own, between in moments]
+    return np.clip(found, -1, 1)
+
+
+def _score_moments(
+    weights: Mapping[str, np.ndarray], rows: PairCovariance
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (2, k) and covariances (k,) of the scores of two views."""
+    variances, (p, q) = [], rows.names
+    for name, B in zip(rows.names, rows.within, strict=True):
+        W = weights[name]
+        image = B @ W if B.ndim == 2 else B[:, None] * W
+        variances.append(np.maximum(np.einsum("ik,ik->k", W, image), 0))
+    covariances = np.einsum("ik,ik->k", weights[p], rows.between @ weights[q])
+    return np.array(variances), covariances
+
+
 def expected_moments(
     weights: Mapping[str, np.ndarray],
     pairs: Iterable[PairCovariance],
@@ -287,14 +317,11 @@ def expected_moments(
     freedom = degrees_of_freedom or dict.fromkeys(weights, 0.0)
     variances: dict[str, list[np.ndarray]] = {name: [] for name in views}
     found = {}
-    for names, between, within, count in pairs:
-        p, q = names
-        for name, B in zip(names, within, strict=True):
-            W = weights[name]
-            image = B @ W if B.ndim == 2 else B[:, None] * W
-            variances[name].append(np.maximum(np.einsum("ik,ik->k", W, image), 0))
-        covariances = np.einsum("ik,ik->k", weights[p], between @ weights[q])
-        of_views = np.array([variances[p][-1], variances[q][-1]])
+    for rows in pairs:
+        (p, q), count = rows.names, rows.n_objects
+        of_views, covariances = _score_moments(weights, rows)
+        variances[p].append(of_views[0])
+        variances[q].append(of_views[1])
         r = _ratio(covariances, np.sqrt(of_views).prod(axis=0))
         degrees = (freedom[p], freedom[q])
         if sum(degrees) >= count and r.max(initial=0) > 1 - 1e-8:

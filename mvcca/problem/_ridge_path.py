@@ -7,7 +7,7 @@ singular value decomposition of two views. Eigenvectors of B_p would do the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from scipy import linalg
 
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem._maps import Maps
+from mvcca.problem._maps import Maps, score_correlations
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
 from mvcca.problem.linalg import Scaling, Tridiagonal, rounding_of
@@ -167,10 +167,12 @@ class RidgePath:
         """`Axes` of every view."""
         return self.problem.rows.bases
 
-    def solve(self, reg: Mapping[str, float], n_components: int | None) -> Maps:
+    def solve(
+        self, reg: Mapping[str, float], n_components: int | None, *, expected: bool = True
+    ) -> Maps:
         """The maps for ridges in units of the mean variances, as weights of `coordinates`."""
-        rows = replace(self.problem.rows, reg=reg)
-        return replace(self.problem, rows=rows).solve(n_components, lift=False)
+        problem = replace(self.problem, rows=replace(self.problem.rows, reg=reg))
+        return problem.solve(n_components, expected=expected, lift=False)
 
     def coordinates(self, name: str, block: Any) -> np.ndarray:
         """Rows of a view in its axes, (n_rows, r)."""
@@ -184,6 +186,11 @@ class RidgePath:
             if axes.before is not None:
                 means[name] = axes.mean + axes.before.back(means[name][None])[0]
         return replace(lifted, means=means)
+
+    def correlations(self, maps: Maps, pairs: Iterable[PairCovariance]) -> np.ndarray:
+        """Correlations of the scores of rows with these covariances as posed, (n_pairs, k)."""
+        weights = {name: axes.vectors @ maps.weights[name] for name, axes in self.axes.items()}
+        return score_correlations(weights, pairs)
 
     def patterns(self, maps: Maps, k: int | None) -> dict[str, np.ndarray]:
         """`Maps.patterns` of the original features, by the first k of the maps of two views."""

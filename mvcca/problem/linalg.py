@@ -279,11 +279,12 @@ class Bidiagonal:
 
     def project(self, C: np.ndarray) -> np.ndarray:
         """WᵀC = diag(p)^-½ L⁻¹C, of shape (d, m)."""
-        C = np.array(C, order="C")
-        for i, share in enumerate(self.beside):  # LAPACK's loop over columns takes longer
-            C[i + 1] -= share * C[i]
-        C /= np.sqrt(self.pivots)[:, None]
-        return C
+        sizes = np.sqrt(self.pivots)
+        image = np.divide(C, sizes[:, None], order="C")
+        shares = self.beside * sizes[:-1] / sizes[1:]
+        for i, share in enumerate(shares):  # LAPACK's loop over columns takes longer
+            image[i + 1] -= share * image[i]
+        return image
 
     def lift(self, U: np.ndarray) -> np.ndarray:
         """WU = L⁻ᵀ diag(p)^-½ U, of shape (d, m)."""
