@@ -117,6 +117,15 @@ def test_tuned_fits_take_the_time_of_their_search(goal):
     assert 2 < seconds(nested) / seconds(search) < 4.5  # ten models, each of which serves two folds
 
 
+def test_of_many_rows_one_model_is_searched_in_place_of_five():
+    seconds_of = {}
+    for n_rows in (12_000, 13_000):
+        views = tuple(ViewShape(n_rows, 1_000, 1_000) for _ in range(2))
+        shapes = replace(SHAPES, views=views)
+        seconds_of[n_rows] = seconds(costs.search_work(CCA(None, reg="cv"), shapes, "object"))
+    assert seconds_of[13_000] < 0.5 * seconds_of[12_000]
+
+
 def test_all_tuned_methods_have_estimates():
     for name, estimator in estimators():
         settings = tunable(estimator)

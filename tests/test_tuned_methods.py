@@ -24,7 +24,7 @@ from mvcca import (
 )
 from mvcca.comparison.registry import METHODS
 from mvcca.comparison.three_view import ThreeViewCCA
-from mvcca.model_selection import choices, fit_chosen, tunable
+from mvcca.model_selection import InnerFolds, choices, fit_chosen, tunable
 from mvcca.views import Labels
 
 N = 90
@@ -98,7 +98,7 @@ def test_a_fit_ranks_as_a_model_with_what_it_chose(planted, estimator, goal):
 def test_values_are_those_of_a_loop_over_folds(planted):
     views, y = planted
     estimator = LGCFL(reg="cv")
-    choice = choices(estimator, views, y, CODES, "class", Labels.of(y))[()]
+    choice = choices(estimator, views, y, InnerFolds(CODES), "class", Labels.of(y))[()]
     for setting, *values in zip(
         choice.cv_results["params"],
         *(choice.cv_results[f"split{fold}_test_score"] for fold in range(3)),
@@ -115,7 +115,7 @@ def test_values_are_those_of_a_loop_over_folds(planted):
 
 def test_prefixes_of_components_are_models_with_fewer(planted):
     views, y = planted
-    choice = choices(PLS("cv"), views, y, CODES, "object", Labels.of(y))[()]
+    choice = choices(PLS("cv"), views, y, InnerFolds(CODES), "object", Labels.of(y))[()]
     tried = {setting["n_components"] for setting in choice.cv_results["params"]}
     assert tried == {1, 2, 3, None}
     for setting, value in zip(
@@ -131,7 +131,9 @@ def test_prefixes_of_components_are_models_with_fewer(planted):
 def test_ridges_of_kernel_features_are_those_of_fits(planted):
     views, y = planted
     how = {"approximation": "nystroem", "n_landmarks": 20, "random_state": 0}
-    choice = choices(KCCA(4, reg="cv", **how), views, y, CODES, "class", Labels.of(y))[()]
+    choice = choices(KCCA(4, reg="cv", **how), views, y, InnerFolds(CODES), "class", Labels.of(y))[
+        ()
+    ]
     train, test = np.flatnonzero(CODES != 1), np.flatnonzero(CODES == 1)
     n_compared = 0
     for setting, value in zip(
@@ -166,7 +168,7 @@ def test_an_outer_fold_chooses_without_its_own_rows(planted, name):
         n: np.where(CODES[:, None] == 2, 9 * rng.random(X.shape), X) for n, X in views.items()
     }
     found = [
-        choices(estimator, own, Labels.of(y), CODES, "class", Labels.of(y), nested=True)
+        choices(estimator, own, Labels.of(y), InnerFolds(CODES, nested=True), "class", Labels.of(y))
         for own in (views, views.replace(poisoned))
     ]
     clean, other = (own[2,] for own in found)
@@ -221,7 +223,9 @@ def test_three_view_cca_is_judged_by_the_views_that_are_searched(planted):
 def test_little_effort_says_what_it_skips(planted):
     views, y = planted
     estimator = NCCA(3, n_neighbors="cv", bandwidth="cv", random_state=0)
-    choice = choices(estimator, views, y, CODES, "class", Labels.of(y), effort="coarse")[()]
+    choice = choices(
+        estimator, views, y, InnerFolds(CODES), "class", Labels.of(y), effort="coarse"
+    )[()]
     assert choice.searched == {"n_neighbors": (5, 20, 80), "bandwidth": (0.5,)}
     assert choice.skipped == {"n_neighbors": (10, 40), "bandwidth": (0.25, 1.0)}
     assert {own["bandwidth"] for own in choice.cv_results["params"]} == {0.5}

@@ -12,12 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import mvcca
-from mvcca import CCA, KCCA, MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
+from mvcca import CCA, KCCA, LGCFL, MLCCA, MVCCA, MVMLCCA, Labels, Views, evaluate_retrieval
 from mvcca.datasets import load_digits_views
 from mvcca.measures import average_precision
-from mvcca.model_selection import choices, fit_chosen
+from mvcca.model_selection import InnerFolds, choices, fit_chosen
 from mvcca.model_selection._goals import Projected, Sample, _average_precision, values_of
-from mvcca.model_selection._tuning import folds_of
 from mvcca.problem import RidgePath
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -261,7 +260,14 @@ def test_settings_of_an_outer_fold_do_not_depend_on_its_rows(estimator):
     for X in poisoned.values():
         X[codes == 2] = 100 * rng.standard_normal((40, X.shape[1]))
     clean, dirty = (
-        choices(estimator, numbered(Views(own)), y, codes, "class", Labels.of(y), nested=True)
+        choices(
+            estimator,
+            numbered(Views(own)),
+            y,
+            InnerFolds(codes, nested=True),
+            "class",
+            Labels.of(y),
+        )
         for own in (dict(views.items()), poisoned)
     )
     assert_array_equal(clean[2,].cv_results["params"], dirty[2,].cv_results["params"])
@@ -275,8 +281,47 @@ def test_settings_of_an_outer_fold_do_not_depend_on_its_rows(estimator):
 def test_copies_of_an_object_are_in_one_fold():
     views, _ = planted(60)
     copied = Views({name: np.vstack([X, X[:30]]) for name, X in views.items()})
-    codes = folds_of(copied, None, 5)
+    codes = InnerFolds.of(copied, None, 5).codes
     assert_array_equal(codes[:30], codes[60:])
+
+
+def test_of_many_objects_those_that_are_ranked_are_held_out_together():
+    views, _ = planted(14_000)
+    blocks = dict(views.items())
+    for X in blocks.values():
+        X[7_000:7_100] = X[:100]
+    folds = InnerFolds.of(Views(blocks), None)
+    sizes = np.unique(folds.codes, return_counts=True)[1]
+    assert all(500 <= size < 520 for size in sizes[1:])  # with copies of those that are drawn
+    assert_array_equal(folds.codes[:100], folds.codes[7_000:7_100])
+    assert [left_out for left_out, _ in folds.models()] == [(0, 1, 2, 3, 4)]
+    assert not InnerFolds.of(views[:12_000], None).are_one_part
+
+
+@pytest.mark.parametrize(
+    ("estimator", "ranking"), [(CCA(None, reg="cv"), "likelihood"), (LGCFL(reg="cv"), "cosine")]
+)
+def test_one_model_that_leaves_out_all_folds_is_scored_on_each(estimator, ranking):
+    views, y = planted(400)
+    codes = np.where(np.arange(400) < 100, np.arange(400) % 2, -1)
+    labels = y if estimator.requires.labels else None
+    choice = choices(estimator, numbered(views), labels, InnerFolds(codes), "class", Labels.of(y))[
+        ()
+    ]
+    model = clone(estimator).set_params(reg=0.1).fit(views[100:], y[100:])
+    how = {"weighting": ranking} if ranking != "cosine" else {"similarity": ranking}
+    [at] = [
+        i
+        for i, own in enumerate(choice.cv_results["params"])
+        if own == {"reg": 0.1, "ranking": ranking, "n_components": None}
+    ]
+    for fold in range(2):
+        held_out = np.flatnonzero(codes == fold)
+        table = evaluate_retrieval(
+            views[held_out], y[held_out], estimator=model, measures="map@50", **how
+        )
+        found = choice.cv_results[f"split{fold}_test_score"][at]
+        assert_allclose(found, table.mean()["map@50"], atol=0.003)  # similarities are rounded
 
 
 @pytest.mark.slow  # 200 comparisons
@@ -306,7 +351,7 @@ def figures_of(estimator, train, y, goal, test, y_test):
     for fold, part in enumerate(np.array_split(np.random.RandomState(99).permutation(n), 5)):
         codes[part] = fold
     labels = None if y is None else Labels.of(y)
-    choice = choices(estimator, numbered(views), y, codes, goal, labels)[()]
+    choice = choices(estimator, numbered(views), y, InnerFolds(codes), goal, labels)[()]
     model = clone(estimator)
     fit_chosen(model, choice, views, y)
     measures = ["mrr", "r@1"] if goal == "object" else ["map@50"]

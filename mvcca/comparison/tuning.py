@@ -9,7 +9,7 @@ import numpy as np
 
 from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
-from mvcca.model_selection import Choice, choices
+from mvcca.model_selection import Choice, InnerFolds, choices
 from mvcca.model_selection.folds import Fold
 
 INNER_FOLDS = 5  # where the splits of the comparison do not serve
@@ -41,7 +41,7 @@ def choices_of_folds(
     for fold in folds:
         codes[fold.test] = fold.number
     everything = np.arange(len(data.views))
-    found = _choices(candidate, data, everything, codes, settings, nested=True)
+    found = _choices(candidate, data, everything, InnerFolds(codes, nested=True), settings)
     return {fold.number: found[fold.number,] for fold in folds}
 
 
@@ -49,20 +49,21 @@ def choice_within(
     candidate: Candidate, data: Data, objects: np.ndarray, settings: Settings
 ) -> Choice:
     """Settings chosen by inner folds of some objects."""
-    codes = np.full(len(data.views), -1)
+    codes = np.zeros(len(objects), dtype=int)
     n_folds = min(INNER_FOLDS, len(objects))
     for fold in data.folds(n_folds, settings.random_state, objects):
-        codes[objects[fold.test]] = fold.number
-    return _choices(candidate, data, objects, codes, settings, nested=False)[()]
+        codes[fold.test] = fold.number
+    groups = None if data.groups is None else data.groups.codes[objects]
+    folds = InnerFolds(codes).of_ranked(data.views[objects], groups)
+    return _choices(candidate, data, objects, folds, settings)[()]
 
 
 def _choices(
     candidate: Candidate,
     data: Data,
     objects: np.ndarray,
-    codes: np.ndarray,
+    folds: InnerFolds,
     settings: Settings,
-    nested: bool,
 ) -> dict[Any, Choice]:
     goal = settings.goal(data)
     assert goal is not None
@@ -71,9 +72,8 @@ def _choices(
         candidate.estimator,
         data.views[objects],
         candidate.labels_of(data, objects),
-        codes,
+        folds,
         goal,
         data.relevant_labels,
-        nested=nested,
         effort=candidate.effort,
     )

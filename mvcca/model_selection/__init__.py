@@ -1,14 +1,15 @@
 """Folds, scorers, and settings that held-out rows choose.
 
-`folds` and `groups` split the objects. `_goals` ranks held-out rows; `_tuning` solves every ridge
-from statistics of the folds (`_fold_statistics`), and `_refits` searches the parameters (`_spaces`)
-of any other method. `FoldSearchCV` is scikit-learn's interface to such searches.
+`folds` and `groups` split the objects, and `_inner_folds` says what each model of a search leaves
+out. `_goals` ranks held-out rows; `_tuning` solves every ridge from statistics of the folds
+(`_fold_statistics`), and `_refits` searches the parameters (`_spaces`) of any other method.
+`FoldSearchCV` is scikit-learn's interface to such searches.
 """
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
-from mvcca.model_selection._fitted_choice import choice_of
 from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
+from mvcca.model_selection._inner_folds import InnerFolds
 from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._spaces import SEARCHED, Effort, Space, searched
@@ -16,6 +17,7 @@ from mvcca.model_selection._tuning import (
     LEAST_RIDGE,
     RIDGES,
     Choice,
+    choice_of,
     fit_chosen,
     numbers_of_components,
     tunable,
@@ -34,6 +36,7 @@ __all__ = [
     "Effort",
     "FoldSearchCV",
     "Goal",
+    "InnerFolds",
     "RetrievalScorer",
     "Space",
     "choice_of",

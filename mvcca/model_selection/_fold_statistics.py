@@ -7,14 +7,13 @@ cross-validation: rows are read once, however many folds and settings there are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from mvcca.model_selection._goals import Sample
+from mvcca.model_selection._inner_folds import InnerFolds
 from mvcca.problem import RidgePath, Rows
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -29,18 +28,19 @@ class FoldStatistics:
         Whose problem is solved.
     rows : Rows
         All training rows.
-    codes : ndarray of int, shape (n_objects,)
-        Fold of each object.
-    statistics : sequence
-        Statistic of each fold; empty if the method learns from rows themselves.
+    folds : InnerFolds
+        Folds of the objects.
+    statistics : dict
+        Statistics by the folds that are left out together; empty if the method learns from rows
+        themselves.
     samples : sequence of Sample
         Rows of each fold, no more than it takes to choose settings.
     """
 
     estimator: Any
     rows: Rows
-    codes: np.ndarray
-    statistics: Sequence[Any]
+    folds: InnerFolds
+    statistics: Mapping[tuple[int, ...], Any]
     samples: Sequence[Sample]
 
     @classmethod
@@ -48,32 +48,23 @@ class FoldStatistics:
         cls,
         estimator: Any,
         rows: Rows,
-        codes: np.ndarray,
+        folds: InnerFolds,
         labels: LabelsByView | None = None,
         ranked: tuple[str, ...] | None = None,
     ) -> FoldStatistics:
         """Sum up every fold; `labels` define relevant items among the rows of `ranked` views."""
         labels = rows.labels if labels is None else labels
-        parts = [np.flatnonzero(codes == fold) for fold in range(codes.max() + 1)]
-        statistics = []
+        statistics = {}
         if not (estimator.learns_from_rows or estimator.draws_from_rows):
-            statistics = [estimator.statistic_of(rows.take(part)) for part in parts]
-        samples = [Sample.of(rows.views, labels, part, ranked) for part in parts]
-        return cls(estimator, rows, codes, statistics, samples)
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        return len(self.samples)
+            statistics = {own: estimator.statistic_of(rows.take(p)) for own, p in folds.parts()}
+        return cls(estimator, rows, folds, statistics, folds.samples(rows.views, labels, ranked))
 
     def without(self, left_out: Collection[int]) -> tuple[Rows, Any]:
         """Statistic of the rows of all other folds, and the rows that its problem asks for."""
         if self.statistics:
-            rest = (own for fold, own in enumerate(self.statistics) if fold not in left_out)
-            return self.rows, reduce(operator.add, rest)
-        rows = self.rows
-        if left_out:
-            rows = rows.take(np.flatnonzero(~np.isin(self.codes, list(left_out))))
+            others = (own for f, own in self.statistics.items() if not {*f} & {*left_out})
+            return self.rows, reduce(operator.add, others)
+        rows = self.rows.take(self.folds.without(left_out)) if left_out else self.rows
         self.estimator.draw(rows)
         return rows, self.estimator.statistic_of(rows)
 

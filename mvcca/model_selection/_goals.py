@@ -41,6 +41,14 @@ def goal_of(estimator: Any) -> Goal:
     return goal
 
 
+def drawn(views: Views, objects: np.ndarray) -> np.ndarray:
+    """Objects to rank, of every pattern of views in which some are seen."""
+    order = np.random.RandomState(0).permutation(objects)
+    patterns = np.unique(views.seen[order], axis=0, return_inverse=True)[1].ravel()
+    chosen = [order[patterns == own][:_HELD_OUT] for own in range(patterns.max() + 1)]
+    return np.sort(np.concatenate(chosen))
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Rows of some objects of a fold, in memory, to rank or to correct rankings with."""
@@ -57,11 +65,8 @@ class Sample:
         objects: np.ndarray,
         ranked: tuple[str, ...] | None = None,
     ) -> Sample:
-        """Draw objects, of every pattern of views in which some are seen."""
-        order = np.random.RandomState(0).permutation(objects)
-        patterns = np.unique(views.seen[order], axis=0, return_inverse=True)[1].ravel()
-        chosen = [order[patterns == own][:_HELD_OUT] for own in range(patterns.max() + 1)]
-        kept = np.sort(np.concatenate(chosen))
+        """Rows of objects that are drawn from these."""
+        kept = drawn(views, objects)
         labels = None if labels is None else labels.take(views.rows_of(kept))
         return cls(views[kept].in_memory(), labels, views.names if ranked is None else ranked)
 

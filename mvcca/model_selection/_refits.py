@@ -25,16 +25,14 @@ from mvcca.model_selection._goals import (
     bank_of_others,
     goal_of,
 )
+from mvcca.model_selection._inner_folds import InnerFolds, Outer
 from mvcca.model_selection._spaces import Effort, Space, searched
 from mvcca.model_selection._tuning import (
     RIDGES,
     Choice,
-    Outer,
     Trials,
     Variant,
     check_goal,
-    folds_of,
-    models_for,
     numbers_of_components,
     search_path,
     values_by_variant,
@@ -62,16 +60,14 @@ class Task:
         It is not fitted.
     views : Views
         Training rows.
-    codes : ndarray of int, shape (n_objects,)
-        Fold of each object.
+    folds : InnerFolds
+        Folds of the objects.
     goal : {"object", "class", "correlation"}
         What to maximize.
     labels : LabelsByView or None
         Labels to learn from.
     judged : LabelsByView or None
         Labels that define relevant items.
-    nested : bool
-        Whether each fold is the held-out part of an outer cross-validation.
     sample_weight : ndarray, shape (n_objects,), or None
         How often each object counts.
     options : mapping
@@ -80,33 +76,21 @@ class Task:
 
     estimator: Any
     views: Views
-    codes: np.ndarray
+    folds: InnerFolds
     goal: Goal
     labels: LabelsByView | None
     judged: LabelsByView | None
-    nested: bool = False
     sample_weight: np.ndarray | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        return int(self.codes.max()) + 1
-
-    @property
-    def outer(self) -> list[Outer]:
-        """Outer folds for which settings are chosen."""
-        return [(fold,) for fold in range(self.n_folds)] if self.nested else [()]
 
     @cached_property
     def samples(self) -> list[Sample]:
         """Rows of each fold to rank."""
-        parts = (np.flatnonzero(self.codes == fold) for fold in range(self.n_folds))
-        return [Sample.of(self.views, self.judged, part) for part in parts]
+        return self.folds.samples(self.views, self.judged)
 
     def without(self, left_out: Collection[int]) -> tuple[Views, LabelsByView | None, np.ndarray]:
         """Rows and labels of all other folds, and their numbers."""
-        rest = np.flatnonzero(~np.isin(self.codes, list(left_out)))
+        rest = self.folds.without(left_out)
         labels = None if self.labels is None else self.labels.take(self.views.rows_of(rest))
         return self.views[rest], labels, rest
 
@@ -138,7 +122,7 @@ class Search:
 
     def choices(self) -> dict[Outer, Choice]:
         """The best setting for each outer fold."""
-        outers = self.task.outer
+        outers = self.task.folds.outer
         best: dict[Outer, Setting] = dict.fromkeys(outers, self.space.start)
         asked = {outer: [_key(setting)] for outer, setting in best.items()}
         if not self.space.values:
@@ -236,7 +220,7 @@ class Search:
     def _refit(self, trials: Trials, outers: Sequence[Outer]) -> None:
         """One model for each set of folds that is left out."""
         [setting] = trials.settings
-        for left_out, served in models_for(self.task.n_folds, self.task.nested, outers):
+        for left_out, served in self.task.folds.models(outers):
             try:
                 model = self.task.fitted({**setting, **self.space.components}, left_out)
             except (ValueError, np.linalg.LinAlgError) as error:  # more neighbours than rows, say
@@ -281,15 +265,12 @@ class Search:
         ]
 
         def search(rows: Rows) -> None:
-            folds = FoldStatistics.of(
-                model, rows, task.codes[objects], judged, ranked=task.views.names
-            )
+            folds = task.folds.take(objects)
             search_path(
-                folds,
+                FoldStatistics.of(model, rows, folds, judged, ranked=task.views.names),
                 trials,
                 ridges,
                 rows.n_components,
-                nested=task.nested,
                 outers=outers,
                 most_components=self.space.most_components,
             )
@@ -344,7 +325,7 @@ def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
     dict
         `Choice` by outer fold.
     """
-    rows = task.without((0,) if task.nested else ())  # as many as a model has
+    rows = task.without((0,) if task.folds.nested else ())  # as many as a model has
     offered = space_of(task.estimator, *rows[:2])
     space, tried = offered.of(task.estimator), offered.of(task.estimator, effort)
     skipped = {
@@ -375,11 +356,10 @@ def choices(
     estimator: Any,
     views: Views,
     y: Any,
-    codes: np.ndarray,
+    folds: InnerFolds,
     goal: Goal,
     labels: Labels | None = None,
     *,
-    nested: bool = False,
     effort: Effort = "full",
 ) -> dict[Outer, Choice]:
     """Choose the settings of an estimator by given folds.
@@ -393,15 +373,12 @@ def choices(
         Training rows, in memory; ids number the objects from 1.
     y : labels or None
         Labels to learn from.
-    codes : ndarray of int, shape (n_objects,)
-        Fold of each object.
+    folds : InnerFolds
+        Folds of the objects.
     goal : {"object", "class", "correlation"}
         What to maximize.
     labels : Labels, optional
         Labels that define relevant items, for the goal "class".
-    nested : bool, default=False
-        Whether each fold is the held-out part of an outer cross-validation. Its settings are then
-        chosen by the other folds, and no model that scores them has seen it.
     effort : {"full", "coarse"}, default="full"
         Whether to try all values, or few: three of the first parameter, and middle ones of the
         others.
@@ -415,9 +392,8 @@ def choices(
     views = views.with_ids(np.arange(1, len(views) + 1))
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
     judged = None if labels is None else LabelsByView.of(views, labels[places])
-    return search_refits(
-        Task(estimator, views, codes[places], goal, learned, judged, nested), effort
-    )
+    task = Task(estimator, views, folds, goal, learned, judged)
+    return search_refits(task, effort)
 
 
 def chosen(
@@ -431,8 +407,7 @@ def chosen(
     views = views.with_ids(np.arange(1, len(views) + 1))
     goal = goal_of(estimator)
     check_goal(goal, estimator, Rows(views, labels=labels))
-    n_folds = space_of(estimator, views, labels).n_folds
-    codes = folds_of(views, labels, min(n_folds, len(views)))
+    folds = InnerFolds.of(views, labels, space_of(estimator, views, labels).n_folds)
     learned = labels if estimator.requires.labels else None
-    task = Task(estimator, views, codes, goal, learned, labels, False, sample_weight, options)
+    task = Task(estimator, views, folds, goal, learned, labels, sample_weight, options)
     return search_refits(task)[()]

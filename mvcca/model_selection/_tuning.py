@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +16,15 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
 from mvcca.model_selection._goals import Goal, Projected, Sample, bank_of_others, goal_of, values_of
-from mvcca.model_selection.folds import make_folds
-from mvcca.model_selection.groups import Groups
+from mvcca.model_selection._inner_folds import InnerFolds, Outer
 from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.views import Views
-from mvcca.views.labels_by_view import LabelsByView
 
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the mean variance
 LEAST_RIDGE = RIDGES[0]
-N_FOLDS = 5
-_SEED = 0  # of the folds
-
-Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
+_OF_VARIANTS = ("n_components", "ranking")  # which every search chooses beside its parameters
 
 
 class Variant(NamedTuple):
@@ -177,23 +171,6 @@ def _cv_results(
 # ---- what is searched ----------------------------------------------------------------------------
 
 
-def models_for(
-    n_folds: int, nested: bool, outers: Collection[Outer] | None = None
-) -> list[tuple[tuple[int, ...], dict[int, Outer]]]:
-    """Folds that models do not see, and of these the folds that they are scored on, with the outer.
-
-    One fold is left out at a time; if nested two, each of which is the outer fold of the other.
-    Models that serve none of the given outer folds are left out.
-    """
-    models = []
-    for left_out in combinations(range(n_folds), 2 if nested else 1):
-        served = {fold: tuple(own for own in left_out if own != fold) for fold in left_out}
-        served = {f: outer for f, outer in served.items() if outers is None or outer in outers}
-        if served:
-            models.append((left_out, served))
-    return models
-
-
 def rankings_for(goal: Goal, expected: Any, power: float = 0.0) -> list[str]:
     """Rankings to search; those by correlations only where these are known."""
     names = ["cosine"] if expected is None else ["profile-likelihood", "likelihood"]
@@ -215,12 +192,11 @@ def numbers_of_components(n_components: int) -> list[int | None]:
 
 
 def search_path(
-    folds: FoldStatistics,
+    statistics: FoldStatistics,
     trials: Trials,
     ridges: Iterable[tuple[int, Mapping[str, float]]],
     n_components: int | None,
     *,
-    nested: bool = False,
     outers: Collection[Outer] | None = None,
     most_components: int | None = None,
 ) -> None:
@@ -228,32 +204,30 @@ def search_path(
 
     Parameters
     ----------
-    folds : FoldStatistics
-        Statistics of all folds.
+    statistics : FoldStatistics
+        Of all folds.
     trials : Trials
         Where values are added.
     ridges : iterable of (int, mapping of str to float)
         Positions of settings, and their ridges by view.
     n_components : int or None
         Number of components; None searches them where the goal depends on it.
-    nested : bool, default=False
-        Whether each fold is the held-out part of an outer cross-validation, which the settings
-        chosen for it must not see.
     outers : collection of tuple, optional
         The outer folds to add values for; by default all.
     most_components : int, optional
         Number of components above which none is searched.
     """
     ridges = list(ridges)
+    power = getattr(statistics.estimator, "power", 0.0)
     searches_all = n_components is None and trials.goal == "class"  # weights do it for objects
-    for left_out, served in models_for(folds.n_folds, nested, outers):
-        path = folds.path(left_out)
+    for left_out, served in statistics.folds.models(outers):
+        path = statistics.path(left_out)
         path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
-        rows = _Coordinates.of(folds, path, left_out, trials.goal)
+        rows = _Coordinates.of(statistics, path, left_out, trials.goal)
         for setting, reg in ridges:
             maps = path.solve(reg, most_components if n_components is None else n_components)
             for fold, outer in served.items():
-                projected = rows.projected(maps, fold, getattr(folds.estimator, "power", 0.0))
+                projected = rows.projected(maps, fold, power)
                 found = projected.n_components
                 rankings = rankings_for(
                     trials.goal, projected.expected, projected.factors is not None
@@ -264,7 +238,7 @@ def search_path(
                 if n_components is None and found == most_components:
                     numbers[-1] = found
                 values = values_by_variant(
-                    trials.goal, projected, folds.samples[fold], rankings, numbers
+                    trials.goal, projected, statistics.samples[fold], rankings, numbers
                 )
                 for ranking, k, value in values:
                     trials.add(outer, fold, Variant(setting, ranking, k), value)
@@ -294,16 +268,16 @@ class _Coordinates:
 
     @classmethod
     def of(
-        cls, folds: FoldStatistics, path: RidgePath, left_out: Sequence[int], goal: Goal
+        cls, statistics: FoldStatistics, path: RidgePath, left_out: Sequence[int], goal: Goal
     ) -> _Coordinates:
         def coordinates(views: Views) -> dict[str, np.ndarray]:
-            views = folds.estimator.solved_views(views)
+            views = statistics.estimator.solved_views(views)
             return {name: path.coordinates(name, X) for name, X in views.items()}
 
-        held_out = {fold: coordinates(folds.samples[fold].views) for fold in left_out}
+        held_out = {fold: coordinates(statistics.samples[fold].views) for fold in left_out}
         if goal != "object":
             return cls(held_out, {})
-        return cls(held_out, bank_of_others(folds.samples, left_out, coordinates))
+        return cls(held_out, bank_of_others(statistics.samples, left_out, coordinates))
 
     def projected(self, maps: Maps, fold: int, power: float) -> Projected:
         """Scores of a held-out fold and of the bank under a model."""
@@ -318,17 +292,6 @@ class _Coordinates:
 # ---- tuned fits ----------------------------------------------------------------------------------
 
 
-def folds_of(views: Views, labels: LabelsByView | None, n_folds: int = N_FOLDS) -> np.ndarray:
-    """Fold of each object: stratified by class, copies of an object together."""
-    of_objects = None if labels is None else labels.per_object(views)
-    groups = None if views.is_lazy else Groups.found_in(views, of_objects)
-    codes = None if groups is None else groups.codes
-    found = np.zeros(len(views), dtype=int)
-    for fold in make_folds(views, of_objects, n_folds, _SEED, codes, are_given=False):
-        found[fold.test] = fold.number
-    return found
-
-
 def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     """The function that fits to the same rows in any basis, with settings that folds choose.
 
@@ -341,12 +304,12 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     """
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
-    codes = folds_of(rows.views, rows.labels, min(N_FOLDS, len(rows.views)))
+    folds = InnerFolds.of(rows.views, rows.labels)
 
     def learn(rows: Rows) -> None:
-        folds = FoldStatistics.of(estimator, rows, codes)
-        choice = _searched_ridges(folds, goal).choose()
-        whole, statistic = folds.without(())
+        statistics = FoldStatistics.of(estimator, rows, folds)
+        choice = _searched_ridges(statistics, goal).choose()
+        whole, statistic = statistics.without(())
         whole = replace(whole, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
         if choice.n_components is not None:
             whole = replace(whole, n_components=choice.n_components)
@@ -375,6 +338,43 @@ def tunable(estimator: Any, fixed: Collection[str] = ()) -> dict[str, Any] | Non
     return found or None
 
 
+def choice_of(estimator: Any) -> Choice | None:
+    """The settings that a tuned estimator chose; None if it was not tuned.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+
+    Returns
+    -------
+    Choice or None
+        With the number of components as it was fitted.
+    """
+    results = getattr(estimator, "cv_results_", None)
+    if results is None or not hasattr(estimator, "ranking_"):  # of a search of scikit-learn
+        return None
+    names = [name.removeprefix("param_") for name in results if name.startswith("param_")]
+    params = {name: getattr(estimator, f"{name}_") for name in names if name not in _OF_VARIANTS}
+    chosen = params | {"ranking": estimator.ranking_, "n_components": estimator.n_components_}
+    found = [i for i, own in enumerate(results["params"]) if _is_chosen(own, chosen)]
+    if not found:
+        return None
+    best = max(found, key=lambda i: results["mean_test_score"][i])
+    return Choice(
+        params,
+        estimator.ranking_,
+        estimator.n_components_,
+        float(results["mean_test_score"][best]),
+        results,
+        tuple(name for name, value in params.items() if at_edge(value, results[f"param_{name}"])),
+    )
+
+
+def _is_chosen(tried: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
+    """Whether a variant is the chosen one, whose number of components may be that of all."""
+    return tried in (chosen, {**chosen, "n_components": None})
+
+
 def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
     """Fit with the settings that folds chose, ranking included."""
     estimator.set_params(**choice.parameters).fit(X, y)
@@ -383,11 +383,11 @@ def fit_chosen(estimator: Any, choice: Choice, X: Views, y: Any) -> None:
         estimator.bank_ = bank_of(estimator, X)
 
 
-def _searched_ridges(folds: FoldStatistics, goal: Goal) -> Trials:
+def _searched_ridges(statistics: FoldStatistics, goal: Goal) -> Trials:
     """Values of all ridges, the same for all views."""
-    trials, names = Trials(goal, [{"reg": reg} for reg in RIDGES]), folds.rows.views.names
-    ridges = [(i, dict.fromkeys(names, reg)) for i, reg in enumerate(RIDGES)]
-    search_path(folds, trials, ridges, folds.rows.n_components)
+    rows, trials = statistics.rows, Trials(goal, [{"reg": reg} for reg in RIDGES])
+    ridges = [(i, dict.fromkeys(rows.views.names, reg)) for i, reg in enumerate(RIDGES)]
+    search_path(statistics, trials, ridges, rows.n_components)
     return trials
 
 

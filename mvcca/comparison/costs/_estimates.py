@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from math import comb
 from typing import Any
 
 from sklearn.base import clone
@@ -15,7 +14,7 @@ from mvcca.comparison.costs import _kernel as kernel
 from mvcca.comparison.costs import _linear as linear
 from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
-from mvcca.comparison.costs._tuning import HELD_OUT, rankings, ridge_search
+from mvcca.comparison.costs._tuning import HELD_OUT, models_of, rankings, ridge_search
 from mvcca.comparison.costs._work import Work
 from mvcca.model_selection import RIDGES, Goal, goal_of, searched
 
@@ -126,7 +125,7 @@ def search_work(
         n_settings = 1 + sum(n_values[name] - 1 for name in names if name in n_values)
     with_numbers |= estimator.get_params(deep=False).get("n_components", 0) is None
     if kind not in _STATISTICS:
-        n_models, n_held_out = (comb(n_folds, 2), 2) if nested else (n_folds, 1)
+        n_models, n_held_out = models_of(shapes.n_rows, n_folds, nested)
         n_rows = min(HELD_OUT, max(1, shapes.n_rows // n_folds))
         k = _n_components(kind, estimator, shapes)
         n_projected = n_rows + (HELD_OUT if goal == "object" else 0)  # these correct rankings

@@ -18,6 +18,15 @@ from mvcca.model_selection import Goal
 HELD_OUT = 500  # rows of a fold that are ranked, and as many training rows that correct rankings
 
 
+def models_of(n_rows: int, n_folds: int, nested: bool) -> tuple[int, int]:
+    """Number of models of one setting, and of the folds that each is scored on."""
+    if nested:
+        return comb(n_folds, 2), 2
+    if n_folds * HELD_OUT <= n_rows / n_folds:  # ranked rows are held out together
+        return 1, n_folds
+    return n_folds, 1
+
+
 def ridge_search(
     views: tuple[ViewShape, ...],
     statistic: Work,
@@ -44,7 +53,7 @@ def ridge_search(
     n_directions : int
         Ordered pairs of views that are ranked.
     """
-    n_models, n_held_out = comb(n_folds, 2) if nested else n_folds, 2 if nested else 1
+    n_models, n_held_out = models_of(views[0].n_rows, n_folds, nested)
     n_ranked = min(HELD_OUT, max(1, views[0].n_rows // n_folds))
     ranking = n_weightings * rankings(goal, k, n_ranked, with_numbers)
     ranking *= n_directions
