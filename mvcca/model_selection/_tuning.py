@@ -15,7 +15,15 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.model_selection._fold_statistics import FoldStatistics
-from mvcca.model_selection._goals import Goal, Projected, Sample, bank_of_others, goal_of, values_of
+from mvcca.model_selection._goals import (
+    Goal,
+    Projected,
+    Sample,
+    Scores,
+    bank_of_others,
+    goal_of,
+    values_of,
+)
 from mvcca.model_selection._inner_folds import InnerFolds, Outer
 from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.retrieval.bank import bank_of
@@ -223,15 +231,12 @@ def search_path(
     for left_out, served in statistics.folds.models(outers):
         path = statistics.path(left_out)
         path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
-        rows = _Coordinates.of(statistics, path, left_out, trials.goal)
+        rows = _Coordinates.of(statistics, path, left_out, served, trials.goal)
         for setting, reg in ridges:
             maps = path.solve(reg, most_components if n_components is None else n_components)
-            for fold, outer in served.items():
-                projected = rows.projected(maps, fold, power)
+            rankings = rankings_for(trials.goal, maps.expected, power)
+            for fold, projected in rows.projected(maps, power).items():
                 found = projected.n_components
-                rankings = rankings_for(
-                    trials.goal, projected.expected, projected.factors is not None
-                )
                 numbers: list[int | None] = [None]
                 if searches_all:
                     numbers = numbers_of_components(found)
@@ -241,7 +246,7 @@ def search_path(
                     trials.goal, projected, statistics.samples[fold], rankings, numbers
                 )
                 for ranking, k, value in values:
-                    trials.add(outer, fold, Variant(setting, ranking, k), value)
+                    trials.add(served[fold], fold, Variant(setting, ranking, k), value)
 
 
 def values_by_variant(
@@ -263,30 +268,39 @@ def values_by_variant(
 class _Coordinates:
     """Rows of samples in the axes of one path, of all models of which scores are products."""
 
-    held_out: Mapping[int, Mapping[str, np.ndarray]]  # of the folds left out
-    bank: Mapping[str, np.ndarray]  # of others, for a goal whose rankings they correct
+    held_out: Mapping[int, Scores]  # by fold
+    bank: Scores  # of others, for a goal whose rankings they correct
 
     @classmethod
     def of(
-        cls, statistics: FoldStatistics, path: RidgePath, left_out: Sequence[int], goal: Goal
+        cls,
+        statistics: FoldStatistics,
+        path: RidgePath,
+        left_out: Collection[int],
+        scored: Iterable[int],
+        goal: Goal,
     ) -> _Coordinates:
         def coordinates(views: Views) -> dict[str, np.ndarray]:
             views = statistics.estimator.solved_views(views)
             return {name: path.coordinates(name, X) for name, X in views.items()}
 
-        held_out = {fold: coordinates(statistics.samples[fold].views) for fold in left_out}
+        held_out = {fold: coordinates(statistics.samples[fold].views) for fold in scored}
         if goal != "object":
             return cls(held_out, {})
         return cls(held_out, bank_of_others(statistics.samples, left_out, coordinates))
 
-    def projected(self, maps: Maps, fold: int, power: float) -> Projected:
-        """Scores of a held-out fold and of the bank under a model."""
-        scores, bank = (
-            {name: (Y - maps.means[name]) @ maps.weights[name] for name, Y in rows.items()}
-            for rows in (self.held_out[fold], self.bank)
-        )
+    def projected(self, maps: Maps, power: float) -> dict[int, Projected]:
+        """Scores of each fold, and of the bank, under a model."""
+
+        def scores(rows: Scores) -> dict[str, np.ndarray]:
+            return {n: (Y - maps.means[n]) @ maps.weights[n] for n, Y in rows.items()}
+
+        bank = scores(self.bank)
         factors = replace(maps, power=power).factors(np.dtype(float)) if power else None
-        return Projected(scores, bank, maps.expected, factors)
+        return {
+            fold: Projected(scores(rows), bank, maps.expected, factors)
+            for fold, rows in self.held_out.items()
+        }
 
 
 # ---- tuned fits ----------------------------------------------------------------------------------
