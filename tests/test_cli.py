@@ -486,7 +486,13 @@ def test_jrl_and_cmolrs_are_ranked_by_their_own_similarity_on_every_data_set(loa
     options = {"random_state": 0, "n_neighbors": 20, "n_epochs": 3}
     measures = ("map@50", "r@10")
     result = mvcca.compare(
-        ["jrl", "cmolrs"], views, labels, cv=0.3, measures=measures, params=options
+        ["jrl", "cmolrs"],
+        views,
+        labels,
+        cv=0.3,
+        measures=measures,
+        params=options,
+        tune=False,
     )
     (fold,) = result.folds
     for name, project, ranked_by in (

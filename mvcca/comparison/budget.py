@@ -121,6 +121,8 @@ def _work(
     candidate: Candidate, data: Data, folds: Sequence[Fold], settings: Settings
 ) -> Work | None:
     """Work of choosing settings for all folds, of the fits and of the rankings."""
+    if candidate.lacks(data) is not None:
+        return None
     n_train, n_test = (
         round(sum(map(len, parts)) / len(folds))
         for parts in ([fold.train for fold in folds], [fold.test for fold in folds])

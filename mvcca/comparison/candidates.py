@@ -91,6 +91,12 @@ class Candidate:
         """Whether it trains networks."""
         return hasattr(self.estimator, "callbacks")
 
+    def lacks(self, data: Data) -> str | None:
+        """What the data lack to fit the method to any part of them; None if it can be fitted."""
+        if "labels" in self.learns_from:
+            return "needs labels" if data.fit_labels is None else None
+        return None if data.has_pairs else "needs objects seen in two views; these are unpaired"
+
     def labels_of(self, data: Data, objects: np.ndarray) -> Any:
         """The labels of some objects to learn from; a user's estimator may not know `Labels`."""
         if self.method is not None:

@@ -75,7 +75,7 @@ class Measured:
     peak_bytes: int | None  # that the fit took
     choice: Choice | None  # of a tuned method
     chosen: dict[str, Any]  # hyper-parameters that tuning or the search chose
-    estimator: Any  # not fitted, with these hyper-parameters
+    estimator: Any  # not fitted; parameters that folds chose are "cv"
     n_components: int | None
     warnings: tuple[str, ...]
     shown: Shown | None  # of the first fold
@@ -170,7 +170,7 @@ def run_folds(
     n_folds: int = 1,
 ) -> Outcomes:
     """Choose the settings of a method if it is tuned, fit it on folds and measure it."""
-    reason = candidate.reason or _cannot_fit(candidate, data)
+    reason = candidate.reason or candidate.lacks(data)
     if reason is not None:
         return {(candidate.name, fold.number): Failed(reason) for fold in folds}
     chosen: dict[int, Choice] = {}
@@ -194,13 +194,6 @@ def run_folds(
             candidate, data, fold, settings, chosen.get(fold.number), of_fold
         )
     return outcomes
-
-
-def _cannot_fit(candidate: Candidate, data: Data) -> str | None:
-    """Why a method cannot be fitted to any fold of the data."""
-    if "labels" in candidate.learns_from:
-        return "needs labels" if data.fit_labels is None else None
-    return None if data.has_pairs else "needs objects seen in two views; these are unpaired"
 
 
 def _outcome(
@@ -290,10 +283,9 @@ def _measured(
         words = getattr(candidate.estimator, "tokens", None) or ()
         step = text_step(data.views[fold.train], words).fit(data.views[fold.train])
         data = replace(data, views=step.transform(data.views))
-    train = data.views[fold.train]
-    estimator = clone(candidate.estimator)
     if candidate.is_tuned and choice is None:
         choice = choice_within(candidate, data, fold.train, settings)
+    train, estimator = data.views[fold.train], clone(candidate.estimator)
     if settings.search:
         estimator = searching(candidate, data, fold.train, settings)
     _warm_up(candidate, data, fold.train)

@@ -11,6 +11,7 @@ from mvcca.comparison.candidates import Candidate, Settings
 from mvcca.comparison.data import Data
 from mvcca.model_selection import Choice, InnerFolds, choices
 from mvcca.model_selection.folds import Fold
+from mvcca.views import Views
 
 INNER_FOLDS = 5  # where the splits of the comparison do not serve
 _MOST_FOLDS = 10  # of a comparison; pairs of more cost more than inner folds
@@ -41,7 +42,8 @@ def choices_of_folds(
     for fold in folds:
         codes[fold.test] = fold.number
     everything = np.arange(len(data.views))
-    found = _choices(candidate, data, everything, InnerFolds(codes, nested=True), settings)
+    nested = InnerFolds(codes, nested=True)
+    found = _choices(candidate, data, data.views, everything, nested, settings)
     return {fold.number: found[fold.number,] for fold in folds}
 
 
@@ -53,14 +55,16 @@ def choice_within(
     n_folds = min(INNER_FOLDS, len(objects))
     for fold in data.folds(n_folds, settings.random_state, objects):
         codes[fold.test] = fold.number
+    views = data.views[objects]
     groups = None if data.groups is None else data.groups.codes[objects]
-    folds = InnerFolds(codes).of_ranked(data.views[objects], groups)
-    return _choices(candidate, data, objects, folds, settings)[()]
+    folds = InnerFolds(codes).of_ranked(views, groups)
+    return _choices(candidate, data, views, objects, folds, settings)[()]
 
 
 def _choices(
     candidate: Candidate,
     data: Data,
+    views: Views,
     objects: np.ndarray,
     folds: InnerFolds,
     settings: Settings,
@@ -68,12 +72,6 @@ def _choices(
     goal = settings.goal(data)
     assert goal is not None
     assert candidate.effort is not None
-    return choices(
-        candidate.estimator,
-        data.views[objects],
-        candidate.labels_of(data, objects),
-        folds,
-        goal,
-        data.relevant_labels,
-        effort=candidate.effort,
-    )
+    y = candidate.labels_of(data, objects)
+    labels, effort = data.relevant_labels, candidate.effort
+    return choices(candidate.estimator, views, y, folds, goal, labels, effort=effort)

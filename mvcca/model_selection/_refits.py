@@ -91,6 +91,8 @@ class Task:
     def without(self, left_out: Collection[int]) -> tuple[Views, LabelsByView | None, np.ndarray]:
         """Rows and labels of all other folds, and their numbers."""
         rest = self.folds.without(left_out)
+        if len(rest) == len(self.views):  # no copy
+            return self.views, self.labels, rest
         labels = None if self.labels is None else self.labels.take(self.views.rows_of(rest))
         return self.views[rest], labels, rest
 
@@ -325,8 +327,8 @@ def search_refits(task: Task, effort: Effort = "full") -> dict[Outer, Choice]:
     dict
         `Choice` by outer fold.
     """
-    rows = task.without((0,) if task.folds.nested else ())  # as many as a model has
-    offered = space_of(task.estimator, *rows[:2])
+    left_out = (0,) if task.folds.nested else ()  # the space is that of a final model
+    offered = space_of(task.estimator, *task.without(left_out)[:2])
     space, tried = offered.of(task.estimator), offered.of(task.estimator, effort)
     skipped = {
         name: tuple(value for value in own if value not in tried.values[name])

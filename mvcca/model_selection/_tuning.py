@@ -229,7 +229,13 @@ def search_path(
     power = getattr(statistics.estimator, "power", 0.0)
     searches_all = n_components is None and trials.goal == "class"  # weights do it for objects
     for left_out, served in statistics.folds.models(outers):
-        path = statistics.path(left_out)
+        try:
+            path = statistics.path(left_out)
+        except ValueError as error:  # more neighbours than rows, say
+            raise ValueError(
+                f"A model that learns from fewer rows, to choose settings, fails: {error} Give "
+                'values in place of "cv"; a comparison has them with tune=False.'
+            ) from error
         path.check({name: min(reg[name] for _, reg in ridges) for name in path.axes})
         rows = _Coordinates.of(statistics, path, left_out, served, trials.goal)
         for setting, reg in ridges:
