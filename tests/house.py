@@ -207,19 +207,22 @@ def comment_share() -> float:
 
 def executed_by(function: Callable[[], Any]) -> dict[str, set[str]]:
     """Files of the package that run, and the functions of each; comprehensions do not count."""
-    ran: dict[str, set[str]] = {}
+    codes = set()
 
     def watch(frame: Any, event: str, _: Any) -> None:
-        code = frame.f_code
-        path = Path(code.co_filename)
-        if event == "call" and PACKAGE in path.parents and not code.co_name.startswith("<"):
-            ran.setdefault(path.relative_to(PACKAGE).as_posix(), set()).add(code.co_qualname)
+        if event == "call":
+            codes.add(frame.f_code)
 
     sys.setprofile(watch)
     try:
         function()
     finally:
         sys.setprofile(None)
+    ran: dict[str, set[str]] = {}
+    for code in codes:
+        path = Path(code.co_filename)
+        if PACKAGE in path.parents and not code.co_name.startswith("<"):
+            ran.setdefault(path.relative_to(PACKAGE).as_posix(), set()).add(code.co_qualname)
     return ran
 
 

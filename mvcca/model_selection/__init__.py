@@ -1,15 +1,15 @@
 """Folds, scorers, and settings that held-out rows choose.
 
-`folds` and `groups` split the objects, and `_inner_folds` says what each model of a search leaves
-out. `_goals` ranks held-out rows; `_tuning` solves every ridge from statistics of the folds
-(`_fold_statistics`), and `_refits` searches the parameters (`_spaces`) of any other method.
+`folds` and `groups` split the objects. `_goals` ranks held-out rows; `_tuning` solves every ridge
+from statistics of the folds (`_fold_statistics`), and `_refits` searches the parameters (`_spaces`)
+of any other method.
 `FoldSearchCV` is scikit-learn's interface to such searches.
 """
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
+from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
-from mvcca.model_selection._inner_folds import InnerFolds
 from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._spaces import SEARCHED, Effort, Space, searched

@@ -1,4 +1,4 @@
-"""Statistics of the parts of a training set, from which models of any union of parts are solved.
+"""Folds that choose settings: what each model leaves out, and the statistics of the others.
 
 Statistics add, so that one pass over the rows gives the model of every training part of a
 cross-validation: rows are read once, however many folds and settings there are.
@@ -7,15 +7,133 @@ cross-validation: rows are read once, however many folds and settings there are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
-from mvcca.model_selection._goals import Sample
-from mvcca.model_selection._inner_folds import InnerFolds
+import numpy as np
+
+from mvcca.model_selection._goals import Sample, drawn
+from mvcca.model_selection.folds import make_folds
+from mvcca.model_selection.groups import Groups
 from mvcca.problem import RidgePath, Rows
+from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
+
+N_FOLDS = 5
+NO_FOLD = -1
+
+_SEED = 0
+
+Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
+
+
+@dataclass(frozen=True, eq=False)
+class InnerFolds:
+    """Folds of the objects of a training set.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n_objects,)
+        Fold of each object, from 0; -1 for objects that every model learns from. If there are any,
+        one model leaves out all folds, and is scored on each.
+    nested : bool
+        Whether each fold is the held-out part of an outer cross-validation. Its settings are then
+        chosen by the other folds, and no model that scores them has seen it.
+    """
+
+    codes: np.ndarray
+    nested: bool = False
+
+    @classmethod
+    def of(cls, views: Views, labels: LabelsByView | None, n_folds: int = N_FOLDS) -> InnerFolds:
+        """Folds at random: stratified by class, copies of an object together."""
+        of_objects = None if labels is None else labels.per_object(views)
+        groups = None if views.is_lazy else Groups.found_in(views, of_objects)
+        of_copies = None if groups is None else groups.codes
+        codes = np.zeros(len(views), dtype=int)
+        n_folds = min(n_folds, len(views))
+        for fold in make_folds(views, of_objects, n_folds, _SEED, of_copies, are_given=False):
+            codes[fold.test] = fold.number
+        return cls(codes).of_ranked(views, of_copies)
+
+    def of_ranked(self, views: Views, groups: np.ndarray | None = None) -> InnerFolds:
+        """Folds of the objects that are ranked only, if these are less than one fold together.
+
+        Of many rows, few are ranked. All others can then teach one model that is scored on every
+        fold, in place of one model per fold that learns from fewer rows.
+        """
+        parts = (np.flatnonzero(self.codes == fold) for fold in range(self.n_folds))
+        ranked = np.concatenate([drawn(views, part) for part in parts])
+        known = np.arange(len(self.codes)) if groups is None else groups
+        held_out = np.isin(known, known[ranked])  # with their copies
+        if held_out.sum() * self.n_folds > len(self.codes):
+            return self
+        return InnerFolds(np.where(held_out, self.codes, NO_FOLD))
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.codes.max()) + 1
+
+    @property
+    def are_one_part(self) -> bool:
+        """Whether all folds are left out together."""
+        return bool((self.codes == NO_FOLD).any())
+
+    @property
+    def outer(self) -> list[Outer]:
+        """Outer folds for which settings are chosen."""
+        return [(fold,) for fold in range(self.n_folds)] if self.nested else [()]
+
+    def take(self, objects: np.ndarray) -> InnerFolds:
+        """The same of some objects."""
+        return InnerFolds(self.codes[objects], self.nested)
+
+    def parts(self) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+        """Folds that are always left out together, and their objects; also the objects of none."""
+        if self.are_one_part:
+            yield (), np.flatnonzero(self.codes == NO_FOLD)
+            yield tuple(range(self.n_folds)), np.flatnonzero(self.codes != NO_FOLD)
+        else:
+            for fold in range(self.n_folds):
+                yield (fold,), np.flatnonzero(self.codes == fold)
+
+    def samples(
+        self,
+        views: Views,
+        labels: LabelsByView | None,
+        ranked: tuple[str, ...] | None = None,
+    ) -> list[Sample]:
+        """Rows of each fold to rank, then those of objects of no fold, if there are any."""
+        numbers = [*range(self.n_folds), *([NO_FOLD] if self.are_one_part else [])]
+        parts = (np.flatnonzero(self.codes == number) for number in numbers)
+        return [Sample.of(views, labels, part, ranked) for part in parts]
+
+    def without(self, left_out: Collection[int]) -> np.ndarray:
+        """The objects of no fold, and of the folds that are not left out."""
+        return np.flatnonzero(~np.isin(self.codes, list(left_out)))
+
+    def models(
+        self, outers: Collection[Outer] | None = None
+    ) -> list[tuple[tuple[int, ...], dict[int, Outer]]]:
+        """Folds that models do not see, and those that they are scored on, with the outer fold.
+
+        One fold is left out at a time, or all; if nested two, each of which is the outer fold of
+        the other. Models that serve none of the given outer folds are left out.
+        """
+        if self.are_one_part:
+            everything = tuple(range(self.n_folds))
+            return [(everything, dict.fromkeys(everything, ()))]
+        models = []
+        for left_out in combinations(range(self.n_folds), 2 if self.nested else 1):
+            served = {fold: tuple(own for own in left_out if own != fold) for fold in left_out}
+            served = {f: outer for f, outer in served.items() if outers is None or outer in outers}
+            if served:
+                models.append((left_out, served))
+        return models
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mvcca.model_selection._fold_statistics import FoldStatistics
+from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
 from mvcca.model_selection._goals import (
     Goal,
     Projected,
@@ -25,7 +25,6 @@ from mvcca.model_selection._goals import (
     bank_of_others,
     goal_of,
 )
-from mvcca.model_selection._inner_folds import InnerFolds, Outer
 from mvcca.model_selection._spaces import Effort, Space, searched
 from mvcca.model_selection._tuning import (
     RIDGES,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from mvcca.model_selection._fold_statistics import FoldStatistics
+from mvcca.model_selection._fold_statistics import FoldStatistics, InnerFolds, Outer
 from mvcca.model_selection._goals import (
     Goal,
     Projected,
@@ -24,7 +24,6 @@ from mvcca.model_selection._goals import (
     goal_of,
     values_of,
 )
-from mvcca.model_selection._inner_folds import InnerFolds, Outer
 from mvcca.problem import Maps, RidgePath, Rows
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
