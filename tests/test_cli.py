@@ -536,7 +536,9 @@ def test_several_ridges_are_no_matter_to_methods_without_one(capsys):
 
 @pytest.mark.slow
 def test_all_methods_take_several_ridges(capsys):
-    code, out, err = compare(capsys, "--methods", "all", "--reg", "0.1", "1")
+    code, out, err = compare(
+        capsys, "--methods", "all", "--reg", "0.1", "1", "--no-tune", "--cv", "0.3"
+    )
     assert (code, err) == (0, "")
     assert {METHODS[name].title for name in GROUPS["all"]} <= set(figures(out))
 

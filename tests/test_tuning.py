@@ -324,7 +324,8 @@ def test_one_model_that_leaves_out_all_folds_is_scored_on_each(estimator, rankin
         assert_allclose(found, table.mean()["map@50"], atol=0.003)  # similarities are rounded
 
 
-@pytest.mark.slow  # 200 comparisons
+@pytest.mark.slow
+@pytest.mark.long  # 200 comparisons
 def test_tuned_comparisons_of_permuted_pairs_are_at_chance():
     values, chance = [], []
     for seed in range(200):
