@@ -195,7 +195,7 @@ class FoldSearchCV(BaseSearchCV):
         candidates = [dict(own) for own in ParameterGrid(self.grid)]
         settings = _settings(self.estimator, candidates)
         scorer, measure = self._get_scorers()
-        X = as_views(X) if holds_views(X) else X
+        X = as_views(X).checked_once() if holds_views(X) else X
         X, y = indexable(X, y)
         routed = self._get_routed_params_for_fit(_check_method_params(X, params))
         split_params = routed.splitter.split
