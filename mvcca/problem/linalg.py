@@ -282,15 +282,15 @@ class Bidiagonal:
         sizes = np.sqrt(self.pivots)
         image = np.divide(C, sizes[:, None], order="C")
         shares = self.beside * sizes[:-1] / sizes[1:]
-        for i, share in enumerate(shares):  # LAPACK's loop over columns takes longer
+        for i, share in enumerate(shares):  # over many columns, LAPACK takes longer
             image[i + 1] -= share * image[i]
         return image
 
     def lift(self, U: np.ndarray) -> np.ndarray:
         """WU = L⁻ᵀ diag(p)^-½ U, of shape (d, m)."""
-        weights = np.divide(U, np.sqrt(self.pivots)[:, None], order="C")
-        for i in reversed(range(len(self.beside))):
-            weights[i] -= self.beside[i] * weights[i + 1]
+        sizes = np.sqrt(self.pivots)
+        banded = np.vstack([sizes, np.append(self.beside * sizes[:-1], 0)])
+        weights, _ = linalg.lapack.dtbtrs(banded, U, uplo="L", trans="T")
         return weights
 
     def squared_norm(self) -> float:

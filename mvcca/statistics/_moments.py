@@ -189,6 +189,8 @@ class Moments:
         moved = shift * np.repeat(share, list(self.widths.values()), axis=1)
         means, residues = _exact_sum(self.means, moved + self.residues)
         scatter = self.scatter + other.scatter
+        if all((own == own[0]).all() for own in (self.counts, counts, shift)):  # paired views
+            columns = [slice(None)]
         for p, in_p in enumerate(columns):
             for q, in_q in enumerate(columns):
                 weight = self.counts[p, q] * share[p, q]
