@@ -203,13 +203,13 @@ def recall_at_1(found: np.ndarray) -> float:
     return float(np.mean((found > np.diag(found)[:, None]).sum(axis=1) == 0))
 
 
-def map_at_50(found: np.ndarray, relevant: np.ndarray) -> float:
-    """Mean average precision of the first 50, with divisor min(50, number of relevant rows)."""
-    first = np.argpartition(-found, min(50, found.shape[1]) - 1, axis=1)[:, :50]
+def mean_average_precision(found: np.ndarray, relevant: np.ndarray, length: int = 50) -> float:
+    """Of the first rows, with divisor min(length, number of relevant rows)."""
+    first = np.argpartition(-found, min(length, found.shape[1]) - 1, axis=1)[:, :length]
     order = np.argsort(-np.take_along_axis(found, first, axis=1), axis=1)
     hits = np.take_along_axis(relevant, np.take_along_axis(first, order, axis=1), axis=1)
     precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
-    totals, most = (precision * hits).sum(axis=1), np.minimum(50, relevant.sum(axis=1))
+    totals, most = (precision * hits).sum(axis=1), np.minimum(length, relevant.sum(axis=1))
     return float(np.mean(np.divide(totals, most, out=np.zeros(len(totals)), where=most > 0)))
 
 

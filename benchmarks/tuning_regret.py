@@ -237,7 +237,7 @@ def brute_force(case: Case, method: str, goal: str) -> dict[oracle.Setting, floa
         relevant = case.relevant()
 
         def measure(found: np.ndarray) -> float:
-            return oracle.map_at_50(found, relevant)
+            return oracle.mean_average_precision(found, relevant)
 
     by_number = method == "PLS" or goal == "class"
     return oracle.grid_of(models, test, [X[bank] for X in train], rankings, measure, by_number)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,27 @@ GOALS = ("object", "class", "correlation")
 MEASURES = {"object": "MRR", "class": "mAP@50", "correlation": "mean correlation"}
 
 _LENGTH = 50  # of the lists of a class goal: mAP@50
+_HEAD, _LEAST_HEAD = 1 / 20, 5  # part of the gallery in shorter lists: as 50 of 1,000 items
 _NEIGHBORS = 10  # of CSLS
-_TIE_BITS = 2**8  # of the 2**24 that float32 tells apart
+_TIE_BITS = 2**10  # of the 2**24 that float32 tells apart: a place for each of 512 items
+_LOWEST = np.float32(-(2.0**127))  # of items that are left out; its last bit is 0
 
 _HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
 _BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
 
 Scores = Mapping[str, np.ndarray]  # (n_rows, n_components) by view
+
+
+class Value(NamedTuple):
+    """How well held-out rows are found; settings with the largest mean of both win.
+
+    The gallery of a fold is small, so that 50 items are a large part of it. The head is what tells
+    the quality of the first 50 in a gallery of 1,000: the same part of the gallery, without the
+    query's own object, of which there is one in galleries of any size.
+    """
+
+    score: float  # the measure of the goal
+    head: float  # mean average precision of the head, for the class goal; else the same
 
 
 def goal_of(estimator: Any) -> Goal:
@@ -132,7 +146,7 @@ class Projected:
 
 def values_of(
     goal: Goal, projected: Projected, sample: Sample, rankings: Sequence[str], k: int
-) -> dict[str, float]:
+) -> dict[str, Value]:
     """Mean over ordered pairs of views of a goal, by ranking, with the first k components.
 
     Parameters
@@ -151,13 +165,14 @@ def values_of(
     """
     projected = projected.leading(k)
     if goal == "correlation":
-        return dict.fromkeys(rankings, _correlation(projected.scores, sample))
-    values: dict[str, float] = {}
+        correlation = _correlation(projected.scores, sample)
+        return dict.fromkeys(rankings, Value(correlation, correlation))
+    values: dict[str, Value] = {}
     plain = list(dict.fromkeys(name.removesuffix(CORRECTED) for name in rankings))
     for name in plain:
         ranking = ranking_by(name, sample.views.names, projected.expected)
         rows = projected.weighted() if name == "cosine" else projected
-        found: dict[str, list[float]] = {name: [], f"{name}{CORRECTED}": []}
+        found: dict[str, list[Value]] = {name: [], f"{name}{CORRECTED}": []}
         for p, q in permutations(sample.ranked, 2):
             relevant = _relevant(goal, sample, p, q)
             if relevant is None:
@@ -170,7 +185,9 @@ def values_of(
             if item_terms is not None:
                 similarities = similarities - item_terms
                 found[f"{name}{CORRECTED}"].append(_value(goal, similarities, relevant))
-        values |= {own: float(np.mean(each)) for own, each in found.items() if each}
+        values |= {
+            own: Value(*np.mean(each, axis=0).tolist()) for own, each in found.items() if each
+        }
     return values
 
 
@@ -197,15 +214,18 @@ def _queries(ranking: Ranking, scores: np.ndarray, p: str, q: str) -> np.ndarray
 
 def _relevant(goal: Goal, sample: Sample, p: str, q: str) -> Any:
     """What `_value` takes of the rows of p and q; None if no row of q is relevant."""
+    pairs = sample.counterparts[p, q]
     if goal == "class":
         shared = sample.share_labels[p, q]
-        return shared if shared.any() else None
-    pairs = sample.counterparts[p, q]
+        return (shared, pairs) if shared.any() else None
     return pairs if len(pairs[0]) else None
 
 
-def _value(goal: Goal, similarities: np.ndarray, relevant: Any) -> float:
-    return (_average_precision if goal == "class" else _reciprocal_rank)(similarities, relevant)
+def _value(goal: Goal, similarities: np.ndarray, relevant: Any) -> Value:
+    if goal == "class":
+        return _average_precision(similarities, *relevant)
+    value = _reciprocal_rank(similarities, relevant)
+    return Value(value, value)
 
 
 def _reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]) -> float:
@@ -217,8 +237,10 @@ def _reciprocal_rank(similarities: np.ndarray, pairs: tuple[np.ndarray, np.ndarr
     return float(np.mean(1 / ranks))
 
 
-def _average_precision(similarities: np.ndarray, relevant: np.ndarray) -> float:
-    """Mean average precision of the first 50."""
+def _average_precision(
+    similarities: np.ndarray, relevant: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
+) -> Value:
+    """Mean average precision of the first 50, and of the head without counterparts."""
     # The last bits of each number say whether the item is relevant and order equal numbers by
     # position: numbers are sorted several times as fast as positions are.
     numbers = similarities.copy()
@@ -226,12 +248,23 @@ def _average_precision(similarities: np.ndarray, relevant: np.ndarray) -> float:
     bits &= -_TIE_BITS
     bits |= (np.arange(n_items, dtype=np.int32) * 74) % _TIE_BITS  # even, and as if at random
     bits |= relevant
+    own = np.full((len(numbers), 1), _LOWEST)
+    own[pairs[0], 0], numbers[pairs] = numbers[pairs], _LOWEST
     k = min(_LENGTH, n_items)
     numbers.partition(n_items - k, axis=1)
-    first = np.sort(numbers[:, -k:], axis=1)
-    hits = (first.view(np.int32)[:, ::-1] & 1).astype(bool)
+    others = np.sort(numbers[:, -k:], axis=1)
+    first = np.sort(np.hstack([others, own]), axis=1)[:, 1:]
     counts = np.count_nonzero(relevant, axis=1)
-    return float(np.mean(average_precision_of_lists(hits, counts, _LENGTH, "min")))
+    score = _mean_precision(first, counts, _LENGTH)
+    counts[pairs[0]] -= relevant[pairs]
+    length = min(_LENGTH, max(_LEAST_HEAD, round(_HEAD * n_items)))
+    return Value(score, _mean_precision(others, counts, length))
+
+
+def _mean_precision(numbers: np.ndarray, n_relevant: np.ndarray, length: int) -> float:
+    """Of increasing numbers whose last bit says whether the item is relevant."""
+    hits = (numbers[:, -length:].view(np.int32)[:, ::-1] & 1).astype(bool)
+    return float(np.mean(average_precision_of_lists(hits, n_relevant, length, "min")))
 
 
 def _correlation(scores: Scores, sample: Sample) -> float:

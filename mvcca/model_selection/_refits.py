@@ -22,6 +22,7 @@ from mvcca.model_selection._goals import (
     Projected,
     Sample,
     Scores,
+    Value,
     bank_of_others,
     goal_of,
 )
@@ -238,7 +239,7 @@ class Search:
 
     def _values(
         self, projected: Projected, sample: Sample
-    ) -> Iterator[tuple[str, int | None, float]]:
+    ) -> Iterator[tuple[str, int | None, Value]]:
         """Values of one model by ranking and number of components."""
         goal, found = self.task.goal, projected.n_components
         ranking = self.task.estimator.retrieval_ranking[1]

@@ -20,6 +20,7 @@ from mvcca.model_selection._goals import (
     Projected,
     Sample,
     Scores,
+    Value,
     bank_of_others,
     goal_of,
     values_of,
@@ -55,7 +56,7 @@ class Choice:
     n_components : int or None
         Number of components; None for all that the data support.
     value : float
-        Mean of the goal over the folds. It is optimistic, as the largest of many.
+        Mean of the goal's measure over the folds. It is optimistic, as one of the largest of many.
     cv_results : dict of str to array
         Values of all variants, in scikit-learn's form.
     at_edge : tuple of str
@@ -105,15 +106,15 @@ class Trials:
 
     goal: Goal
     settings: list[dict[str, Any]]
-    values: dict[Outer, dict[Variant, dict[int, float]]] = field(default_factory=dict)
+    values: dict[Outer, dict[Variant, dict[int, Value]]] = field(default_factory=dict)
     prefers_all: bool = True
 
-    def add(self, outer: Outer, fold: int, variant: Variant, value: float) -> None:
+    def add(self, outer: Outer, fold: int, variant: Variant, value: Value) -> None:
         """Keep the value of a variant on a fold."""
         self.values.setdefault(outer, {}).setdefault(variant, {})[fold] = value
 
     def choose(self, outer: Outer = ()) -> Choice:
-        """The variant with the largest mean.
+        """The variant with the largest mean of scores and heads.
 
         If all components are preferred, fewer win only by more than one standard error of the
         differences between folds.
@@ -121,14 +122,15 @@ class Trials:
         found = self.values[outer]
         n_folds = max(map(len, found.values()))
         complete = {
-            variant: np.array([by_fold[fold] for fold in sorted(by_fold)])
+            variant: np.array([by_fold[fold] for fold in sorted(by_fold)])  # (n_folds, 2)
             for variant, by_fold in found.items()
             if len(by_fold) == n_folds
         }
-        whole = {v: values for v, values in complete.items() if v.n_components is None}
-        best = _largest(whole if whole and self.prefers_all else complete)
-        rival = _largest(complete)
-        gain = complete[rival] - complete[best]
+        means = {variant: values.mean(axis=1) for variant, values in complete.items()}
+        whole = {v: values for v, values in means.items() if v.n_components is None}
+        best = _largest(whole if whole and self.prefers_all else means)
+        rival = _largest(means)
+        gain = means[rival] - means[best]
         if gain.mean() > gain.std(ddof=1 if n_folds > 1 else 0) / np.sqrt(n_folds):
             best = rival
         chosen = self.settings[best.setting]
@@ -136,8 +138,8 @@ class Trials:
             chosen,
             best.ranking,
             best.n_components,
-            float(complete[best].mean()),
-            _cv_results(self.settings, complete),
+            float(complete[best][:, 0].mean()),
+            _cv_results(self.goal, self.settings, complete),
             tuple(n for n, own in chosen.items() if at_edge(own, (s[n] for s in self.settings))),
         )
 
@@ -154,10 +156,10 @@ def _largest(values: Mapping[Variant, np.ndarray]) -> Variant:
 
 
 def _cv_results(
-    settings: Sequence[Mapping[str, Any]], values: Mapping[Variant, np.ndarray]
+    goal: Goal, settings: Sequence[Mapping[str, Any]], values: Mapping[Variant, np.ndarray]
 ) -> dict[str, Any]:
-    """Values in scikit-learn's form."""
-    table = np.array(list(values.values()))
+    """Scores in scikit-learn's form, and mean heads if these are other ones."""
+    table, heads = np.moveaxis(np.array(list(values.values())), 2, 0)  # (n_variants, n_folds)
     means = table.mean(axis=1)
     params = [
         {**settings[own.setting], "n_components": own.n_components, "ranking": own.ranking}
@@ -172,6 +174,7 @@ def _cv_results(
         "mean_test_score": means,
         "std_test_score": table.std(axis=1),
         "rank_test_score": (means[:, None] < means).sum(axis=1) + 1,
+        **({"mean_test_head": heads.mean(axis=1)} if goal == "class" else {}),
     }
 
 
@@ -260,7 +263,7 @@ def values_by_variant(
     sample: Sample,
     rankings: Sequence[str],
     numbers: Sequence[int | None],
-) -> Iterator[tuple[str, int | None, float]]:
+) -> Iterator[tuple[str, int | None, Value]]:
     """Values of one model on held-out rows, by ranking and number of components."""
     for k in numbers:
         n_components = projected.n_components if k is None else k
