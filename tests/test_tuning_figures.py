@@ -118,7 +118,7 @@ def test_a_search_by_statistics_scores_what_a_search_by_rows_scores(model, goal,
         for setting, own in values.items():
             if setting[1:] == ("profile-likelihood", 1):
                 continue  # ± 1 for all pairs: the order is arbitrary
-            # Lists of a class goal are sorted by 14 bits of a score.
+            # Lists of a class goal are sorted by fewer bits of a score.
             tolerance = 2e-3 if goal == "class" else 1e-6
             assert ours[setting] == pytest.approx(own.mean(), abs=tolerance), setting
     means = {

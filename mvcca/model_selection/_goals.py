@@ -28,7 +28,7 @@ MEASURES = {"object": "MRR", "class": "mAP@50", "correlation": "mean correlation
 _LENGTH = 50  # of the lists of a class goal: mAP@50
 _HEAD, _LEAST_HEAD = 1 / 20, 5  # part of the gallery in shorter lists: as 50 of 1,000 items
 _NEIGHBORS = 10  # of CSLS
-_TIE_BITS = 2**10  # of the 2**24 that float32 tells apart: a place for each of 512 items
+_MOST_PLACES = 2**10  # of items with equal scores, of the 2**24 numbers that float32 tells apart
 _LOWEST = np.float32(-(2.0**127))  # of items that are left out; its last bit is 0
 
 _HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
@@ -245,8 +245,9 @@ def _average_precision(
     # position: numbers are sorted several times as fast as positions are.
     numbers = similarities.copy()
     bits, n_items = numbers.view(np.int32), numbers.shape[1]
-    bits &= -_TIE_BITS
-    bits |= (np.arange(n_items, dtype=np.int32) * 74) % _TIE_BITS  # even, and as if at random
+    n_places = min(_MOST_PLACES, 2 << (n_items - 1).bit_length())  # two for each item
+    bits &= -n_places
+    bits |= (np.arange(n_items, dtype=np.int32) * 74) % n_places  # even, and as if at random
     bits |= relevant
     own = np.full((len(numbers), 1), _LOWEST)
     own[pairs[0], 0], numbers[pairs] = numbers[pairs], _LOWEST
