@@ -55,7 +55,7 @@ class Hits:
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.interop import Hits
     >>> views = load_digits_views().views
-    >>> index = RetrievalIndex(CCA(9, reg=0.1).fit(views[:1200]))
+    >>> index = RetrievalIndex(CCA(n_components=None, reg="cv").fit(views[:1200]))
     >>> gallery, queries = {"right": views["right"][1200:]}, {"left": views["left"][1200:1203]}
     >>> file = io.BytesIO()
     >>> Hits(index, gallery, queries, k=2).write(file, ".csv")

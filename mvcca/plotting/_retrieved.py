@@ -66,7 +66,7 @@ class RetrievedDisplay(ScoresDisplay):
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.plotting import RetrievedDisplay
     >>> data = load_digits_views()
-    >>> model = MLCCA(9, reg=0.1).fit(data.views[:1200], data.labels[:1200])
+    >>> model = MLCCA(n_components=None, reg="cv").fit(data.views[:1200], data.labels[:1200])
     >>> display = RetrievedDisplay.from_estimator(
     ...     model, data.views[1200:], data.labels[1200:], show=(8, 4), queries=3
     ... )

@@ -76,10 +76,10 @@ def retrieval_vectors(
     >>> from mvcca.datasets import load_digits_views
     >>> from mvcca.retrieval import retrieval_vectors
     >>> views = load_digits_views().views
-    >>> model = CCA(9, reg=0.1).fit(views[:1200])
+    >>> model = CCA(n_components=None, reg="cv").fit(views[:1200])
     >>> gallery, query = {"right": views["right"][1200:]}, {"left": views["left"][1200:1201]}
-    >>> items = retrieval_vectors(model, gallery)["right"]
-    >>> [asked] = retrieval_vectors(model, query, role="query")["left"]
+    >>> items = retrieval_vectors(model, gallery, query="left")["right"]
+    >>> [asked] = retrieval_vectors(model, query, role="query", target="right")["left"]
     >>> best = (items @ asked).argsort()[::-1][:10]
     >>> _, found = RetrievalIndex(model).add(gallery).search(query, "right", k=10)
     >>> bool((found[0] == best).all())
