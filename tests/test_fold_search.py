@@ -113,6 +113,9 @@ CASES = {
     "float32": (CCA(), IN_FLOAT32, Views({"a": A.astype("f4"), "b": B.astype("f4")})),
     "three views with powers": (MVCCA(), {**GRID, "power": [0.0, 3.0]}, THREE),
     "sparse": (MVCCA(), GRID, SPARSE),
+    "one column": (
+        *(CCA(1), {"reg": RIDGES}, Views({"a": A[:, :1], "b": np.c_[B[:, 0], np.ones(N)]})),
+    ),
     "wide": (CCA(), GRID, WIDE, None, {"scoring": MRR}),
     "wide, weighted": (CCA(), GRID, WIDE, None, {"sample_weight": WEIGHTS}),
     "wide, without a ridge": (CCA(), {"reg": [0, 0.1], "n_components": [1, 3]}, WIDE),

@@ -267,10 +267,11 @@ class Bidiagonal:
     @classmethod
     def of(cls, T: Tridiagonal, name: str) -> Bidiagonal:
         """Factorise the constraint of a view."""
-        pivots, beside, failed = linalg.lapack.dpttrf(T.diagonal, T.beside)
+        beside = T.beside if len(T.beside) else np.zeros(1)  # at least one for SciPy
+        pivots, beside, failed = linalg.lapack.dpttrf(T.diagonal, beside)
         if failed:
             raise DigitsLost([name], f"The constraint of view {name!r} is not positive definite")
-        return cls(pivots, beside)
+        return cls(pivots, beside[: len(pivots) - 1])
 
     @property
     def rank(self) -> int:
