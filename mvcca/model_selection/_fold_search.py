@@ -522,9 +522,9 @@ class _Part:
         widest = max((k for k in numbers if k is not None), default=None)
         solutions = {k: path.solve(reg, k, expected=not pairs) for k in {*numbers} & {None, widest}}
         solution_of = {k: None if k is None else widest for k in numbers}
-        for k, of_widest in solution_of.items():
-            solutions[of_widest].check(k)
         if pairs:
+            for k, of_widest in solution_of.items():
+                solutions[of_widest].checked(k, signs=False)
             found = {k: path.correlations(maps, pairs) for k, maps in solutions.items()}
             return [float(found[solution_of[k]][:, :k].mean()) for k in numbers]
         lifted = {k: path.lifted(maps) for k, maps in solutions.items()}
@@ -535,7 +535,7 @@ class _Part:
                 maps = maps.leading(k)
             if path.with_patterns:
                 maps = replace(maps, patterns=path.patterns(solutions[solution_of[k]], k))
-            model._keep(maps.signed())
+            model._keep(maps.checked(k))
         return models
 
     def _ridges(self, setting: _Setting) -> dict[str, float]:

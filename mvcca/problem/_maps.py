@@ -163,21 +163,10 @@ class Maps:
 
     # ---- what a fit learns -----------------------------------------------------------------------
 
-    def checked(self, n_components: int | None) -> Maps:
-        """The same maps with their signs, if `check` accepts them."""
-        self.check(n_components)
-        return self.signed()
+    def checked(self, n_components: int | None, *, signs: bool = True) -> Maps:
+        """The same maps, the largest weight of each component positive; warn if some are missing.
 
-    def signed(self) -> Maps:
-        """The same maps, the largest weight of each component positive."""
-        assert self.variances is not None
-        signs = fixed_signs(self.weights, self.variances)
-        weights = {name: W * signs for name, W in self.weights.items()}
-        patterns = self.patterns and {name: P * signs for name, P in self.patterns.items()}
-        return replace(self, weights=weights, patterns=patterns)
-
-    def check(self, n_components: int | None) -> None:
-        """Warn if components are missing.
+        With ``signs=False``, signs stay as they are.
 
         Raises
         ------
@@ -195,6 +184,13 @@ class Maps:
                 f"n_components={n_components} is more than the data can give: at most "
                 f"{self.bound}. Fitted with n_components_={self.bound}."
             )
+        if not signs:
+            return self
+        assert self.variances is not None
+        of_components = fixed_signs(self.weights, self.variances)
+        weights = {name: W * of_components for name, W in self.weights.items()}
+        patterns = self.patterns and {name: P * of_components for name, P in self.patterns.items()}
+        return replace(self, weights=weights, patterns=patterns)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of an estimator, by name."""
@@ -274,22 +270,15 @@ def score_correlations(
     weights: Mapping[str, np.ndarray], pairs: Iterable[PairCovariance]
 ) -> np.ndarray:
     """Correlations of the scores of rows with these covariances, (n_pairs, k)."""
-    moments = (_score_moments(weights, rows) for rows in pairs)
-    found = [_ratio(between, np.sqrt(own).prod(axis=0)) for own, between in moments]
+    found = []
+    for (p, q), between, within, _ in pairs:
+        of_views = [
+            np.einsum("ik,ik->k", weights[name], B @ weights[name])
+            for name, B in zip((p, q), within, strict=True)
+        ]
+        covariances = np.einsum("ik,ik->k", weights[p], between @ weights[q])
+        found.append(_ratio(covariances, np.sqrt(np.maximum(of_views, 0)).prod(axis=0)))
     return np.clip(found, -1, 1)
-
-
-def _score_moments(
-    weights: Mapping[str, np.ndarray], rows: PairCovariance
-) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (2, k) and covariances (k,) of the scores of two views."""
-    variances, (p, q) = [], rows.names
-    for name, B in zip(rows.names, rows.within, strict=True):
-        W = weights[name]
-        image = B @ W if B.ndim == 2 else B[:, None] * W
-        variances.append(np.maximum(np.einsum("ik,ik->k", W, image), 0))
-    covariances = np.einsum("ik,ik->k", weights[p], rows.between @ weights[q])
-    return np.array(variances), covariances
 
 
 def expected_moments(
@@ -317,11 +306,14 @@ def expected_moments(
     freedom = degrees_of_freedom or dict.fromkeys(weights, 0.0)
     variances: dict[str, list[np.ndarray]] = {name: [] for name in views}
     found = {}
-    for rows in pairs:
-        (p, q), count = rows.names, rows.n_objects
-        of_views, covariances = _score_moments(weights, rows)
-        variances[p].append(of_views[0])
-        variances[q].append(of_views[1])
+    for names, between, within, count in pairs:
+        p, q = names
+        for name, B in zip(names, within, strict=True):
+            W = weights[name]
+            image = B @ W if B.ndim == 2 else B[:, None] * W
+            variances[name].append(np.maximum(np.einsum("ik,ik->k", W, image), 0))
+        covariances = np.einsum("ik,ik->k", weights[p], between @ weights[q])
+        of_views = np.array([variances[p][-1], variances[q][-1]])
         r = _ratio(covariances, np.sqrt(of_views).prod(axis=0))
         degrees = (freedom[p], freedom[q])
         if sum(degrees) >= count and r.max(initial=0) > 1 - 1e-8:
