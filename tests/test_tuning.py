@@ -17,7 +17,8 @@ from mvcca import CCA, KCCA, LGCFL, MLCCA, MVCCA, MVMLCCA, Labels, Views, evalua
 from mvcca.datasets import load_digits_views
 from mvcca.measures import average_precision
 from mvcca.model_selection import InnerFolds, choices, fit_chosen
-from mvcca.model_selection._goals import Projected, Sample, _average_precision, values_of
+from mvcca.model_selection._goals import Projected, Sample, Value, _average_precision, values_of
+from mvcca.model_selection._tuning import Trials, Variant
 from mvcca.problem import RidgePath
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -452,6 +453,17 @@ def test_a_ranking_that_orders_the_head_of_small_galleries_is_chosen_for_large_o
     table = evaluate_retrieval(rows, y_test, measures="map@50", estimator=model)
     assert model.ranking_ == "likelihood"
     assert table.mean()["map@50"] > 0.25
+
+
+def test_heads_count_unless_the_gallery_is_as_large_as_that_of_the_folds():
+    trials = Trials("class", [{"reg": 0.1}, {"reg": 1.0}])
+    for outer in ((), (5,)):
+        for fold in range(3):
+            trials.add(outer, fold, Variant(0, "likelihood", None), Value(0.4, 0.8))
+            trials.add(outer, fold, Variant(1, "likelihood", None), Value(0.5, 0.6))
+    choice, inner = trials.choose(), trials.choose((5,))
+    assert (choice.params, choice.value) == ({"reg": 0.1}, pytest.approx(0.4))
+    assert (inner.params, inner.value) == ({"reg": 1.0}, pytest.approx(0.5))
 
 
 def test_digits_are_found_better_by_a_tuned_model():

@@ -38,7 +38,7 @@ Scores = Mapping[str, np.ndarray]  # (n_rows, n_components) by view
 
 
 class Value(NamedTuple):
-    """How well held-out rows are found; settings with the largest mean of both win.
+    """How well held-out rows are found.
 
     The gallery of a fold is small, so that 50 items are a large part of it. The head is what tells
     the quality of the first 50 in a gallery of 1,000: the same part of the gallery, without the

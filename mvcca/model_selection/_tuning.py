@@ -114,10 +114,11 @@ class Trials:
         self.values.setdefault(outer, {}).setdefault(variant, {})[fold] = value
 
     def choose(self, outer: Outer = ()) -> Choice:
-        """The variant with the largest mean of scores and heads.
+        """The variant with the largest mean of scores and heads, or of scores for an outer fold.
 
-        If all components are preferred, fewer win only by more than one standard error of the
-        differences between folds.
+        An outer fold has as many objects as those inside, so that heads tell nothing more. If all
+        components are preferred, fewer win only by more than one standard error of the differences
+        between folds.
         """
         found = self.values[outer]
         n_folds = max(map(len, found.values()))
@@ -126,7 +127,10 @@ class Trials:
             for variant, by_fold in found.items()
             if len(by_fold) == n_folds
         }
-        means = {variant: values.mean(axis=1) for variant, values in complete.items()}
+        means = {
+            variant: values[:, 0] if outer else values.mean(axis=1)
+            for variant, values in complete.items()
+        }
         whole = {v: values for v, values in means.items() if v.n_components is None}
         best = _largest(whole if whole and self.prefers_all else means)
         rival = _largest(means)
