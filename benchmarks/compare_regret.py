@@ -80,7 +80,7 @@ def grid(name: str, train: Any, y: np.ndarray) -> list[dict[str, Any]]:
 def values_of_model(model: Any, sample: Sample) -> list[tuple[Any, float]]:
     """mAP@50 of held-out rows by ranking and number of components."""
     method, similarity = model.retrieval_ranking
-    expected = model.maps_.expected if hasattr(model, "maps_") else None
+    expected = getattr(getattr(model, "maps_", None), "expected", None)
     rankings = [similarity] if expected is None else ["profile-likelihood", "likelihood"]
     scores = dict(model.project(sample.views, method if expected is None else "variates").items())
     projected = Projected(scores, {}, expected)
