@@ -322,11 +322,11 @@ def test_groups_of_objects_stay_together(capsys):
         np.save(name, rng.standard_normal((40, 5))[pairs] + 1e-9 * rng.standard_normal((N, 5)))
     Path("pairs.txt").write_text("".join(f"pair {pair}\n" for pair in pairs))
     np.save("pairs.npy", pairs)
-    options = ("--methods", "nkcca", "--measures", "mrr", "--json", "--cv", "4")
+    options = ("--methods", "nkcca", "--measures", "mrr", "--json", "--cv", "4", "--no-tune")
     _, out, _ = compare(capsys, *options, labels=None)
     (divided,) = json.loads(out)
     views = [np.load("image.npy"), np.load("text.npy")]
-    expected = mvcca.compare("nkcca", views, cv=4, groups=pairs, measures="mrr")
+    expected = mvcca.compare("nkcca", views, cv=4, groups=pairs, measures="mrr", tune=False)
     for name in ("pairs.txt", "pairs.npy"):
         code, out, _ = compare(capsys, *options, "--groups", name, labels=None)
         assert code == 0
@@ -423,7 +423,7 @@ def test_random_scores_retrieve_as_often_as_chance(capsys):
 
 
 def test_every_method_without_networks_runs(capsys):
-    code, out, _ = compare(capsys, "--methods", "all", "--n-components", "3")
+    code, out, _ = compare(capsys, "--methods", "all", "--n-components", "3", "--no-tune")
     assert code == 0
     titles = {METHODS[name].title for name in GROUPS["all"]}
     assert figures(out).keys() == titles | {"random scores"}
@@ -525,9 +525,10 @@ def test_jrl_retrieves_digits_as_well_as_published_similarity_does(capsys):
 def test_several_ridges_are_no_matter_to_methods_without_one(capsys):
     methods = [name for name in GROUPS["all"] if "reg" not in METHODS[name].takes()]
     assert methods
-    code, out, err = compare(capsys, "--methods", ",".join(["cca", *methods]), "--reg", "0.1", "1")
+    names, fixed = ",".join(["cca", *methods]), "--no-tune"
+    code, out, err = compare(capsys, "--methods", names, "--reg", "0.1", "1", fixed)
     assert (code, err) == (0, "")
-    _, one, _ = compare(capsys, "--methods", ",".join(methods), "--reg", "0.1")
+    _, one, _ = compare(capsys, "--methods", ",".join(methods), "--reg", "0.1", fixed)
     for method in methods:  # nothing to choose, so the same figures and an empty cell
         title = METHODS[method].title
         assert figures(out)[title] == figures(one)[title]
@@ -957,7 +958,8 @@ def demo_run(tmp_path_factory):
 
 
 def test_the_demo_learns_from_segments_on_request(capsys):
-    arguments = ("demo", "--parts", "halves", "--no-report", "--methods", "cca,mvmlcca")
+    options = ("--no-report", "--no-tune", "--methods", "cca,mvmlcca")
+    arguments = ("demo", "--parts", "halves", *options)
     _, digit, _ = run(capsys, *arguments)
     _, segments, _ = run(capsys, *arguments, "--labels", "segments")
     assert re.search(r"^labels to learn from: 7 labels, 4\.\d per object$", segments, re.M)

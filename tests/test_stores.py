@@ -218,7 +218,7 @@ def test_lists_and_ids_are_read_back(tmp_path, capsys):
     from mvcca import open_matrix
 
     X = {name: block[:50] for name, block in rows(50, seed=0).items() if name != "sound"}
-    model = CCA(3).fit(X)
+    model = CCA(3, reg=0.1).fit(X)
     save(model, tmp_path / "model.mvcca")
     np.save(tmp_path / "text.npy", X["text"])
     (tmp_path / "ids.txt").write_text("\n".join(IDS[:50]) + "\n")
