@@ -89,7 +89,7 @@ def values_of_model(model: Any, sample: Sample) -> list[tuple[Any, float]]:
     for number in numbers_of_components(everything):
         k = everything if number is None else number
         values = values_of("class", projected, sample, rankings, k)
-        found += [((ranking, number), value) for ranking, value in values.items()]
+        found += [((ranking, number), own.score) for ranking, own in values.items()]
     return found
 
 

@@ -72,6 +72,8 @@ class Task:
         How often each object counts.
     options : mapping
         Further arguments of `fit`.
+    by_heads : bool
+        As of `Trials`.
     """
 
     estimator: Any
@@ -82,6 +84,7 @@ class Task:
     judged: LabelsByView | None
     sample_weight: np.ndarray | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    by_heads: bool = True
 
     @cached_property
     def samples(self) -> list[Sample]:
@@ -167,7 +170,8 @@ class Search:
 
     def _trials(self, outer: Outer, keys: Sequence[Key]) -> Trials:
         """Values of some settings for an outer fold."""
-        merged = Trials(self.task.goal, [], prefers_all=self.space.prefers_all)
+        prefers_all, by_heads = self.space.prefers_all, self.task.by_heads
+        merged = Trials(self.task.goal, [], prefers_all=prefers_all, by_heads=by_heads)
         values = merged.values.setdefault(outer, {})
         for key in keys:
             if (part := self.found.get(key)) is None:
@@ -364,7 +368,7 @@ def choices(
     *,
     effort: Effort = "full",
 ) -> dict[Outer, Choice]:
-    """Choose the settings of an estimator by given folds.
+    """Choose the settings of an estimator for held-out rows that are as many as those of a fold.
 
     Parameters
     ----------
@@ -394,7 +398,7 @@ def choices(
     views = views.with_ids(np.arange(1, len(views) + 1))
     learned = LabelsByView.of(views, y) if estimator.requires.labels else None
     judged = None if labels is None else LabelsByView.of(views, labels[places])
-    task = Task(estimator, views, folds, goal, learned, judged)
+    task = Task(estimator, views, folds, goal, learned, judged, by_heads=False)
     return search_refits(task, effort)
 
 

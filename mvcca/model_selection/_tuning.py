@@ -102,23 +102,25 @@ class Trials:
         By outer folds and variant, the value on each inner fold.
     prefers_all : bool
         Whether fewer components than all must win by a standard error.
+    by_heads : bool
+        Whether heads count, too: not if the gallery to be searched is as small as a fold.
     """
 
     goal: Goal
     settings: list[dict[str, Any]]
     values: dict[Outer, dict[Variant, dict[int, Value]]] = field(default_factory=dict)
     prefers_all: bool = True
+    by_heads: bool = True
 
     def add(self, outer: Outer, fold: int, variant: Variant, value: Value) -> None:
         """Keep the value of a variant on a fold."""
         self.values.setdefault(outer, {}).setdefault(variant, {})[fold] = value
 
     def choose(self, outer: Outer = ()) -> Choice:
-        """The variant with the largest mean of scores and heads, or of scores for an outer fold.
+        """The variant with the largest mean of scores, and of heads if these count.
 
-        An outer fold has as many objects as those inside, so that heads tell nothing more. If all
-        components are preferred, fewer win only by more than one standard error of the differences
-        between folds.
+        If all components are preferred, fewer win only by more than one standard error of the
+        differences between folds.
         """
         found = self.values[outer]
         n_folds = max(map(len, found.values()))
@@ -128,7 +130,7 @@ class Trials:
             if len(by_fold) == n_folds
         }
         means = {
-            variant: values[:, 0] if outer else values.mean(axis=1)
+            variant: values.mean(axis=1) if self.by_heads else values[:, 0]
             for variant, values in complete.items()
         }
         whole = {v: values for v, values in means.items() if v.n_components is None}
