@@ -8,13 +8,11 @@ paired views, their default, takes only the moments of these rows.
 
 from __future__ import annotations
 
-import operator
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +28,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from mvcca.blocks import is_mapping
 from mvcca.blocks.checks import check_same_rows, row_labels
 from mvcca.machine.warnings import warn
+from mvcca.model_selection._fold_statistics import Parts
 from mvcca.model_selection._spaces import searched
 from mvcca.problem import RidgePath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
@@ -53,7 +52,6 @@ _BY_COMPONENT = (  # fitted attributes, whose last axis they are
     "expected_deviations_",
 )
 _FLOAT64 = np.dtype(np.float64)
-_LEAST_ROWS = 1000  # copied at a time; at least as many as features, since adding sums takes time
 
 
 class FoldSearchCV(BaseSearchCV):
@@ -379,78 +377,6 @@ class _Data:
         return rows, np.asarray(rows.views.ids) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Statistics of training parts, as sums of those of disjoint cells.
-
-    Attributes
-    ----------
-    model : StatisticEstimator
-        Whose statistics they are.
-    rows : Rows
-        All rows.
-    trains : list of ndarray of int
-        Positions of the training objects of each split.
-    cells : list
-        Statistics of objects that are in the training parts of the same splits.
-    codes : ndarray of int, shape (n_objects,)
-        Cell of each object.
-    in_part : ndarray of bool, shape (n_splits, n_cells)
-        Whether a training part holds a cell.
-    """
-
-    model: Any
-    rows: Rows
-    trains: list[np.ndarray]
-    cells: list[Any]
-    codes: np.ndarray
-    in_part: np.ndarray
-
-    @classmethod
-    def of(cls, model: Any, rows: Rows, trains: list[np.ndarray]) -> _Parts:
-        """Sum up the cells, unless they are many more than the training parts."""
-        seen = np.zeros((len(trains), len(rows.views)), dtype=bool)
-        for split, train in enumerate(trains):
-            seen[split, train] = True
-        in_part, codes = np.unique(seen, axis=1, return_inverse=True)
-        codes, n_cells = codes.ravel(), in_part.shape[1]
-        is_repeated = any(own.sum() < len(train) for own, train in zip(seen, trains, strict=True))
-        if model.learns_from_rows or is_repeated or n_cells > len(trains) + 1:
-            return cls(model, rows, trains, [], codes, in_part)
-        least = max(_LEAST_ROWS, *rows.views.widths.values())
-        cells = []
-        for cell in range(n_cells):
-            part = np.flatnonzero(codes == cell)
-            blocks = np.array_split(part, max(1, len(part) // least))
-            cells.append(reduce(operator.add, (model.statistic_of(rows.take(b)) for b in blocks)))
-        return cls(model, rows, trains, cells, codes, in_part)
-
-    def __getitem__(self, split: int) -> tuple[Rows, Any]:
-        """Rows of a training part, or all where these do not matter, and its statistic."""
-        if self.cells:
-            return self.rows, self._sum(self.in_part[split])
-        rows = self.rows.take(self.trains[split])
-        return rows, self.model.statistic_of(rows)
-
-    def moments_of(self, objects: np.ndarray) -> Moments | PairMoments | None:
-        """Moments of some objects, if cells are made of these and have moments."""
-        if not self.cells or not isinstance(self.cells[0], Moments | PairMoments):
-            return None
-        counts = np.bincount(self.codes[objects], minlength=len(self.cells))
-        is_whole = counts == np.bincount(self.codes)
-        return self._sum(counts > 0) if counts.any() and all(is_whole | (counts == 0)) else None
-
-    def whole(self) -> Any:
-        """The statistic of all rows."""
-        if self.cells:
-            return reduce(operator.add, self.cells)
-        return self.model.statistic_of(self.rows)
-
-    def _sum(self, chosen: np.ndarray) -> Any:
-        """The statistic of some cells."""
-        return reduce(operator.add, (self.cells[cell] for cell in np.flatnonzero(chosen)))
-
-
 # ---- models of one training part -----------------------------------------------------------------
 
 
@@ -627,7 +553,7 @@ class _Search:
         )
 
         def score(rows: Rows) -> None:
-            self._parts = _Parts.of(self._opened, rows, trains)
+            self._parts = Parts.of(self._opened, rows, trains)
             for split in range(len(self.splits)):
                 self._score_split(split)
 
@@ -638,9 +564,8 @@ class _Search:
         number = next(i for i, own in enumerate(self.settings) if candidate in own.rankings)
         setting, model = self.settings[number], None
         if number not in self._is_read_again:
-            parts = self._parts
             with suppress(DigitsLost):
-                whole = _Part(self._opened, parts.rows, parts.whole())
+                whole = _Part(self._opened, *self._parts.whole())
                 model = whole.learned(setting)
                 model._statistic = None  # as after `fit`
         if model is None:

@@ -7,7 +7,7 @@ cross-validation: rows are read once, however many folds and settings there are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -19,11 +19,14 @@ from mvcca.model_selection._goals import Sample, drawn
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import RidgePath, Rows
+from mvcca.statistics import Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 N_FOLDS = 5
 NO_FOLD = -1
+
+_LEAST_ROWS = 1000  # copied at a time; at least as many as features, since adding sums takes time
 
 _SEED = 0
 
@@ -92,15 +95,6 @@ class InnerFolds:
         """The same of some objects."""
         return InnerFolds(self.codes[objects], self.nested)
 
-    def parts(self) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-        """Folds that are always left out together, and their objects; also the objects of none."""
-        if self.are_one_part:
-            yield (), np.flatnonzero(self.codes == NO_FOLD)
-            yield tuple(range(self.n_folds)), np.flatnonzero(self.codes != NO_FOLD)
-        else:
-            for fold in range(self.n_folds):
-                yield (fold,), np.flatnonzero(self.codes == fold)
-
     def samples(
         self,
         views: Views,
@@ -137,6 +131,88 @@ class InnerFolds:
 
 
 @dataclass(frozen=True, eq=False)
+class Parts:
+    """Statistics of training parts, as sums of those of disjoint cells.
+
+    Attributes
+    ----------
+    model : StatisticEstimator
+        Whose statistics they are.
+    rows : Rows
+        All rows.
+    trains : list of ndarray of int
+        Positions of the objects of each training part.
+    cells : list
+        Statistics of objects that are in the same training parts; empty if they do not add.
+    codes : ndarray of int, shape (n_objects,)
+        Cell of each object.
+    in_part : ndarray of bool, shape (n_parts, n_cells)
+        Whether a training part holds a cell.
+    redraws : bool
+        Whether what a statistic draws from rows is drawn from those of each part.
+    """
+
+    model: Any
+    rows: Rows
+    trains: Sequence[np.ndarray]
+    cells: list[Any]
+    codes: np.ndarray
+    in_part: np.ndarray
+    redraws: bool = False
+
+    @classmethod
+    def of(
+        cls, model: Any, rows: Rows, trains: Sequence[np.ndarray], *, redraws: bool = False
+    ) -> Parts:
+        """Sum up the cells, unless they are many more than the parts."""
+        seen = np.zeros((len(trains), len(rows.views)), dtype=bool)
+        for part, train in enumerate(trains):
+            seen[part, train] = True
+        in_part, codes = np.unique(seen, axis=1, return_inverse=True)
+        codes, n_cells = codes.ravel(), in_part.shape[1]
+        is_repeated = any(own.sum() < len(train) for own, train in zip(seen, trains, strict=True))
+        adds = not (model.learns_from_rows or (redraws and model.draws_from_rows))
+        if not adds or is_repeated or n_cells > len(trains) + 1:
+            return cls(model, rows, trains, [], codes, in_part, redraws)
+        least = max(_LEAST_ROWS, *rows.views.widths.values())
+        cells = []
+        for cell in range(n_cells):
+            objects = np.flatnonzero(codes == cell)
+            blocks = np.array_split(objects, max(1, len(objects) // least))
+            cells.append(reduce(operator.add, (model.statistic_of(rows.take(b)) for b in blocks)))
+        return cls(model, rows, trains, cells, codes, in_part, redraws)
+
+    def __getitem__(self, part: int) -> tuple[Rows, Any]:
+        """Rows of a training part, or all where these do not matter, and its statistic."""
+        if self.cells:
+            return self.rows, self._sum(self.in_part[part])
+        return self._read(self.rows.take(self.trains[part]))
+
+    def whole(self) -> tuple[Rows, Any]:
+        """All rows, and their statistic."""
+        if self.cells:
+            return self.rows, reduce(operator.add, self.cells)
+        return self._read(self.rows)
+
+    def moments_of(self, objects: np.ndarray) -> Moments | PairMoments | None:
+        """Moments of some objects, if cells are made of these and have moments."""
+        if not self.cells or not isinstance(self.cells[0], Moments | PairMoments):
+            return None
+        counts = np.bincount(self.codes[objects], minlength=len(self.cells))
+        is_whole = counts == np.bincount(self.codes)
+        return self._sum(counts > 0) if counts.any() and all(is_whole | (counts == 0)) else None
+
+    def _sum(self, chosen: np.ndarray) -> Any:
+        """The statistic of some cells."""
+        return reduce(operator.add, (self.cells[cell] for cell in np.flatnonzero(chosen)))
+
+    def _read(self, rows: Rows) -> tuple[Rows, Any]:
+        if self.redraws:
+            self.model.draw(rows)
+        return rows, self.model.statistic_of(rows)
+
+
+@dataclass(frozen=True, eq=False)
 class FoldStatistics:
     """What an estimator needs to know of each fold of its training rows.
 
@@ -148,9 +224,8 @@ class FoldStatistics:
         All training rows.
     folds : InnerFolds
         Folds of the objects.
-    statistics : dict
-        Statistics by the folds that are left out together; empty if the method learns from rows
-        themselves.
+    parts : Parts
+        Statistics of what each model learns from.
     samples : sequence of Sample
         Rows of each fold, no more than it takes to choose settings.
     """
@@ -158,7 +233,7 @@ class FoldStatistics:
     estimator: Any
     rows: Rows
     folds: InnerFolds
-    statistics: Mapping[tuple[int, ...], Any]
+    parts: Parts
     samples: Sequence[Sample]
 
     @classmethod
@@ -172,20 +247,11 @@ class FoldStatistics:
     ) -> FoldStatistics:
         """Sum up every fold; `labels` define relevant items among the rows of `ranked` views."""
         labels = rows.labels if labels is None else labels
-        statistics = {}
-        if not (estimator.learns_from_rows or estimator.draws_from_rows):
-            statistics = {own: estimator.statistic_of(rows.take(p)) for own, p in folds.parts()}
-        return cls(estimator, rows, folds, statistics, folds.samples(rows.views, labels, ranked))
+        trains = [folds.without(left_out) for left_out, _ in folds.models()]
+        parts = Parts.of(estimator, rows, trains, redraws=True)
+        return cls(estimator, rows, folds, parts, folds.samples(rows.views, labels, ranked))
 
-    def without(self, left_out: Collection[int]) -> tuple[Rows, Any]:
-        """Statistic of the rows of all other folds, and the rows that its problem asks for."""
-        if self.statistics:
-            others = (own for f, own in self.statistics.items() if not {*f} & {*left_out})
-            return self.rows, reduce(operator.add, others)
-        rows = self.rows.take(self.folds.without(left_out)) if left_out else self.rows
-        self.estimator.draw(rows)
-        return rows, self.estimator.statistic_of(rows)
-
-    def path(self, left_out: Collection[int]) -> RidgePath:
+    def path(self, left_out: tuple[int, ...]) -> RidgePath:
         """The problem of all other folds, to be solved for any ridge."""
-        return RidgePath.of(self.estimator.posed(*self.without(left_out)))
+        part = [own for own, _ in self.folds.models()].index(left_out)
+        return RidgePath.of(self.estimator.posed(*self.parts[part]))

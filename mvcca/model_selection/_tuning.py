@@ -337,7 +337,7 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     def learn(rows: Rows) -> None:
         statistics = FoldStatistics.of(estimator, rows, folds)
         choice = _searched_ridges(statistics, goal).choose()
-        whole, statistic = statistics.without(())
+        whole, statistic = statistics.parts.whole()
         whole = replace(whole, reg=dict.fromkeys(rows.views.names, choice.params["reg"]))
         if choice.n_components is not None:
             whole = replace(whole, n_components=choice.n_components)
