@@ -24,6 +24,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
 @pytest.mark.slow
+@pytest.mark.long  # 80 to 100 seconds of CPU time
 def test_readme_shows_the_figures_that_compare_returns(capsys):
     exec(BLOCKS[0], {})
     printed = capsys.readouterr().out
