@@ -36,11 +36,12 @@ def found_by(script: str, n: int) -> tuple[list[str], dict[str, int]]:
     return lines[len(lines) - n_faults :], ast.literal_eval(counts)
 
 
-def test_damaged_and_hostile_model_files_are_loaded_as_they_were_or_refused_in_a_line():
-    faults, counts = found_by("model_files", 1_000)
+@pytest.mark.parametrize("n", [300, pytest.param(1_000, marks=pytest.mark.long)])
+def test_damaged_and_hostile_model_files_are_loaded_as_they_were_or_refused_in_a_line(n):
+    faults, counts = found_by("model_files", n)
     assert not faults
-    assert counts["forgery refused"] > 200
-    assert counts["forgery loaded"] > 50
+    assert counts["forgery refused"] > n / 5
+    assert counts["forgery loaded"] > n / 20
 
 
 def test_malformed_inputs_of_commands_are_a_line():
@@ -52,7 +53,8 @@ def test_malformed_inputs_of_commands_are_a_line():
     )
 
 
-def test_a_command_that_is_killed_leaves_what_was_whole_and_can_be_repeated():
-    faults, counts = found_by("kills", 20)
+@pytest.mark.parametrize("n", [10, pytest.param(20, marks=pytest.mark.long)])
+def test_a_command_that_is_killed_leaves_what_was_whole_and_can_be_repeated(n):
+    faults, counts = found_by("kills", n)
     assert not faults
-    assert sum(number for what, number in counts.items() if what.endswith("killed")) > 5
+    assert sum(number for what, number in counts.items() if what.endswith("killed")) > n / 4
