@@ -8,8 +8,8 @@ of any other method.
 
 from mvcca.model_selection._class_disjoint_split import ClassDisjointSplit
 from mvcca.model_selection._fold_search import FoldSearchCV
-from mvcca.model_selection._fold_statistics import InnerFolds
-from mvcca.model_selection._goals import GOALS, MEASURES, Goal, goal_of
+from mvcca.model_selection._fold_statistics import InnerFolds, are_one_fold
+from mvcca.model_selection._goals import GOALS, HELD_OUT, MEASURES, Goal, goal_of
 from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._spaces import SEARCHED, Effort, Space, searched
@@ -26,6 +26,7 @@ from mvcca.model_selection._tuning import (
 
 __all__ = [
     "GOALS",
+    "HELD_OUT",
     "LEAST_RIDGE",
     "MEASURES",
     "OF_RIDGES",
@@ -39,6 +40,7 @@ __all__ = [
     "InnerFolds",
     "RetrievalScorer",
     "Space",
+    "are_one_fold",
     "choice_of",
     "choices",
     "chosen",

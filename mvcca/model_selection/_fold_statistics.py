@@ -33,6 +33,11 @@ _SEED = 0
 Outer = tuple[int, ...]  # folds held out by an outer cross-validation: none, or one
 
 
+def are_one_fold(n_held_out: int, n_objects: int, n_folds: int) -> bool:
+    """Whether the objects to hold out are no more than one of the folds."""
+    return n_held_out * n_folds <= n_objects
+
+
 @dataclass(frozen=True, eq=False)
 class InnerFolds:
     """Folds of the objects of a training set.
@@ -72,7 +77,7 @@ class InnerFolds:
         ranked = np.concatenate([drawn(views, part) for part in parts])
         known = np.arange(len(self.codes)) if groups is None else groups
         held_out = np.isin(known, known[ranked])  # with their copies
-        if held_out.sum() * self.n_folds > len(self.codes):
+        if not are_one_fold(held_out.sum(), len(self.codes), self.n_folds):
             return self
         return InnerFolds(np.where(held_out, self.codes, NO_FOLD))
 

@@ -31,7 +31,7 @@ _NEIGHBORS = 10  # of CSLS
 _MOST_PLACES = 2**10  # of items with equal scores, of the 2**24 numbers that float32 tells apart
 _LOWEST = np.float32(-(2.0**127))  # of items that are left out; its last bit is 0
 
-_HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
+HELD_OUT = 500  # objects of a fold to rank: more cost time and choose the same settings
 _BANK_ROWS = 500  # training rows that correct the rankings of held-out ones
 
 Scores = Mapping[str, np.ndarray]  # (n_rows, n_components) by view
@@ -59,7 +59,7 @@ def drawn(views: Views, objects: np.ndarray) -> np.ndarray:
     """Objects to rank, of every pattern of views in which some are seen."""
     order = np.random.RandomState(0).permutation(objects)
     patterns = np.unique(views.seen[order], axis=0, return_inverse=True)[1].ravel()
-    chosen = [order[patterns == own][:_HELD_OUT] for own in range(patterns.max() + 1)]
+    chosen = [order[patterns == own][:HELD_OUT] for own in range(patterns.max() + 1)]
     return np.sort(np.concatenate(chosen))
 
 

@@ -14,9 +14,10 @@ from mvcca.comparison.costs import _kernel as kernel
 from mvcca.comparison.costs import _linear as linear
 from mvcca.comparison.costs._shapes import Shapes, ViewShape
 from mvcca.comparison.costs._steps import class_among, components, in_row_space, moments, product
-from mvcca.comparison.costs._tuning import HELD_OUT, models_of, rankings, ridge_search
+from mvcca.comparison.costs._tuning import models_of, rankings, ridge_search
 from mvcca.comparison.costs._work import Work
-from mvcca.model_selection import RIDGES, Goal, goal_of, searched
+from mvcca.model_selection import HELD_OUT, RIDGES, Goal, goal_of, searched
+from mvcca.retrieval.bank import BANK_ROWS
 
 _FITS: dict[str, Callable[[Any, Shapes], Work]] = {
     "CCA": linear.cca,
@@ -55,7 +56,6 @@ _VALUES = {
 _RIDGES_OF_KERNELS = 6
 _FEW_FOLDS = 3  # of a bare fit whose models are fitted one by one
 _RANK = 30  # of a similarity, in the middle of those that a search tries
-_BANK_ROWS = 5000  # training rows that correct the rankings of a tuned model
 _PROJECTIONS: dict[str, Callable[[Any, Shapes, int, int], Work]] = {
     "KCCA": kernel.project_by_kernel,
     "NCCA": kernel.project_by_neighbours,
@@ -197,7 +197,7 @@ def ranking_work(estimator: Any, shapes: Shapes, n_rows: int) -> Work | None:
     lists = product(n_rows, k, n_rows)
     lists += Work(sorts=sorts, passes=60 * n_rows, calls=2500, n_bytes=8 * min(pairs, 2**24))
     if corrects:  # hubs, by training rows
-        n_bank = min(shapes.n_rows, _BANK_ROWS)
+        n_bank = min(shapes.n_rows, BANK_ROWS)
         lists += product(n_bank, k, n_rows) + Work(sorts=n_bank * n_rows)
     return project(estimator, shapes, n_rows, k) + shapes.n_directions * lists
 

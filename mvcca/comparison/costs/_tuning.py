@@ -13,16 +13,14 @@ from mvcca.comparison.costs._steps import (
     tridiagonal,
 )
 from mvcca.comparison.costs._work import Work
-from mvcca.model_selection import Goal
-
-HELD_OUT = 500  # rows of a fold that are ranked, and as many training rows that correct rankings
+from mvcca.model_selection import HELD_OUT, Goal, are_one_fold
 
 
 def models_of(n_rows: int, n_folds: int, nested: bool) -> tuple[int, int]:
     """Number of models of one setting, and of the folds that each is scored on."""
     if nested:
         return comb(n_folds, 2), 2
-    if n_folds * HELD_OUT <= n_rows / n_folds:  # ranked rows are held out together
+    if are_one_fold(n_folds * HELD_OUT, n_rows, n_folds):  # ranked rows are held out together
         return 1, n_folds
     return n_folds, 1
 
