@@ -1,8 +1,4 @@
-"""Inspect fitted models: loadings, correlations, explained variance and a permutation test.
-
-These functions only need a model's `transform`, so they also work with pipelines and searches, on
-training or held-out rows. Plots are in `mvcca.plotting`, retrieval measures in `mvcca.measures`.
-"""
+"""Correlations of components and variables, and explained variance, on given rows."""
 
 from __future__ import annotations
 
@@ -10,26 +6,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
-from sklearn.utils import Bunch, check_array, check_random_state
 
 from mvcca.blocks import Block
+from mvcca.inspection._two_views import views_of
 from mvcca.machine.config import block_slices
 from mvcca.measures import column_correlations
-from mvcca.problem import principal_components
-from mvcca.views import Views, as_views, holds_views
+from mvcca.views import Views, as_views
 from mvcca.views.typing import MatrixLike, ViewsLike
 
-__all__ = [
-    "component_correlations",
-    "explained_variance",
-    "loadings",
-    "pairwise_correlations",
-    "permutation_test",
-    "variable_correlations",
-]
-
-RandomState = int | np.random.RandomState | None
 _ROUNDING = 32 * np.finfo(float).eps  # relative deviation from the mean of a constant column
 
 
@@ -231,121 +215,6 @@ def explained_variance(
     }
 
 
-def permutation_test(
-    X: ViewsLike | MatrixLike,
-    y: MatrixLike | None = None,
-    *,
-    n_permutations: int = 999,
-    random_state: RandomState = None,
-) -> Bunch:
-    """Test which canonical correlations of two views are significant, by permutation.
-
-    Permuting the rows of one view breaks the pairing and nothing else. Component i is tested after
-    removing the components before it: the canonical variates i, i + 1, ... of one view are
-    permuted against those of the other, and the largest correlation is compared,
-
-        p_i = max_{j ≤ i} (1 + #{permutations with ρ*_j ≥ ρ_j}) / (1 + n_permutations),
-
-    the stepwise test of [1]_. Comparing ρ_i with the i-th correlation of permuted *rows* would be
-    too liberal, since permutation spreads the strong components over all others.
-
-    Parameters
-    ----------
-    X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-        Two paired views, or the first of them. Sparse views are converted to dense.
-    y : matrix, optional
-        The second view, if X is a single matrix.
-    n_permutations : int, default=999
-        Number of permutations; the smallest possible p-value is 1 / (1 + n_permutations).
-    random_state : int, RandomState or None, default=None
-        Seed for the permutations.
-
-    Returns
-    -------
-    Bunch
-        correlations : ndarray, shape (k,)
-            All canonical correlations, without ridge; k is the smaller rank of the two views.
-        p_values : ndarray, shape (k,)
-            Non-decreasing; components with p-values below 0.05 are significant.
-        permuted : ndarray, shape (n_permutations, k)
-            Correlations ρ*_i of the permutations.
-
-    Raises
-    ------
-    ValueError
-        If there are not two paired views, or no more objects than independent features, in which
-        case the correlations are 1 for any pairing.
-    TypeError
-        If X is an estimator.
-
-    References
-    ----------
-    .. [1] Winkler, Renaud, Smith and Nichols, "Permutation inference for canonical correlation
-       analysis", NeuroImage 220, 2020, algorithm 1 (without nuisance variables).
-
-    Examples
-    --------
-    >>> from mvcca.datasets import make_gaussian_views
-    >>> from mvcca.inspection import permutation_test
-    >>> views = make_gaussian_views(300, correlations=(0.8, 0.5), random_state=0).views
-    >>> test = permutation_test(views, random_state=0)
-    >>> (test.p_values < 0.05).tolist()
-    [True, True, False, False, False]
-    """
-    if hasattr(X, "fit"):
-        raise TypeError(
-            "The permutation test takes rows, not a model: permutation_test(X, Y) or "
-            f"permutation_test(views). Got {type(X).__name__} as the first view."
-        )
-    if y is None and not holds_views(X):
-        raise ValueError(
-            "The permutation test takes two paired views, got one matrix. Pass the second matrix "
-            "as y, or both as Views."
-        )
-    views = views_of(X, y)
-    if len(views.names) != 2 or not views.is_paired:
-        raise ValueError(
-            f"The permutation test takes two paired views, got {views}, seen as "
-            f"{sorted(set(views.pattern.tolist()))}. Select two views with views.select."
-        )
-    bases = [_orthonormal_basis(name, block) for name, block in views.items()]
-    widths = [basis.shape[1] for basis in bases]
-    if len(views) <= sum(widths) + 1:
-        raise ValueError(
-            f"With {len(views)} objects and {sum(widths)} independent features, correlations are 1 "
-            "by construction. Reduce the views first, for example by PCA."
-        )
-    left, correlations, right = linalg.svd(bases[0].T @ bases[1])
-    first, second = bases[0] @ left, bases[1] @ right.T  # canonical variates of unit length
-    rng = check_random_state(random_state)
-    permuted = np.empty((n_permutations, len(correlations)))
-    for largest in permuted:
-        chance = first[rng.permutation(len(first))].T @ second
-        largest[:] = [linalg.norm(chance[i:, i:], 2) for i in range(len(correlations))]
-    as_large = 1 + (permuted >= correlations - _ROUNDING).sum(axis=0)
-    return Bunch(
-        correlations=np.minimum(correlations, 1),
-        p_values=np.maximum.accumulate(as_large / (1 + n_permutations)),
-        permuted=np.minimum(permuted, 1),
-    )
-
-
-def views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
-    """Convert rows to in-memory Views; `names` are those of the views of a list."""
-    if not holds_views(X):
-        return Views({"X": X} if y is None else {"X": X, "y": _as_matrix(y)}).in_memory()
-    if y is not None:
-        raise ValueError("X is a container of views, so y, the second matrix, must be omitted.")
-    return as_views(X, names).in_memory()
-
-
-def _as_matrix(y: Any) -> Any:
-    """A matrix, or a vector as a single column, with its row labels."""
-    if np.ndim(y) != 1:
-        return y
-    return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
-
-
 def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
     """Rows as Views, and their scores."""
     views = views_of(X, y, getattr(estimator, "view_names_", None))
@@ -392,12 +261,3 @@ def _column_correlations(X: Block, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     scale = np.outer(np.where(varies, lengths[0], 0), lengths[1])
     correlations = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
     return np.clip(correlations, -1, 1), varies
-
-
-def _orthonormal_basis(name: str, X: Any) -> np.ndarray:
-    """Orthonormal basis (n, rank) of the span of the centred columns of X."""
-    X = check_array(X, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
-    rows = principal_components(X)[1]
-    if not rows.shape[1]:
-        raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
-    return rows / np.linalg.norm(rows, axis=0)

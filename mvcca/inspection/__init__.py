@@ -1,0 +1,28 @@
+"""Inspect fitted models and test correlations: loadings, explained variance, permutation tests.
+
+Loadings and correlations only need a model's `transform`, so they also work with pipelines and
+searches, on training or held-out rows. Tests take rows. Plots are in `mvcca.plotting`, retrieval
+measures in `mvcca.measures`.
+"""
+
+from mvcca.inspection._correlations import (
+    component_correlations,
+    explained_variance,
+    loadings,
+    pairwise_correlations,
+    variable_correlations,
+)
+from mvcca.inspection._correlations import (
+    projected as projected,
+)
+from mvcca.inspection._permutation import permutation_test
+from mvcca.inspection._two_views import views_of as views_of
+
+__all__ = [
+    "component_correlations",
+    "explained_variance",
+    "loadings",
+    "pairwise_correlations",
+    "permutation_test",
+    "variable_correlations",
+]

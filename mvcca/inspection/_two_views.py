@@ -1,0 +1,57 @@
+"""Rows that the tests and intervals of two views take, checked, and their orthonormal bases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from mvcca.problem import principal_components
+from mvcca.views import Views, as_views, holds_views
+
+
+def two_paired_views(X: Any, y: Any, who: str) -> Views:
+    """Two paired views in memory; `who` begins the error messages."""
+    if hasattr(X, "fit"):
+        raise TypeError(
+            f"{who} takes rows, not a model: pass X and Y, or Views. Got {type(X).__name__} as the "
+            "first view."
+        )
+    if y is None and not holds_views(X):
+        raise ValueError(
+            f"{who} takes two paired views, got one matrix. Pass the second matrix as y, or both "
+            "as Views."
+        )
+    views = views_of(X, y)
+    if len(views.names) != 2 or not views.is_paired:
+        raise ValueError(
+            f"{who} takes two paired views, got {views}, seen as "
+            f"{sorted(set(views.pattern.tolist()))}. Select two views with views.select."
+        )
+    return views
+
+
+def views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
+    """Convert rows to in-memory Views; `names` are those of the views of a list."""
+    if not holds_views(X):
+        return Views({"X": X} if y is None else {"X": X, "y": _as_matrix(y)}).in_memory()
+    if y is not None:
+        raise ValueError("X is a container of views, so y, the second matrix, must be omitted.")
+    return as_views(X, names).in_memory()
+
+
+def _as_matrix(y: Any) -> Any:
+    """A matrix, or a vector as a single column, with its row labels."""
+    if np.ndim(y) != 1:
+        return y
+    return y.to_frame() if hasattr(y, "to_frame") else np.reshape(y, (-1, 1))
+
+
+def orthonormal_basis(name: str, X: Any) -> np.ndarray:
+    """Orthonormal basis (n, rank) of the span of the centred columns of X."""
+    X = check_array(X, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
+    rows = principal_components(X)[1]
+    if not rows.shape[1]:
+        raise ValueError(f"View {name!r} has no variance: all its rows are equal.")
+    return rows / np.linalg.norm(rows, axis=0)
