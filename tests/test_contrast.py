@@ -9,7 +9,7 @@ import pytest
 
 from mvcca.plotting.style import COLORS, GREY, RIGHT, WRONG
 
-STYLE = (files("mvcca.comparison") / "templates" / "report.css").read_text(encoding="utf-8")
+STYLE = (files("mvcca.machine") / "templates" / "page.css").read_text(encoding="utf-8")
 TEXT, LINES = 4.5, 3.0  # the least contrast of each
 
 

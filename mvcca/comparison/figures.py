@@ -5,11 +5,9 @@ The report does not use pyplot, so that no window is needed and no figure stays 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from io import BytesIO
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,6 +17,7 @@ from mvcca.comparison.examples import Example, Item
 from mvcca.comparison.fits import CURVE_LENGTH, by_chance
 from mvcca.comparison.measurements import Measurements
 from mvcca.comparison.wording import pretty
+from mvcca.machine.pages import Picture
 from mvcca.model_selection import Choice
 from mvcca.plotting import (
     CorrelationDisplay,
@@ -29,19 +28,11 @@ from mvcca.plotting import (
 from mvcca.plotting.style import GREY, color, literal, tidy_axes
 from mvcca.retrieval import Measure
 
-_DPI = 150
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))  # beside the colours
 _LINE_HEIGHT = 0.055  # of a label, as a share of the height of the axes
 _LABEL_WIDTH = 28  # characters
 _FADED = 0.2  # intensity of the parts of an image outside the item's view
 _MOST_POINTS = 400  # more are slow to draw and overlap
-
-
-class Picture(NamedTuple):
-    """Data URL of an image, and its width in CSS pixels."""
-
-    address: str
-    width: int
 
 
 def intervals(result: Measurements, measure: str, ax: Any) -> Any:
@@ -68,7 +59,7 @@ def intervals(result: Measurements, measure: str, ax: Any) -> Any:
 
 def correlations(result: Measurements) -> Picture:
     """Correlation of each component on training and held-out rows, one subplot per method."""
-    return _picture(draw_correlations(result))
+    return Picture.of(draw_correlations(result))
 
 
 def draw_correlations(result: Measurements) -> Figure:
@@ -92,7 +83,7 @@ def draw_correlations(result: Measurements) -> Figure:
 
 def tuning(result: Measurements) -> Picture:
     """Values of the searched settings on the inner folds of the first fold, by method."""
-    return _picture(draw_tuning(result))
+    return Picture.of(draw_tuning(result))
 
 
 def draw_tuning(result: Measurements) -> Figure:
@@ -161,7 +152,7 @@ def recall(result: Measurements) -> Picture:
     """Recall@k of every method, averaged over folds and directions."""
     figure = Figure(figsize=(7.4, 4.2), layout="constrained")
     draw_recall(result, figure.subplots())
-    return _picture(figure)
+    return Picture.of(figure)
 
 
 def draw_recall(result: Measurements, ax: Any) -> Any:
@@ -228,7 +219,7 @@ def embedding(result: Measurements) -> Picture:
         EmbeddingDisplay.from_scores(
             rows[few], groups, method="tsne", random_state=seed, ax=figure.subplots()
         )
-    return _picture(figure)
+    return Picture.of(figure)
 
 
 def images(result: Measurements, found: Sequence[Example]) -> Picture:
@@ -246,7 +237,7 @@ def images(result: Measurements, found: Sequence[Example]) -> Picture:
     for line, example in enumerate(found):
         label = literal(example.query.labels)
         display.ax_.text(-0.1, line, label, ha="right", va="center", fontsize="large")
-    return _picture(figure)
+    return Picture.of(figure)
 
 
 def _image(result: Measurements, item: Item) -> np.ndarray:
@@ -261,12 +252,3 @@ def _image(result: Measurements, item: Item) -> np.ndarray:
         return pixels if name == item.view else _FADED * pixels
 
     return np.block([[part(name) for name in line] for line in shown.layout])
-
-
-def _picture(figure: Figure) -> Picture:
-    buffer = BytesIO()
-    # Tight, since a legend beside the axes may need more space than was reserved.
-    figure.savefig(buffer, format="png", dpi=_DPI, bbox_inches="tight", metadata={"Software": None})
-    png = buffer.getvalue()
-    width = int.from_bytes(png[16:20], "big") * 96 // _DPI  # CSS has 96 pixels to an inch
-    return Picture("data:image/png;base64," + base64.b64encode(png).decode("ascii"), width)

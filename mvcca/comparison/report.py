@@ -1,6 +1,6 @@
 """The HTML report: a verdict, tables, figures with explanations, and all settings.
 
-This module gathers what the report shows; ``templates/report.html`` and ``report.css`` show it.
+This module gathers what the report shows; ``templates/report.html`` shows it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from mvcca.comparison.against_defaults import Gain, gains, not_searched
 from mvcca.comparison.examples import Example, Item, examples
 from mvcca.comparison.fits import Measured
 from mvcca.comparison.measurements import Measurements
-from mvcca.comparison.summary import CAPTION, Summary, template
+from mvcca.comparison.summary import CAPTION, Summary
 from mvcca.comparison.wording import pretty, written
+from mvcca.machine.pages import template
 
 _TITLE = "Retrieval across views"
 _N_QUERIES, _N_ITEMS = 6, 8
@@ -40,7 +41,7 @@ def report_page(
     """The report on all results; without `next_steps`, statements that save the best methods."""
     if not command and len(results) == 1:
         next_steps = _statements(results[0])
-    return template("report.html").render(
+    return template("mvcca.comparison", "report.html").render(
         title=_TITLE,
         caption=CAPTION,
         cases=[Case.of(result) for result in results],

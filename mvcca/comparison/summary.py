@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,11 +15,12 @@ from mvcca.comparison.measurements import Measurements, mean_correlation
 from mvcca.comparison.tuning import n_inner_folds
 from mvcca.comparison.verdict import verdict
 from mvcca.comparison.wording import escaped, listed, pretty, with_error, written
-from mvcca.machine.printable import in_one_line, printable
+from mvcca.machine.pages import template
+from mvcca.machine.printable import in_one_line
 from mvcca.retrieval import Measure
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    pass
 
 _MEGABYTE = 10**6
 _WORDS = ("ranked by", "learns from", "notes")  # columns of text, aligned to the left
@@ -153,7 +153,7 @@ class Summary:
 
     def as_html(self) -> str:
         """An HTML table with its notes."""
-        return template("notebook.html").render(summary=self, caption=CAPTION)
+        return template("mvcca.comparison", "notebook.html").render(summary=self, caption=CAPTION)
 
     @property
     def _numbered_warnings(self) -> list[str]:
@@ -202,32 +202,9 @@ class Summary:
         return "".join(f"  {text}" for text in texts)
 
 
-@cache
-def template(name: str) -> Template:
-    """A file of the folder ``templates``."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("mvcca.comparison"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)
-
-
 def _in_markdown(cell: Cell) -> str:
     text = escaped(str(cell))
     return f"**{text}**" if cell.is_best else text
-
-
-def _shown(value: Any) -> Any:
-    """Text of a template without control characters; rendered markup is left as it is."""
-    is_plain = isinstance(value, str) and not hasattr(value, "__html__")
-    return printable(value) if is_plain else value
 
 
 def _searched(result: Measurements) -> list[str]:
