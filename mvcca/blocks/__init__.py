@@ -18,9 +18,11 @@ from mvcca.blocks._kinds import (
 )
 from mvcca.blocks._sparse import grouping, own_csr
 from mvcca.blocks.sources import (
+    NamedColumns,
     RowSource,
     SourceError,
     as_source,
+    cells_of_text,
     open_matrix,
     open_or_read,
     path_and_key,
@@ -31,11 +33,13 @@ from mvcca.blocks.sources import (
 __all__ = [
     "KINDS",
     "Block",
+    "NamedColumns",
     "RowSource",
     "SourceError",
     "as_block",
     "as_source",
     "beside",
+    "cells_of_text",
     "grouping",
     "in_one_place",
     "is_mapping",

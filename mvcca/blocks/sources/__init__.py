@@ -6,9 +6,11 @@ imports its library when a file is opened. Callers choose the height of the bloc
 reads a whole file, of text, too.
 """
 
+from mvcca.blocks.sources._header import is_missing, is_number
 from mvcca.blocks.sources._open import as_source, is_source, open_matrix
 from mvcca.blocks.sources._read import (
     FORMATS,
+    cells_of_text,
     lines_of_text,
     open_or_read,
     path_and_key,
@@ -17,12 +19,17 @@ from mvcca.blocks.sources._read import (
     read_texts,
 )
 from mvcca.blocks.sources._row_source import RowSource, SourceError
+from mvcca.blocks.sources._text import NamedColumns
 
 __all__ = [
     "FORMATS",
+    "NamedColumns",
     "RowSource",
     "SourceError",
     "as_source",
+    "cells_of_text",
+    "is_missing",
+    "is_number",
     "is_source",
     "lines_of_text",
     "open_matrix",

@@ -22,6 +22,7 @@ from mvcca.blocks.sources._sparse_npz import kind_of_sparse, read_sparse
 from mvcca.blocks.sources._text import (
     as_strings,
     decoded_lines,
+    read_cells,
     read_column,
     read_lines,
     read_table,
@@ -102,6 +103,15 @@ def read_texts(name: str) -> np.ndarray:
     path = Path(name)
     with _reading(path):
         return read_lines(path)
+
+
+def cells_of_text(name: str) -> np.ndarray | None:
+    """All cells of a .csv or .tsv file as texts, its header among them; None for other files."""
+    path = Path(name)
+    if path.suffix.lower() not in _TEXT:
+        return None
+    with _reading(path):
+        return read_cells(path)
 
 
 def read_names(name: str, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:

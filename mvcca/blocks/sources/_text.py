@@ -18,7 +18,15 @@ from mvcca.blocks.checks import few
 from mvcca.blocks.sources._header import holds_text, is_header, is_missing, is_number
 from mvcca.machine.warnings import warn
 
-__all__ = ["NamedColumns", "as_strings", "decoded_lines", "read_column", "read_lines", "read_table"]
+__all__ = [
+    "NamedColumns",
+    "as_strings",
+    "decoded_lines",
+    "read_cells",
+    "read_column",
+    "read_lines",
+    "read_table",
+]
 
 _PADDED_BYTES = 64 * 2**20
 _PADDING = 64  # at most, in units of the text's characters
@@ -70,6 +78,14 @@ def read_table(path: Path, n_rows: int | None = None, header: bool | None = None
         _report_header(path, names)
     has_columns = has_names and table.dtype.kind == "f"
     return NamedColumns.of(table, tuple(names)) if has_columns else table
+
+
+def read_cells(path: Path) -> np.ndarray:
+    """All cells of a table as texts, (n_lines, n_columns), its header among them."""
+    rows = [row for _, row in _lines(path, _delimiter(path))]
+    if not rows:
+        raise ValueError("it is empty")
+    return as_strings([cell for row in rows for cell in row]).reshape(len(rows), -1)
 
 
 def read_column(path: Path, n_rows: int | None = None, header: bool | None = None) -> np.ndarray:

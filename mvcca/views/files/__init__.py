@@ -1,14 +1,18 @@
 """Views, labels and ids in files: `read_views` opens matrices in any format, with their labels."""
 
 from mvcca.views.files._labels import read_ids, read_label_vectors, read_labels, read_row_numbers
+from mvcca.views.files._tables import Table, matched, read_table
 from mvcca.views.files._views import file_stamp, open_view, read_views
 
 __all__ = [
+    "Table",
     "file_stamp",
+    "matched",
     "open_view",
     "read_ids",
     "read_label_vectors",
     "read_labels",
     "read_row_numbers",
+    "read_table",
     "read_views",
 ]
