@@ -15,14 +15,18 @@ from mvcca.inspection._correlations import (
 from mvcca.inspection._correlations import (
     projected as projected,
 )
+from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._permutation import permutation_test
 from mvcca.inspection._two_views import views_of as views_of
 
 __all__ = [
+    "ParametricTest",
+    "ParametricTests",
     "component_correlations",
     "explained_variance",
     "loadings",
     "pairwise_correlations",
+    "parametric_tests",
     "permutation_test",
     "variable_correlations",
 ]

@@ -2,7 +2,7 @@
 
 `folds` and `groups` split the objects. `_goals` ranks held-out rows; `_tuning` solves every ridge
 from statistics of the folds (`_fold_statistics`), and `_refits` searches the parameters (`_spaces`)
-of any other method.
+of any other method. `_sample_size` plans studies.
 `FoldSearchCV` is scikit-learn's interface to such searches.
 """
 
@@ -11,6 +11,12 @@ from mvcca.model_selection._fold_search import FoldSearchCV
 from mvcca.model_selection._fold_statistics import InnerFolds, are_one_fold
 from mvcca.model_selection._goals import GOALS, HELD_OUT, MEASURES, Goal, goal_of
 from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
+from mvcca.model_selection._sample_size import (
+    held_out_sample_size,
+    required_correlation,
+    sample_size,
+    spectrum_decay,
+)
 from mvcca.model_selection._scoring import RetrievalScorer, retrieval_scorer
 from mvcca.model_selection._spaces import SEARCHED, Effort, Space, searched
 from mvcca.model_selection._tuning import (
@@ -46,10 +52,14 @@ __all__ = [
     "chosen",
     "fit_chosen",
     "goal_of",
+    "held_out_sample_size",
     "numbers_of_components",
+    "required_correlation",
     "retrieval_scorer",
+    "sample_size",
     "searched",
     "space_of",
+    "spectrum_decay",
     "tunable",
     "tuned",
 ]

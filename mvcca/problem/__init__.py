@@ -5,6 +5,7 @@ and precision are handled here. Nothing here knows of estimators.
 """
 
 from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
+from mvcca.problem._bias import SampleBias
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
@@ -40,6 +41,7 @@ __all__ = [
     "Reg",
     "RidgePath",
     "Rows",
+    "SampleBias",
     "Shrinkage",
     "Span",
     "Spectrum",

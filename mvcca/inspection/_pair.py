@@ -1,0 +1,268 @@
+"""Two views without their confounds, in orthonormal bases, and CCA of any share of their rows.
+
+Folds and resamples fit CCA hundreds of times. In the basis of all rows a fit takes second moments
+of as many numbers as the views have independent features, and small decompositions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils import check_array
+
+from mvcca.blocks import as_block
+from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
+from mvcca.machine.warnings import warn
+from mvcca.problem import SampleBias
+from mvcca.views.validation import column_names
+
+_LEAST_LEFT = 1e-10  # share of a direction that confounds leave, below which they explain it
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """CCA in the coordinates of the two bases.
+
+    Attributes
+    ----------
+    correlations : ndarray, shape (..., k)
+    maps : pair of ndarray, shape (..., r, k)
+        Of unit-variance scores of the rows that were fitted.
+    within : pair of ndarray, shape (..., r, r)
+        Covariances of these rows.
+    """
+
+    correlations: np.ndarray
+    maps: tuple[np.ndarray, np.ndarray]
+    within: tuple[np.ndarray, np.ndarray]
+
+    def turned(self, rotations: np.ndarray) -> Components:
+        """The same scores, rotated, permuted or reflected by matrices (..., k, k)."""
+        a, b = self.maps
+        return replace(self, maps=(a @ rotations, b @ rotations))
+
+    def leading(self, k: int) -> Components:
+        """The first k components."""
+        a, b = self.maps
+        return replace(self, correlations=self.correlations[..., :k], maps=(a[..., :k], b[..., :k]))
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two paired views, less their regression on confounds.
+
+    Attributes
+    ----------
+    names : (str, str)
+    columns : pair of tuple of str
+        Names of the features.
+    bases : pair of ndarray, shape (n, r)
+        Orthonormal bases of the centred views, less the confounds.
+    features : pair of ndarray, shape (r, n_features)
+        Coordinates of the features.
+    confounds : ndarray, shape (n, rank)
+        Orthonormal basis of the centred confounds, without columns if there are none.
+    """
+
+    names: tuple[str, str]
+    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    bases: tuple[np.ndarray, np.ndarray]
+    features: tuple[np.ndarray, np.ndarray]
+    confounds: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any, y: Any, confounds: Any, who: str) -> Pair:
+        """Check the rows of two views; `who` begins the error messages."""
+        views = two_paired_views(X, y, who)
+        p, q = views.names
+        Z = _confounds_basis(confounds, len(views), who)
+        blocks, columns = [], []
+        for name, block in views.items():
+            names = column_names(block)
+            block = check_array(block, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
+            blocks.append(as_block(block).dense().matrix)
+            columns.append(names or tuple(f"{name}[{j}]" for j in range(block.shape[1])))
+        bases = [_without(name, block, Z) for name, block in zip((p, q), blocks, strict=True)]
+        features = [
+            basis.T @ (block - block.mean(axis=0))
+            for basis, block in zip(bases, blocks, strict=True)
+        ]
+        pair = cls(
+            (p, q), (columns[0], columns[1]), (bases[0], bases[1]), (features[0], features[1]), Z
+        )
+        pair._check_rows(who)
+        return pair
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows less the rank of the confounds, which counts in their place."""
+        return self.confounds.shape[0] - self.confounds.shape[1]
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """Numbers p and q of independent features."""
+        return self.bases[0].shape[1], self.bases[1].shape[1]
+
+    @cached_property
+    def bias(self) -> SampleBias:
+        """Bias of the correlations of samples of this size."""
+        return SampleBias.of(self.n_rows, self.ranks)
+
+    @cached_property
+    def components(self) -> Components:
+        """CCA of all rows, the largest loading of each component positive in the first view."""
+        left, correlations, right = linalg.svd(self.bases[0].T @ self.bases[1])
+        k = len(correlations)
+        scale = np.sqrt(self.n_rows - 1)
+        maps = scale * left[:, :k], scale * right[:k].T
+        within = (np.eye(len(left)) / scale**2, np.eye(len(right)) / scale**2)
+        found = Components(np.minimum(correlations, 1), maps, within)
+        loadings = self.loadings(found)[0]
+        strongest = loadings[np.abs(loadings).argmax(axis=0), np.arange(k)]
+        return found.turned(np.diag(np.where(strongest < 0, -1.0, 1.0)))
+
+    @cached_property
+    def scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (n, k) of all rows, of unit variance."""
+        (X, Y), (a, b) = self.bases, self.components.maps
+        return X @ a, Y @ b
+
+    def loadings(self, found: Components) -> tuple[np.ndarray, np.ndarray]:
+        """Correlations (..., n_features, k) of features and scores of the same view."""
+        of_views = []
+        for R, W, S in zip(self.features, found.maps, found.within, strict=True):
+            deviations = np.sqrt(np.einsum("rd,...rs,sd->...d", R, S, R, optimize=True))
+            covariances = R.T @ (S @ W)
+            scale = np.broadcast_to(deviations[..., None], covariances.shape)
+            loadings = np.divide(
+                covariances, scale, out=np.zeros_like(covariances), where=scale > 0
+            )
+            of_views.append(np.clip(loadings, -1, 1))
+        return of_views[0], of_views[1]
+
+    def weights(self, found: Components) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (..., n_features, k) of the features for unit-variance scores."""
+        a, b = (np.linalg.pinv(R) @ W for R, W in zip(self.features, found.maps, strict=True))
+        return a, b
+
+    def refitted(self, weights: np.ndarray) -> Components:
+        """CCA of weighted rows, one fit per row (n_fits, n) of the weights."""
+        J = np.hstack([*self.bases, self.confounds])
+        scatter = np.empty((len(weights), J.shape[1], J.shape[1]))
+        for number, w in enumerate(weights):
+            sums = w @ J
+            scatter[number] = (J * w[:, None]).T @ J - np.outer(sums, sums) / w.sum()
+        degrees = weights.sum(axis=1) - 1 - self.confounds.shape[1]
+        return _cca(scatter / degrees[:, None, None], self.ranks)
+
+    def held_out_scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
+        """Scores (n_test, k) of held-out rows by CCA of others, matched with that of all rows."""
+        counts = np.zeros((1, len(self.confounds)))
+        np.add.at(counts[0], train, 1)
+        found = self.matched(self.refitted(counts))
+        Z, scores = self.confounds, []
+        z_mean = Z[train].mean(axis=0)
+        for basis, W in zip(self.bases, found.maps, strict=True):
+            mean = basis[train].mean(axis=0)
+            B = linalg.lstsq(Z[train] - z_mean, basis[train] - mean)[0] if Z.size else Z.T @ basis
+            scores.append((basis[test] - mean - (Z[test] - z_mean) @ B) @ W[0])
+        return scores
+
+    def matched(self, found: Components) -> Components:
+        """Components of refits in the order, and with the signs, of those of all rows.
+
+        Components are assigned so that the sum of the |correlations| of their scores over both
+        views is largest [1]_. Correlations are in order, and stay as they are.
+
+        References
+        ----------
+        .. [1] Kessler and Levina, "Computational inference for directions in canonical correlation
+           analysis", arXiv 2308.11218, 2023.
+        """
+        agreement = self.agreement(found)
+        matches = np.zeros_like(agreement)
+        for cosines, match in zip(agreement, matches, strict=True):
+            own, other = linear_sum_assignment(-np.abs(cosines))
+            match[other, own] = np.where(cosines[own, other] < 0, -1, 1)
+        return found.turned(matches)
+
+    def agreement(self, found: Components) -> np.ndarray:
+        """Correlations (..., k, k) of scores with those of refits, over all rows and both views."""
+        of_views = [
+            (W / np.linalg.norm(W, axis=0)).T @ (V / np.linalg.norm(V, axis=-2, keepdims=True))
+            for W, V in zip(self.components.maps, found.maps, strict=True)
+        ]
+        return np.mean(of_views, axis=0)
+
+    def _check_rows(self, who: str) -> None:
+        for name, R in zip(self.names, self.features, strict=True):
+            if R.shape[0] < R.shape[1]:
+                without = " once the confounds are removed" if self.confounds.size else ""
+                warn(
+                    f"View {name!r}: {R.shape[1]} columns have rank {R.shape[0]}{without}, since "
+                    "some are constant or depend on others. Degrees of freedom count the rank."
+                )
+        (n, m), (p, q) = self.confounds.shape, self.ranks
+        if n - m <= p + q + 1:
+            less = f" less {m} confounds" if m else ""
+            raise ValueError(
+                f"{who} needs more rows than p + q + 1, got {n} rows{less} for {p} and {q} "
+                "independent features, with which correlations of 1 arise by construction. "
+                "Reduce the views first, for example by PCA."
+            )
+
+
+def _confounds_basis(confounds: Any, n_rows: int, who: str) -> np.ndarray:
+    if confounds is None:
+        return np.zeros((n_rows, 0))
+    if np.ndim(confounds) == 1:
+        confounds = np.reshape(confounds, (-1, 1))
+    Z = check_array(confounds, dtype=float, input_name="confounds")
+    if len(Z) != n_rows:
+        raise ValueError(
+            f"{who} takes confounds of the same objects as the views, {n_rows} rows; got {len(Z)}."
+        )
+    return orthonormal_basis("confounds", Z)
+
+
+def _without(name: str, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of a view, less confounds."""
+    basis = orthonormal_basis(name, X)
+    if not Z.size:
+        return basis
+    left, sizes, _ = linalg.svd(basis - Z @ (Z.T @ basis), full_matrices=False)
+    basis = left[:, sizes > _LEAST_LEFT]
+    if not basis.size:
+        raise ValueError(
+            f"The confounds explain view {name!r} completely. Leave out confounds that are linear "
+            "combinations of its columns."
+        )
+    return basis
+
+
+def _cca(S: np.ndarray, ranks: tuple[int, int]) -> Components:
+    """CCA from stacks of covariances of both views and of confounds, which are removed."""
+    p, q = ranks
+    if S.shape[-1] > p + q:
+        of_z, with_z = S[:, p + q :, p + q :], S[:, p + q :, : p + q]
+        S = S[:, : p + q, : p + q] - with_z.swapaxes(1, 2) @ np.linalg.solve(of_z, with_z)
+    within = S[:, :p, :p], S[:, p:, p:]
+    try:
+        roots = [np.linalg.inv(np.linalg.cholesky(B)) for B in within]
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"A fold or resample has too few distinct rows for {p} and {q} independent features. "
+            "Reduce the views first, for example by PCA."
+        ) from None
+    K = roots[0] @ S[:, :p, p:] @ roots[1].swapaxes(1, 2)
+    left, correlations, right = np.linalg.svd(K, full_matrices=False)
+    maps = (
+        roots[0].swapaxes(1, 2) @ left,
+        roots[1].swapaxes(1, 2) @ right.swapaxes(1, 2),
+    )
+    return Components(np.minimum(correlations, 1), maps, within)
