@@ -5,6 +5,7 @@
 search: 9 ridges x 5 folds on task (a) of `benchmarks/peers`, by `FoldSearchCV`, by scikit-learn's
 `GridSearchCV` and, if `make bench-peers` has installed it, by as many fits and scores of cca-zoo in
 its own environment, which is the least that its search does. Scores of the first two must be equal.
+Then the peak memory of `FoldSearchCV`, in matrices over the features of both views.
 
 tuned: CCA, MVCCA and PLS of 60,000 x (2,048 + 300) float32 with all components, with their settings
 chosen by folds, against the three plain fits.
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 PEERS = Path(__file__).parent / "peers"
@@ -99,6 +101,11 @@ def search(small: bool, repeats: int) -> None:
         ours, theirs = (np.array(fitted[k].cv_results_["mean_test_score"]) for k in fitted)
         print(f"GridSearchCV takes {ratio(timings['GridSearchCV'], timings['FoldSearchCV'])}")
         print(f"largest difference of scores: {abs(ours - theirs).max():.1e}")
+        tracemalloc.start()
+        by(FoldSearchCV)
+        statistics = tracemalloc.get_traced_memory()[1] / (8 * sum(task.widths) ** 2)
+        tracemalloc.stop()
+        print(f"peak memory: {N_FOLDS} folds + {statistics - N_FOLDS:.2f} statistics; goal + 3")
         python = interpreter("cca-zoo")
         if python is None:
             print("cca-zoo is not installed: make bench-peers")

@@ -34,7 +34,7 @@ from mvcca.problem import RidgePath, Rows
 from mvcca.retrieval.bank import bank_of, bank_rows
 from mvcca.retrieval.ranking import CORRECTED, checked_weighting
 from mvcca.retrieval.similarity import SIMILARITIES
-from mvcca.statistics import DigitsLost, Moments, PairCovariance, PairMoments
+from mvcca.statistics import DigitsLost, PairCovariance
 from mvcca.views import Views, as_views, holds_views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -392,14 +392,14 @@ class _Part:
         The rows, or all rows where those of the part do not matter.
     statistic
         The statistic of the part.
-    held_out : Moments, PairMoments or None
-        Moments of the held-out rows, if only correlations of their scores are asked for.
+    held_out : sequence of PairCovariance
+        Of the held-out rows, if only correlations of their scores are asked for; in any unit.
     """
 
     opened: Any
     rows: Rows
     statistic: Any
-    held_out: Moments | PairMoments | None = None
+    held_out: Sequence[PairCovariance] = ()
 
     def learned(self, setting: _Setting) -> Any:
         """A model, learned from the statistic as by `fit`."""
@@ -430,9 +430,7 @@ class _Part:
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             model = problem[0].of(self.opened)
             path = RidgePath.of(model.posed(self.rows, self.statistic), exact=True)
-            pairs = []
-            if self.held_out is not None and path.problem.is_cca:
-                pairs = list(self.held_out.by_pair())
+            pairs = self.held_out if path.problem.is_cca else ()
             for own in _grouped(problem, lambda own: own.params.get("reg")):
                 try:
                     yield own, self._with_ridge(path, own, pairs)
@@ -440,7 +438,7 @@ class _Part:
                     yield own, []
 
     def _with_ridge(
-        self, path: RidgePath, settings: list[_Setting], pairs: list[PairCovariance]
+        self, path: RidgePath, settings: list[_Setting], pairs: Sequence[PairCovariance]
     ) -> list[Any]:
         """The models that differ in the number of components and in the power of their scores."""
         reg, numbers = self._ridges(settings[0]), [own.unfitted.n_components for own in settings]
@@ -607,8 +605,9 @@ class _Search:
 
     def _models(self, split: int) -> Iterator[tuple[_Setting, Any]]:
         """The model of each setting for the training part of a split."""
-        held_out = self._asks_correlations and self._parts.moments_of(self._tests[split])
-        part = _Part(self._opened, *self._parts[split], held_out or None)
+        asks = self._asks_correlations
+        held_out = self._parts.pairs_of(self._tests[split]) if asks else ()
+        part = _Part(self._opened, *self._parts[split], held_out)
         is_in_float64 = part.rows.products == _FLOAT64
         solved, learned, from_rows = self._routes(split)
         for settings, models in part.solved(solved):

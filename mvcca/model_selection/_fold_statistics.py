@@ -19,14 +19,14 @@ from mvcca.model_selection._goals import Sample, drawn
 from mvcca.model_selection.folds import make_folds
 from mvcca.model_selection.groups import Groups
 from mvcca.problem import RidgePath, Rows
-from mvcca.statistics import Moments, PairMoments
+from mvcca.statistics import Moments, PairCovariance, PairMoments
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
 
 N_FOLDS = 5
 NO_FOLD = -1
 
-_LEAST_ROWS = 1000  # copied at a time; at least as many as features, since adding sums takes time
+_LEAST_ROWS = 500  # copied at a time; at least as many as features, since adding sums takes time
 
 _SEED = 0
 
@@ -183,8 +183,11 @@ class Parts:
         cells = []
         for cell in range(n_cells):
             objects = np.flatnonzero(codes == cell)
-            blocks = np.array_split(objects, max(1, len(objects) // least))
-            cells.append(reduce(operator.add, (model.statistic_of(rows.take(b)) for b in blocks)))
+            first, *others = np.array_split(objects, max(1, len(objects) // least))
+            total = model.statistic_of(rows.take(first))
+            for block in others:  # `reduce` would keep the last two terms
+                total = total + model.statistic_of(rows.take(block))
+            cells.append(total)
         return cls(model, rows, trains, cells, codes, in_part, redraws)
 
     def __getitem__(self, part: int) -> tuple[Rows, Any]:
@@ -199,13 +202,20 @@ class Parts:
             return self.rows, reduce(operator.add, self.cells)
         return self._read(self.rows)
 
-    def moments_of(self, objects: np.ndarray) -> Moments | PairMoments | None:
-        """Moments of some objects, if cells are made of these and have moments."""
+    def pairs_of(self, objects: np.ndarray) -> list[PairCovariance]:
+        """Covariances, or multiples of them, of each two views over some objects.
+
+        There are none if the cells are not made of these objects, or have no moments.
+        """
         if not self.cells or not isinstance(self.cells[0], Moments | PairMoments):
-            return None
+            return []
         counts = np.bincount(self.codes[objects], minlength=len(self.cells))
         is_whole = counts == np.bincount(self.codes)
-        return self._sum(counts > 0) if counts.any() and all(is_whole | (counts == 0)) else None
+        if not counts.any() or not all(is_whole | (counts == 0)):
+            return []
+        found = self._sum(counts > 0)
+        # The scatter of a cell is in memory; its covariance would be another statistic.
+        return list(found.by_pair(found.scatter if isinstance(found, Moments) else None))
 
     def _sum(self, chosen: np.ndarray) -> Any:
         """The statistic of some cells."""

@@ -196,7 +196,7 @@ class Moments:
                 weight = self.counts[p, q] * share[p, q]
                 if weight:
                     _add_product(scatter[in_p, in_q], weight * shift[[q], in_p], shift[[p], in_q])
-        return Moments(self.widths, counts, means, residues, scatter)
+        return _without_rounding(Moments(self.widths, counts, means, residues, scatter))
 
     def __sub__(self, other: Moments) -> Moments:
         """The moments of the other objects, if `other` are those of some of these."""
@@ -241,8 +241,6 @@ class Moments:
                 if p != q and (np.any(shift_p) or np.any(shift_q)):
                     share = self.counts[p, q] / divisors[p, q]
                     _add_product(block, share * shift_p[None], shift_q[None])
-        counts = np.diag(self.counts / divisors)
-        _clear_rounding(scatter, own, np.repeat(counts, list(self.widths.values())))
         return scatter
 
     def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
@@ -280,18 +278,18 @@ def moments_of_block(views: Views, weights: np.ndarray | None, dtype: DTypeLike)
         means, residues = np.repeat(mean[:, None], len(blocks), axis=1)
     else:
         means, residues, scatter = _scatter_by_pair(views, weights, np.dtype(dtype))
-    columns = column_slices(views.widths).values()
-    own = np.concatenate([means[p, in_p] for p, in_p in enumerate(columns)])
-    _clear_rounding(scatter, own, np.repeat(np.diag(counts), list(views.widths.values())))
-    return Moments(views.widths, counts, means, residues, scatter)
+    return _without_rounding(Moments(views.widths, counts, means, residues, scatter))
 
 
-def _clear_rounding(scatter: np.ndarray, mean: np.ndarray, counts: np.ndarray) -> None:
-    """Set the scatter of constant columns, which is rounding, to zero in place."""
-    constant = np.diag(scatter) <= ROUNDING**2 * counts * mean**2
+def _without_rounding(moments: Moments) -> Moments:
+    """The same moments; the scatter of constant columns, which is rounding, is set to zero."""
+    mean = np.concatenate(list(moments.mean().values()))
+    counts = np.repeat(np.diag(moments.counts), list(moments.widths.values()))
+    constant = np.diag(moments.scatter) <= ROUNDING**2 * counts * mean**2
     if constant.any():
-        scatter[constant] = 0
-        scatter[:, constant] = 0
+        moments.scatter[constant] = 0
+        moments.scatter[:, constant] = 0
+    return moments
 
 
 # ---- scatter of a block --------------------------------------------------------------------------
@@ -353,10 +351,14 @@ def _scatter(
     pieces = [slice(start, stop) for start, stop in pairwise(edges)]
     w = np.ones(height, dtype=dtype) if weights is None else weights.astype(dtype)
     of_piece = partial(_scatter_of_piece, matrices, split, w, weights is not None, local())
-    scatter, centers = np.zeros((split or width, width - (split or 0))), []
+    scatter, centers = None, []
     for product, *center in one_by_one(of_piece, pieces):
-        scatter += product
+        if scatter is None:
+            scatter = product.astype(np.float64, copy=False)
+        else:
+            scatter += product
         centers.append(center)
+    assert scatter is not None
     totals = np.array([w[rows].sum(dtype=np.float64) for rows in pieces])
     shifts, residues = np.array(centers, dtype=np.float64).swapaxes(0, 1)
     a = _Centers(shifts[:, :split], residues[:, :split])
