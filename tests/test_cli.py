@@ -1011,7 +1011,7 @@ def test_the_report_shows_what_was_searched_and_what_tuning_gains(capsys):
         row = "".join(f"<td>{mean}</td>" for mean in means)
         assert f'<tr><th scope="row">{name}</th>{row}<td>' in page
     assert len(pictures(page)) == 4  # that of the searched settings, too
-    assert "<li>PLS: algorithm, scale</li>" in page
+    assert "<li>PLS: algorithm, center, scale</li>" in page
     compare(capsys, *options, "out.json")
     (found,) = json.loads(Path("out.json").read_text(encoding="utf-8"))["results"]
     for method, name in zip(found["methods"], ("CCA", "PLS"), strict=True):

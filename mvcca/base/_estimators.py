@@ -563,7 +563,9 @@ class LinearEstimator(MultiViewEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "cv"}), Mapping],
+        "reg": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "oas", "cv"}), Mapping],
+        "reg_unit": [StrOptions({"relative", "absolute"})],
+        "center": ["boolean"],
         "cv_goal": [StrOptions(set(GOALS)), None],
         "power": [Interval(Real, 0, None, closed="left")],
     }
@@ -608,6 +610,8 @@ class StatisticEstimator(LinearEstimator):
 
     n_components: Any = None
     reg: Reg = 0.0
+    reg_unit: str = "relative"
+    center: bool = True
     learns_from_rows: ClassVar[bool] = False  # whether the statistic is the rows themselves
     draws_from_rows: ClassVar[bool] = False  # whether `draw` does, so that statistics differ
     _statistic: Any  # sums over the batches so far; None after fit
@@ -646,6 +650,7 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
+        statistic = statistic if self.center else statistic.about_zero()
         Sigma = statistic.covariance()
         predicts = hasattr(self, "predict")
         return Problem(
@@ -761,7 +766,7 @@ class StatisticEstimator(LinearEstimator):
         """Checked rows with their weights, labels and ridge."""
         judged = True if self.reg == "cv" and self.cv_goal == "class" else None
         views, labels, weights = self._open_fit(X, y, sample_weight, reset=reset, labelled=judged)
-        rows = Rows(views, weights, labels, n_components=self.n_components)
+        rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
         if not self.requires.labels and not views.is_paired:
             rows = rows.take(self._pairs_of(views, weights, reset))
         rows = replace(rows, reg=self._ridges(rows.views, rows.sample_weight, batch))
@@ -787,12 +792,24 @@ class StatisticEstimator(LinearEstimator):
         return views.seen.sum(axis=1) > 1
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
-        """Ridge of each view; reg="auto" needs all rows, which a batch does not hold."""
+        """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
+        if isinstance(self.reg, str):
+            self._check_unit()
         if self.reg == "cv" and not batch:
             return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
         if isinstance(self.reg, str) and not batch:
-            return shrinkages(views, weights)
-        return reg_of_names(self.reg, views.names)
+            return shrinkages(views, weights, self.reg, center=self.center)
+        return reg_of_names(self.reg, views.names, unit=self.reg_unit)
+
+    def _check_unit(self) -> None:
+        """Refuse another unit of ridges that are not given as numbers."""
+        if self.reg_unit != "relative":
+            chosen = "searches ridges relative to" if self.reg == "cv" else "shrinks towards"
+            raise ValueError(
+                f'reg="{self.reg}" {chosen} the mean variance of each view, so that reg_unit='
+                f'"{self.reg_unit}" needs a number: search a list of absolute ridges with '
+                "FoldSearchCV or GridSearchCV, or leave reg_unit out."
+            )
 
     def _learn_rows(self, rows: Rows) -> None:
         """Fit to all rows at once, as precisely as they need."""

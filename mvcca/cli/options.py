@@ -354,8 +354,8 @@ without those that do not apply to the data)"""
     text = """dimension of the shared space (default: chosen by folds; 10, in the demo 9, for
 methods that are not tuned)"""
     _add(command, "--n-components", text, values.positive_int)
-    text = """ridge in units of each view's mean variance, or 'auto' (default: chosen by folds;
-0.1 for methods that are not tuned; networks: see below); of several values, each
+    text = """ridge in units of each view's mean variance, 'auto' or 'oas' (default: chosen by
+folds; 0.1 for methods that are not tuned; networks: see below); of several values, each
 method uses the best by cross-validation within the training part of each fold"""
     _add(command, "--reg", text, values.reg, "REG", nargs="+")
     text = """parameter of the methods that have it, such as n_neighbors=20; may be repeated. Of

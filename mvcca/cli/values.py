@@ -117,8 +117,8 @@ def seed(text: str) -> int:
 
 
 def reg(text: str) -> float | str:
-    """A ridge: a number of at least 0, or "auto"."""
-    return text if text == "auto" else non_negative(text, " or auto,")
+    """A ridge: a number of at least 0, "auto" or "oas"."""
+    return text if text in ("auto", "oas") else non_negative(text, " or auto or oas,")
 
 
 def non_negative(text: str, other: str = "") -> float:

@@ -12,7 +12,16 @@ from mvcca.comparison.measurements import Measurements
 from mvcca.model_selection import tunable
 
 _CHEAP = 10.0  # seconds of fits and rankings of a method that are repeated
-_TECHNICAL = {"cv_goal", "random_state", "tokens", "label_features", "tol", "n_iter", "max_iter"}
+_TECHNICAL = {
+    "cv_goal",
+    "label_features",
+    "max_iter",
+    "n_iter",
+    "random_state",
+    "reg_unit",
+    "tokens",
+    "tol",
+}
 
 
 class Gain(NamedTuple):

@@ -34,16 +34,23 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     ----------
     n_components : int or None, default=2
         Dimension of the shared space; None is all components that the data support.
-    reg : float, mapping of str to float, "auto" or "cv", default=0.0
+    reg : float, mapping of str to float, "auto", "oas" or "cv", default=0.0
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. Without a ridge, `fit` warns of fewer than 5 rows per independent
-        feature of both views, where components fit noise. "auto" shrinks both covariances as
-        Ledoit and Wolf do, see `MVCCA`. "cv" chooses the ridge, and how scores are ranked, by 5
+        feature of both views, where components fit noise. "auto" and "oas" shrink both
+        covariances, see `MVCCA`. "cv" chooses the ridge, and how scores are ranked, by 5
         folds; with ``n_components=None`` and a class goal also the number of components.
     cv_goal : {"object", "class", "correlation"} or None, default=None
         What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
         same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
         None is "object"; a class goal needs labels as y.
+    reg_unit : {"relative", "absolute"}, default="relative"
+        Unit of a numeric ridge: each view's mean variance, or that of the features' variances, as
+        other packages have it.
+    center : bool, default=True
+        Subtract the means of the training rows. False takes moments about zero, E[x xᵀ], in place
+        of covariances, and `means_` are zero: for rows whose zero is meaningful, such as
+        differences or counts.
 
     Attributes
     ----------
@@ -51,7 +58,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         A and B, by view name ("X" and "y" where two lone matrices were fitted).
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
-        Training means.
+        Training means; zeros with ``center=False``.
     canonical_correlations_ : ndarray, shape (n_components_,)
         Singular values ρ, decreasing: with reg=0 the training correlations of the scores.
     expected_correlations_ : ndarray, shape (n_components_,)
@@ -112,7 +119,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     patterns_: dict[str, np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
-        for name in ("n_components", "reg", "cv_goal")
+        for name in ("n_components", "reg", "cv_goal", "reg_unit", "center")
     }
 
     def __init__(
@@ -121,10 +128,14 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         *,
         reg: float | str | Mapping[str, float] = 0.0,
         cv_goal: Goal | None = None,
+        reg_unit: str = "relative",
+        center: bool = True,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
         self.cv_goal = cv_goal
+        self.reg_unit = reg_unit
+        self.center = center
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T
@@ -162,11 +173,12 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     ----------
     n_components : int or None, default=2
         Dimension of the shared space; None is all components that the data support.
-    reg : float, mapping of str to float, "auto" or "cv", default=1e-4
+    reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's covariance in units of that view's mean variance, so that rescaling a
         view changes nothing. "auto" replaces Σ_pp + r_p I by c ((1 - s_p) Σ_pp + s_p μ_p I), with
         the shrinkage s_p of Ledoit and Wolf, the mean variance μ_p, and the smallest c, the same
-        for all views, that leaves no score a training variance above 1. "cv" chooses
+        for all views, that leaves no score a training variance above 1. "oas" takes s_p from
+        oracle approximating shrinkage [4]_, which suits Gaussian rows. "cv" chooses
         the ridge, and how scores are ranked, by 5 folds; with ``n_components=None`` and a class
         goal also the number of components.
     power : float, default=0.0
@@ -176,6 +188,13 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         What ``reg="cv"`` maximizes on held-out folds: the mean reciprocal rank of the row of the
         same object, mAP@50 over rows that share a label, or the mean correlation of the scores.
         None is "object"; a class goal needs labels as y.
+    reg_unit : {"relative", "absolute"}, default="relative"
+        Unit of a numeric ridge: each view's mean variance, or that of the features' variances, as
+        other packages have it.
+    center : bool, default=True
+        Subtract the means of the training rows. False takes moments about zero, E[x xᵀ], in place
+        of covariances, and `means_` are zero: for rows whose zero is meaningful, such as
+        differences or counts.
 
     Attributes
     ----------
@@ -183,7 +202,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         One map per view, by name.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
-        Training means.
+        Training means; zeros with ``center=False``.
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ in decreasing order, at most the number of views, however these are paired.
     canonical_correlations_ : ndarray, shape (n_components_,)
@@ -226,6 +245,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     .. [2] Kettenring, "Canonical Analysis of Several Sets of Variables", Biometrika 1971.
     .. [3] Gong, Ke, Isard and Lazebnik, "A Multi-View Embedding Space for Modeling Internet Images,
        Tags, and their Semantics", IJCV 2014.
+    .. [4] Chen, Wiesel, Eldar and Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", IEEE
+       Transactions on Signal Processing 2010.
 
     Examples
     --------
@@ -246,11 +267,15 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         reg: float | str | Mapping[str, float] = 1e-4,
         power: float = 0.0,
         cv_goal: Goal | None = None,
+        reg_unit: str = "relative",
+        center: bool = True,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
         self.power = power
         self.cv_goal = cv_goal
+        self.reg_unit = reg_unit
+        self.center = center
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

@@ -42,8 +42,10 @@ class CovarianceCCA(StatisticEstimator):
     within : callable, default=Moments.covariance
         Takes moments and returns B, of the same shape; only its diagonal blocks are used. They
         must be positive semi-definite.
-    reg : float, mapping of str to float, or "auto", default=1e-4
+    reg : float, mapping of str to float, "auto" or "oas", default=1e-4
         Ridge r_p in units of the mean diagonal of B_p; see `MVCCA`.
+    reg_unit : {"relative", "absolute"}, default="relative"
+        Unit of a numeric ridge: the mean diagonal of B_p, or that of its entries.
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class CovarianceCCA(StatisticEstimator):
         "between": [callable],
         "within": [callable],
         "reg": StatisticEstimator._parameter_constraints["reg"],
+        "reg_unit": StatisticEstimator._parameter_constraints["reg_unit"],
     }
 
     def __init__(
@@ -102,11 +105,13 @@ class CovarianceCCA(StatisticEstimator):
         between: Matrix = Moments.covariance,
         within: Matrix = Moments.covariance,
         reg: float | str | Mapping[str, float] = 1e-4,
+        reg_unit: str = "relative",
     ) -> None:
         self.n_components = n_components
         self.between = between
         self.within = within
         self.reg = reg
+        self.reg_unit = reg_unit
 
     @property
     def requires(self) -> Requirements:  # type: ignore[override]

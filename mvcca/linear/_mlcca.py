@@ -65,11 +65,13 @@ class MLCCA(LabelWeightedEstimator):
         of y among x, count half each, so that the order of views does not matter; the official
         code takes the former only. Ties, common among label sets, are broken by a random
         permutation drawn with `random_state`.
-    reg : float, mapping of str to float, "auto" or "cv", default=1e-4
+    reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's C_pp in units of its mean diagonal (0.25 in the official code); "auto"
-        shrinks it by what Ledoit and Wolf estimate for the covariance of the rows, see `MVCCA`.
+        and "oas" shrink it by what `MVCCA` estimates for the covariance of the rows.
         "cv" chooses the ridge, and how scores are ranked, by 5 folds; with
         ``n_components=None`` and a class goal also the number of components.
+    reg_unit : {"relative", "absolute"}, default="relative"
+        Unit of a numeric ridge: the mean diagonal of C_pp, or that of its entries.
     power : float, default=0.0
         Scores are multiplied by λ^power = (1 + ρ)^power.
     cv_goal : {"object", "class", "correlation"} or None, default=None
@@ -163,6 +165,7 @@ class MLCCA(LabelWeightedEstimator):
         weighting: str = "pairs",
         n_neighbors: int | None = None,
         reg: float | str | Mapping[str, float] = 1e-4,
+        reg_unit: str = "relative",
         power: float = 0.0,
         cv_goal: Goal | None = None,
         label_features: str | None = None,
@@ -175,6 +178,7 @@ class MLCCA(LabelWeightedEstimator):
         self.weighting = weighting
         self.n_neighbors = n_neighbors
         self.reg = reg
+        self.reg_unit = reg_unit
         self.power = power
         self.cv_goal = cv_goal
         self.label_features = label_features

@@ -57,12 +57,14 @@ class MVMLCCA(LabelWeightedEstimator):
         The constraint B_p: "label" is the paper's Ψ_pp, whose rank is at most the number of
         distinct label vectors; if there are more features, the ridge determines the rest. "sample"
         is the ordinary covariance Σ_pp, recommended for few classes.
-    reg : float, mapping of str to float, "auto" or "cv", default=1e-4
+    reg : float, mapping of str to float, "auto", "oas" or "cv", default=1e-4
         Ridge on each view's constraint in units of its mean diagonal, so that rescaling a view
-        changes nothing; "auto" shrinks it by what Ledoit and Wolf estimate for the covariance of
-        the rows, see `MVCCA`.
+        changes nothing; "auto" and "oas" shrink it by what `MVCCA` estimates for the covariance
+        of the rows.
         "cv" chooses the ridge, and how scores are ranked, by 5 folds; with
         ``n_components=None`` and a class goal also the number of components.
+    reg_unit : {"relative", "absolute"}, default="relative"
+        Unit of a numeric ridge: the mean diagonal of the constraint, or that of its entries.
     power : float, default=0.0
         Scores are multiplied by λ^power = (1 + ρ)^power, which changes little under
         ``within="sample"``, where ρ is often far below 1.
@@ -162,6 +164,7 @@ class MVMLCCA(LabelWeightedEstimator):
         sigma: float = 1.0,
         within: str = "label",
         reg: float | str | Mapping[str, float] = 1e-4,
+        reg_unit: str = "relative",
         power: float = 0.0,
         cv_goal: Goal | None = None,
         label_features: str | None = None,
@@ -173,6 +176,7 @@ class MVMLCCA(LabelWeightedEstimator):
         self.sigma = sigma
         self.within = within
         self.reg = reg
+        self.reg_unit = reg_unit
         self.power = power
         self.cv_goal = cv_goal
         self.label_features = label_features

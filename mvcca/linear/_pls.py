@@ -70,6 +70,9 @@ class PLS(RescaledEstimator):
     scale : bool, default=False
         Divide columns by their standard deviations first, as scikit-learn does by default.
         Covariance depends on the units of the columns, correlation does not.
+    center : bool, default=True
+        Subtract the means of the training rows. False takes moments about zero, E[x yᵀ], in place
+        of covariances, and `means_` are zero; columns are then scaled by their root mean squares.
     cv_goal : {"object", "class", "correlation"} or None, default=None
         What "cv" maximizes on held-out folds: the mean reciprocal rank of the row of the same
         object, mAP@50 over rows that share a label, or the mean correlation of the scores. None is
@@ -83,7 +86,7 @@ class PLS(RescaledEstimator):
         scores are the least squares solution T of Ȳ ≈ T Qᵀ.
         A dict: unpack it with ``weights_.values()``, since iterating over it gives names.
     means_ : dict of str to ndarray, shape (n_features,)
-        Training means.
+        Training means; zeros with ``center=False``.
     eigenvalues_ : ndarray, shape (n_components_,)
         σ, the singular values of the residuals of Σ_xy; for more than two views, eigenvalues.
     ranking_ : str
@@ -127,6 +130,7 @@ class PLS(RescaledEstimator):
         ],
         "algorithm": [StrOptions({"svd", "canonical", "regression"})],
         "scale": ["boolean"],
+        "center": ["boolean"],
         "cv_goal": RescaledEstimator._parameter_constraints["cv_goal"],
     }
 
@@ -136,11 +140,13 @@ class PLS(RescaledEstimator):
         *,
         algorithm: str = "svd",
         scale: bool = False,
+        center: bool = True,
         cv_goal: Goal | None = None,
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
         self.scale = scale
+        self.center = center
         self.cv_goal = cv_goal
 
     def search_space(self, views: Views, labels: Any = None) -> Space:
@@ -173,6 +179,7 @@ class PLS(RescaledEstimator):
         return self.algorithm != "regression"
 
     def learn(self, rows: Rows, statistic: Moments | PairMoments) -> None:
+        statistic = statistic if self.center else statistic.about_zero()
         covariance, columns = statistic.covariance(), column_slices(statistic.widths)
         within = {name: covariance[c, c] for name, c in columns.items()}
         for name, B in within.items():
@@ -195,7 +202,7 @@ class PLS(RescaledEstimator):
         for p, q in combinations(blocks, 2):
             X = blocks[p] if rows.sample_weight is None else rows.sample_weight[:, None] * blocks[p]
             between[p, q] = X.T @ blocks[q]
-            between[p, q] /= n_rows - 1
+            between[p, q] /= n_rows - 1 if self.center else n_rows
         variances = {
             name: rows.variances(name, block, of_rows=True) for name, block in blocks.items()
         }

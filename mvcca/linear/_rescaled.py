@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from mvcca.base import StatisticEstimator
-from mvcca.problem import Maps
+from mvcca.problem import Absolute, Maps
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, exponents_of, scaled
 
@@ -29,6 +31,13 @@ class RescaledEstimator(StatisticEstimator):
         if reset:
             self._exponents = self._exponents_of(views)
         return (scaled(views, self._exponents) if self._exponents else views), labels, weights
+
+    def _ridges(self, views: Views, weights: Any, batch: bool) -> dict[str, float]:
+        reg = super()._ridges(views, weights, batch)
+        for name, own in reg.items():
+            if own and isinstance(own, Absolute) and name in self._exponents:
+                reg[name] = Absolute(np.ldexp(own, -2 * int(self._exponents[name][0])))
+        return reg
 
     def _keep(self, maps: Maps) -> None:
         super()._keep(self._in_given_units(maps) if self._exponents else maps)

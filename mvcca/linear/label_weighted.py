@@ -68,7 +68,11 @@ class LabelWeightedEstimator(RankedByCorrelation, RescaledEstimator):
 
     requires = Requirements(views=(1, None), labels=True, many_rows=True)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RescaledEstimator._parameter_constraints,
+        **{
+            name: allowed
+            for name, allowed in RescaledEstimator._parameter_constraints.items()
+            if name != "center"  # sums by label are about the mean
+        },
         "label_similarity": [StrOptions({"sqexp", "exp", "cosine", "equal"}), callable],
         "sigma": [Interval(Real, 0, None, closed="neither")],
         "label_features": [StrOptions({"fourier", "nystroem"}), None],

@@ -29,6 +29,18 @@ _EPS = np.finfo(float).eps
 _BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
 
 
+class Absolute(float):
+    """A ridge r in the units of the matrix C that it is added to, C + r I.
+
+    A plain number r in its place makes C + r μ I, with μ the mean diagonal of C.
+    """
+
+
+def ridge_in(reg: float, unit: float) -> float:
+    """The ridge that is added to a matrix with mean diagonal `unit`."""
+    return float(reg) if isinstance(reg, Absolute) else reg * unit
+
+
 class Basis(Protocol):
     """Coordinates Z = (X - mean) E of rows X of shape (n, d); E has shape (d, r)."""
 
@@ -226,17 +238,23 @@ def row_space(
     *,
     equilibrate: bool = False,
     ridge: float = 0,
+    center: bool = True,
 ) -> tuple[Basis, np.ndarray]:
     """Basis of the span of the centred rows of a wide X (n < d), and the rows in it, (n, r).
+
+    Without `center`, of the rows as they are.
 
     Orthonormal, so that a ridge on the features is the same ridge in it. Where there is no ridge
     and many weights solve the problem, `equilibrate` scales columns to unit length first: the
     smallest weights in units of the features are those that a full covariance would give. A
-    `ridge`, in mean variances, makes the problem better conditioned than the rows.
+    `ridge`, in mean variances unless it is `Absolute`, makes the problem better conditioned than
+    the rows.
 
     Correlations under a ridge c on the scatter depend on the Gram matrix K of the rows through
     K (K + c I)⁻¹, so that an error of K counts relative to λ_min + c, not to λ_min.
     """
+    if not center:  # rows that do not add up to zero have no `Span`
+        return _row_space_by_qr(X, weights, equilibrate=equilibrate, center=False)
     n, d = X.shape
     X = as_block(X).by_columns()
     mean, lengths, gram = np.empty(d), np.empty(d), np.zeros((n, n), order="F")
@@ -258,10 +276,11 @@ def row_space(
         factor, failed = linalg.lapack.dpotrf(gram[:-1, :-1], lower=1, clean=1)
         largest, smallest = (1.0, 0.0) if failed else extreme_eigenvalues(factor)
     is_orthonormal = largest < _ORTHONORMAL**2 * smallest
-    mean_square = np.mean(lengths**2)
+    divisor = (n if weights is None else weights.sum()) - 1  # of the scatter, for covariances
+    held = divisor * ridge_in(ridge, known.mean())
     scale = _column_scale(lengths, equilibrate)
     is_real = np.max(_rounding(mean, scale, n, weights)) ** 2 < smallest
-    is_well_conditioned = largest < _WELL_CONDITIONED**2 * (smallest + ridge * mean_square)
+    is_well_conditioned = largest < _WELL_CONDITIONED**2 * (smallest + held)
     if is_orthonormal and is_real and is_well_conditioned:  # four times as fast as QR
         span = Span(mean, X, weights, normal, scale, factor, known)
         return span, _unweighted(span.turned(factor), weights)
@@ -269,10 +288,10 @@ def row_space(
 
 
 def _row_space_by_qr(
-    X: Any, weights: np.ndarray | None, *, equilibrate: bool
+    X: Any, weights: np.ndarray | None, *, equilibrate: bool, center: bool = True
 ) -> tuple[Basis, np.ndarray]:
-    """`row_space` of rows for which a Gram matrix has too few digits."""
-    mean, centred, lengths = _centred(X, weights)
+    """`row_space` of rows for which a Gram matrix has too few digits, or that are not centred."""
+    mean, centred, lengths = _centred(X, weights, center)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
     basis, triangle = lapack.qr(centred.T)
@@ -284,12 +303,16 @@ def _row_space_by_qr(
     real &= above_rounding(sizes, directions, _rounding(mean, scale, len(centred), weights))
     basis, turn = directions[:, real], turn[:, real]
     matrix, inverse = scale[:, None] * basis, basis.T * _reciprocal(scale)
-    known = _variances(lengths, len(centred), weights)
+    known = _variances(lengths, len(centred), weights, center)
     return Explicit(mean, matrix, inverse, known), _unweighted(triangle.T @ turn, weights)
 
 
 def principal_components(
-    X: Any, weights: np.ndarray | None = None, *, equilibrate: bool = True
+    X: Any,
+    weights: np.ndarray | None = None,
+    *,
+    equilibrate: bool = True,
+    center: bool = True,
 ) -> tuple[Basis, np.ndarray]:
     """Basis in which columns of an ill-conditioned X are uncorrelated, and the rows in it.
 
@@ -297,21 +320,29 @@ def principal_components(
     small units counts as much as any other; else the basis is orthonormal, so that a ridge on the
     features is the same ridge in it. Directions below max(n, d) eps of the largest are left out.
     """
-    mean, centred, lengths = _centred(X, weights)
+    mean, centred, lengths = _centred(X, weights, center)
     scale = _column_scale(lengths, equilibrate)
     centred *= scale
     left, sizes, right = lapack.svd(centred)
     real = sizes > _cut(X) * sizes[0]
     real &= above_rounding(sizes, right.T, _rounding(mean, scale, len(centred), weights))
     matrix, inverse = scale[:, None] * right[real].T, right[real] * _reciprocal(scale)
-    variances = _variances(lengths, X.shape[0], weights)
+    variances = _variances(lengths, X.shape[0], weights, center)
     rows = left[:, real] * sizes[real]
     return Explicit(mean, matrix, inverse, variances), _unweighted(rows, weights)
 
 
-def _centred(X: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant."""
+def _centred(
+    X: Any, weights: np.ndarray | None, center: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of the rows, centred rows times √weight, and lengths of their columns, 0 if constant.
+
+    Without `center`, 0 stands in place of the mean.
+    """
     X = as_block(X).dense().matrix.astype(np.float64, copy=False)
+    if not center:
+        rows = X.copy() if weights is None else np.sqrt(weights)[:, None] * X
+        return np.zeros(X.shape[1]), rows, np.sqrt(np.einsum("ij,ij->j", rows, rows))
     share = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     mean = np.einsum("i,ij->j", share, X)  # without BLAS, whose threads would spin afterwards
     centred = X - mean
@@ -340,8 +371,11 @@ def _unweighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return rows if weights is None else rows / np.sqrt(weights)[:, None]
 
 
-def _variances(lengths: np.ndarray, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
-    return lengths**2 / ((n_rows if weights is None else weights.sum()) - 1)
+def _variances(
+    lengths: np.ndarray, n_rows: int, weights: np.ndarray | None, center: bool = True
+) -> np.ndarray:
+    total = n_rows if weights is None else weights.sum()
+    return lengths**2 / (total - 1 if center else total)  # see `Moments.about_zero`
 
 
 def _column_blocks(X: Any) -> Iterator[slice]:

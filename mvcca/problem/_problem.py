@@ -17,6 +17,7 @@ from sklearn.exceptions import DataDimensionalityWarning
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
+from mvcca.problem._bases import ridge_in
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
 from mvcca.problem.linalg import (
@@ -42,7 +43,8 @@ class Problem:
 
         max Σ_{p≠q} w_pᵀ A_pq w_q   subject to   Σ_p w_pᵀ (B_p + r_p I) w_p = n_views,
 
-    with the ridge r_p = reg_p · (mean diagonal of B_p), or B_p shrunk, as ``rows.reg`` specifies.
+    with the ridge r_p = reg_p · (mean diagonal of B_p), or r_p = reg_p if it is `Absolute`, or B_p
+    shrunk, as ``rows.reg`` specifies.
 
     Parameters
     ----------
@@ -260,8 +262,10 @@ class Problem:
             if isinstance(reg[name], Shrinkage) and reg[name]:
                 freedom[name] = float(np.trace(_whitened(within[name], whitener)))
             else:
-                ridge = reg[name] * maps.variances[name].mean()
-                lost = ridge * whitener.squared_norm() if ridge else 0
+                lost = 0.0
+                if reg[name]:
+                    ridge = ridge_in(reg[name], maps.variances[name].mean())
+                    lost = ridge * whitener.squared_norm()
                 freedom[name] = max(whitener.rank - lost, 0.0)
         expected = expected_moments(maps.weights, self.of_pairs(), freedom, spectrum)
         return replace(maps, expected=expected)

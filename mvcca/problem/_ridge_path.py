@@ -16,6 +16,7 @@ from scipy import linalg
 
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
+from mvcca.problem._bases import ridge_in
 from mvcca.problem._maps import Maps, score_correlations
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
@@ -148,7 +149,7 @@ class RidgePath:
         conditions = {}
         _, within = self.problem.blocks()
         for name, T in within.items():
-            ridge = reg[name] * self.axes[name].unit
+            ridge = ridge_in(reg[name], self.axes[name].unit)
             smallest, largest = np.sqrt(np.maximum(T.extremes, 0) + ridge)
             noise = self._rounding(name) / smallest
             conditions[name] = _Conditioned(len(T.diagonal), largest / smallest, noise)
@@ -170,7 +171,7 @@ class RidgePath:
     def solve(
         self, reg: Mapping[str, float], n_components: int | None, *, expected: bool = True
     ) -> Maps:
-        """The maps for ridges in units of the mean variances, as weights of `coordinates`."""
+        """The maps for ridges as in ``Rows.reg``, as weights of `coordinates`."""
         problem = replace(self.problem, rows=replace(self.problem.rows, reg=reg))
         return problem.solve(n_components, expected=expected, lift=False)
 

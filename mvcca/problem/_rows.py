@@ -22,11 +22,13 @@ import numpy as np
 from mvcca.blocks import as_block, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import (
+    Absolute,
     Basis,
     Explicit,
     Span,
     moments_of_spans,
     principal_components,
+    ridge_in,
     row_space,
 )
 from mvcca.problem.linalg import rounding_of
@@ -57,10 +59,13 @@ class Shrinkage(float):
     """
 
 
-def reg_of_names(reg: Reg, names: Iterable[str], *, positive: bool = False) -> dict[str, float]:
-    """Ridge per view, as given; "auto" is for fits that hold all rows.
+def reg_of_names(
+    reg: Reg, names: Iterable[str], *, positive: bool = False, unit: str = "relative"
+) -> dict[str, float]:
+    """Ridge per view, as given; "auto" and "oas" are for fits that hold all rows.
 
-    Problems in which repeated features have no unique weights without a ridge refuse 0.
+    Problems in which repeated features have no unique weights without a ridge refuse 0. If the
+    `unit` is "absolute", ridges are `Absolute`.
     """
     if isinstance(reg, str):
         raise ValueError(
@@ -76,7 +81,8 @@ def reg_of_names(reg: Reg, names: Iterable[str], *, positive: bool = False) -> d
             raise ValueError(f"{what} must be a number >= 0, got {str(value)[:40]}.")
         if positive and not value:
             raise ValueError(f"reg of view {name!r} must be positive, got {float(value)!r}.")
-    return {name: float(value) for name, value in values.items()}
+    kind = Absolute if unit == "absolute" else float
+    return {name: kind(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,7 @@ class Rows:
     labels : LabelsByView or None
         Labels of the rows of each view, for methods that learn from labels.
     reg : mapping of str to float
-        Ridge of each view in units of its mean variance, or its `Shrinkage`.
+        Ridge of each view in units of its mean variance, or its `Absolute` ridge or `Shrinkage`.
     n_components : int or None
         How many components are wanted; None for all that the data support.
     bases : mapping of str to Basis
@@ -130,6 +136,8 @@ class Rows:
         Views for which `precisely` has a more precise attempt left.
     needs_many : bool
         Whether to warn if these are too few to invert the covariances of views without a ridge.
+    center : bool
+        Whether bases are those of centred rows.
     """
 
     views: Views
@@ -142,6 +150,7 @@ class Rows:
     dtype: np.dtype | None = None
     improvable: frozenset[str] = frozenset()
     needs_many: bool = False
+    center: bool = True
 
     # ---- the rows --------------------------------------------------------------------------------
 
@@ -202,7 +211,7 @@ class Rows:
 
         `unit` is the mean diagonal of B over the features.
         """
-        ridge = self.reg[name] * unit
+        ridge = ridge_in(self.reg[name], unit)
         share = 1 - self.reg[name] if isinstance(self.reg[name], Shrinkage) else 1
         if name in self.bases:
             return self.bases[name].ridged(B, ridge, share)
@@ -224,7 +233,7 @@ class Rows:
             equilibrate = dict.fromkeys(self.views.names, equilibrate)
         reg |= {name: float(not scaled) for name, scaled in (equilibrate or {}).items()}
         find = {
-            name: partial(row_space, equilibrate=not reg[name], ridge=reg[name])
+            name: partial(row_space, equilibrate=not reg[name], ridge=reg[name], center=self.center)
             for name, X in self.views.blocks.items()
             if 1 < X.shape[0] < X.shape[1]
         }
@@ -284,7 +293,7 @@ class Rows:
             if not (poor := decomposable & lost.views):
                 raise
         find = {
-            name: partial(principal_components, equilibrate=not self.reg[name])
+            name: partial(principal_components, equilibrate=not self.reg[name], center=self.center)
             for name in self.views.names
             if name in poor
         }

@@ -243,6 +243,18 @@ class Moments:
                     _add_product(block, share * shift_p[None], shift_q[None])
         return scatter
 
+    def about_zero(self) -> Moments:
+        """The moments about zero, whose covariances are means of products, 1/n Σ x_p x_qᵀ."""
+        scatter, means = self.scatter.copy(), self.means + self.residues
+        columns = list(column_slices(self.widths).values())
+        for p, in_p in enumerate(columns):
+            for q, in_q in enumerate(columns):
+                count, block = self.counts[p, q], scatter[in_p, in_q]
+                _add_product(block, count * means[[q], in_p], means[[p], in_q])
+                block *= max(count - 1, 0) / max(count, 1e-300)  # means are known, not estimated
+        zeros = np.zeros_like(self.means)
+        return Moments(self.widths, self.counts, zeros, zeros, scatter)
+
     def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
         """Yield the covariances of each pair of paired views, if there is more than one object.
 

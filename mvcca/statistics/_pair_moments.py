@@ -78,6 +78,10 @@ class PairMoments:
             other = PairMoments.of_paired(other)
         return PairMoments({pair: own - other.pairs[pair] for pair, own in self.pairs.items()})
 
+    def about_zero(self) -> PairMoments:
+        """The moments about zero; see `Moments.about_zero`."""
+        return PairMoments({pair: own.about_zero() for pair, own in self.pairs.items()})
+
     @property
     def widths(self) -> dict[str, int]:
         """Number of features of each view."""
