@@ -308,7 +308,7 @@ def test_groups_have_colours_and_the_others_are_counted():
 def test_the_band_is_that_of_the_permutation_test():
     views = make_gaussian_views(100, correlations=(0.8,), random_state=0).views
     drawn = ScreeDisplay.from_rows(views, n_permutations=49, random_state=0)
-    test = permutation_test(views, n_permutations=49, random_state=0)
+    test = permutation_test(views, statistic="roy", n_permutations=49, random_state=0)
     np.testing.assert_array_equal(drawn.line_.get_ydata(), test.correlations)
     low, high = np.percentile(test.permuted, [5, 95], axis=0)
     corners = drawn.band_.get_paths()[0].vertices
@@ -320,7 +320,7 @@ def test_the_band_is_that_of_the_permutation_test():
 
 def test_permuted_correlations_give_the_p_values():
     views = make_gaussian_views(60, correlations=(0.6, 0.3), random_state=0).views
-    test = permutation_test(views, n_permutations=39, random_state=0)
+    test = permutation_test(views, statistic="roy", n_permutations=39, random_state=0)
     as_large = (test.permuted >= test.correlations).sum(axis=0)
     np.testing.assert_allclose(test.p_values, np.maximum.accumulate((1 + as_large) / 40))
 

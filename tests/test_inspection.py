@@ -23,7 +23,6 @@ from mvcca.inspection import (
 )
 from mvcca.linear import CCA, MLCCA, MVCCA
 from mvcca.machine.config import config_context
-from mvcca.views import Views
 
 
 @pytest.fixture(scope="module")
@@ -209,77 +208,7 @@ def test_constant_variables_have_no_share_in_explained_variance(views):
     np.testing.assert_allclose(found, explained_variance(model, views)["view0"], atol=1e-4)
 
 
-# ---- permutation test ---------------------------------------------------------------------------
-
-
-def test_the_first_p_value_is_that_of_permuted_rows():
-    views = make_gaussian_views(40, n_features=(3, 2), correlations=(0.3,), random_state=1).views
-    X, Y = views["view0"], views["view1"]
-    found = permutation_test(views, n_permutations=99, random_state=0)
-    observed = CCA(1).fit(X, Y).canonical_correlations_[0]
-    rng = np.random.RandomState(0)
-    chance = [CCA(1).fit(X[rng.permutation(40)], Y).canonical_correlations_[0] for _ in range(99)]
-    assert found.correlations[0] == pytest.approx(observed)
-    assert found.p_values[0] == pytest.approx((1 + np.sum(chance >= observed)) / 100)
-
-
-def test_planted_components_are_found_and_no_more():
-    views = make_gaussian_views(
-        200, n_features=(6, 5), correlations=(0.9, 0.6, 0.5), random_state=0
-    ).views
-    p_values = permutation_test(views, n_permutations=199, random_state=0).p_values
-    np.testing.assert_array_equal(p_values < 0.05, [True, True, True, False, False])
-
-
-def test_chance_passes_as_signal_as_often_as_the_level_says():
-    # One strong component: what is left of it must not make the second one significant.
-    false_alarms = [
-        permutation_test(
-            make_gaussian_views(
-                30, n_features=(3, 3), correlations=(0.9,), random_state=seed
-            ).views,
-            n_permutations=99,
-            random_state=seed,
-        ).p_values[1]
-        <= 0.1
-        for seed in range(120)
-    ]
-    # 12 are expected; 3 binomial standard deviations either way
-    assert 2 < sum(false_alarms) < 22
-
-
-def test_p_values_never_fall():
-    views = make_gaussian_views(50, n_features=(6, 6), random_state=3).views
-    p_values = permutation_test(views, n_permutations=49, random_state=0).p_values
-    assert (np.diff(p_values) >= 0).all()
-
-
-def test_sparse_and_rank_deficient_views_are_tested_in_their_span(views):
-    twice = Views({"a": np.hstack([views["view0"]] * 2), "b": csr_array(views["view1"])})
-    found = permutation_test(twice, n_permutations=49, random_state=0)
-    expected = permutation_test(views, n_permutations=49, random_state=0)
-    np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            make_gaussian_views(20, n_features=(3, 3, 3), random_state=0).views,
-            "takes two paired views",
-        ),
-        (make_multilabel_views(40, random_state=0).views, "takes two paired views"),
-        (
-            make_gaussian_views(11, random_state=0).views,
-            "11 objects and 11 independent features",
-        ),
-        (Views({"a": np.ones((9, 2)), "b": np.eye(9)}), "'a' has no variance"),
-    ],
-    ids=["three views", "unpaired", "too few objects", "constant"],
-)
-def test_views_that_cannot_be_tested_say_why(rows, message):
-    with pytest.raises(ValueError, match=message):
-        permutation_test(rows, n_permutations=1)
+# ---- what rows may be ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array, pd.DataFrame])
@@ -290,7 +219,7 @@ def test_a_second_matrix_may_be_sparse_or_a_frame(form):
     for of in (loadings, component_correlations, explained_variance):
         for name, values in of(model, X, form(Y)).items():
             np.testing.assert_allclose(values, of(model, X, Y)[name], atol=1e-12)
-    options = {"n_permutations": 9, "random_state": 0}
+    options = {"n_permutations": 19, "random_state": 0}
     found, expected = (permutation_test(X, y, **options) for y in (form(Y), Y))
     np.testing.assert_allclose(found.correlations, expected.correlations)
     np.testing.assert_array_equal(found.p_values, expected.p_values)
@@ -300,7 +229,7 @@ def test_a_second_view_of_one_variable_may_be_a_vector():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
     for vector in (y, pd.Series(y), y.tolist()):
-        test = permutation_test(X, vector, n_permutations=9, random_state=0)
+        test = permutation_test(X, vector, n_permutations=19, random_state=0)
         assert test.correlations.shape == (1,)
 
 

@@ -17,11 +17,13 @@ from mvcca.inspection._correlations import (
 )
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._permutation import permutation_test
+from mvcca.inspection._permutation_result import PermutationTest
 from mvcca.inspection._two_views import views_of as views_of
 
 __all__ = [
     "ParametricTest",
     "ParametricTests",
+    "PermutationTest",
     "component_correlations",
     "explained_variance",
     "loadings",

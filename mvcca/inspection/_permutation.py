@@ -2,68 +2,168 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy import linalg
-from sklearn.utils import Bunch, check_random_state
+from collections.abc import Iterator, Mapping
+from numbers import Integral
+from typing import Any, Literal
 
-from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import linalg
+from sklearn.utils import check_random_state
+
+from mvcca.inspection._design import HELD_OUT, Design, Options
+from mvcca.inspection._given_rows import GivenRows
+from mvcca.inspection._held_out import HeldOut, Tuned, folds_of
+from mvcca.inspection._loading_nulls import LoadingNull
+from mvcca.inspection._nuisance import Complement
+from mvcca.inspection._permutation_result import PermutationTest, p_values
+from mvcca.inspection._sides import unit_columns
+from mvcca.inspection._statistics import of_correlations
+from mvcca.inspection._trials import (
+    SeveralViews,
+    Stepwise,
+    Trial,
+    canonical_variates,
+    in_space_of,
+)
+from mvcca.machine.config import get_config
+from mvcca.machine.threads import one_blas_thread
+from mvcca.machine.warnings import warn
+from mvcca.model_selection import RIDGES
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 RandomState = int | np.random.RandomState | None
-_ROUNDING = 32 * np.finfo(float).eps  # of a correlation of 1
+
+_CHUNK = 100  # permutations per task of a worker
+_LEAST = 19  # permutations, with which the smallest p-value is 0.05
 
 
 def permutation_test(
     X: ViewsLike | MatrixLike,
     y: MatrixLike | None = None,
     *,
+    statistic: Literal["wilks", "roy", "pillai", "held-out"] = "wilks",
     n_permutations: int = 999,
+    n_components: int | None = None,
+    reg: float | Mapping[str, float] | Literal["cv"] = 0.0,
+    confounds: str | MatrixLike | None = None,
+    confounds_y: str | MatrixLike | None = None,
+    groups: Any = None,
+    within: bool = False,
+    sign_flips: bool = False,
+    projection: Literal["auto", "huh-jhun", "theil"] = "auto",
+    loadings: Literal["cross", "own", "own-permuted"] | None = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
     random_state: RandomState = None,
-) -> Bunch:
-    """Test which canonical correlations of two views are significant, by permutation.
+) -> PermutationTest:
+    r"""Test which canonical correlations are larger than chance, by permutation.
 
     Permuting the rows of one view breaks the pairing and nothing else. Component i is tested after
-    removing the components before it: the canonical variates i, i + 1, ... of one view are
-    permuted against those of the other, and the largest correlation is compared,
+    removing the components before it, the stepwise test of [1]_: with canonical variates U and V of
+    unit length, completed to bases of both views, the correlations r* of U_π[:, i:] and V[:, i:]
+    are compared with r_i, r_{i+1}, ... by a statistic T,
 
-        p_i = max_{j ≤ i} (1 + #{permutations with ρ*_j ≥ ρ_j}) / (1 + n_permutations),
+    .. math:: p_i = \max_{j ≤ i} \frac{1 + \#\{T^*_j ≥ T_j\}}{1 + n_{permutations}}.
 
-    the stepwise test of [1]_. Comparing ρ_i with the i-th correlation of permuted *rows* would be
-    too liberal, since permutation spreads the strong components over all others.
+    Comparing r_i with the i-th correlation of permuted *rows* would be too liberal. The maximum
+    makes p-values family-wise over components. No permutation fits a model again: the correlations
+    of all steps follow from C = U_πᵀV.
+
+    With confounds Z, permuting residuals would reject too often. Rows of QᵀX are permuted instead,
+    where Q is semi-orthogonal with QᵀZ = 0; Z includes a column of ones.
 
     Parameters
     ----------
     X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
-        Two paired views, or the first of them. Sparse views are converted to dense.
+        Two or more paired views, or the first of two. Sparse views are converted to dense. More
+        than two views have a test of the global null hypothesis only, that all are independent; for
+        the others, test pairs of views and multiply p-values as Holm does.
     y : matrix, optional
         The second view, if X is a single matrix.
+    statistic : {"wilks", "roy", "pillai", "held-out"}, default="wilks"
+        - "wilks": -ln Λ_i = -Σ_{j≥i} ln(1 - r_j²), for correlations of any number of components.
+        - "pillai": Σ_{j≥i} r_j².
+        - "roy": r_i, for few strong components.
+        - "held-out": correlation of the first component over 5 held-out folds; the whole
+          cross-validation is repeated in every permutation. For the global null hypothesis only.
+
+        Of more than two views, these are -ln det R, the sum of squares over pairs of views, and
+        λ_max(R) - 1, with R the correlation matrix of whitened views; λ_max is the eigenvalue of
+        MVCCA.
     n_permutations : int, default=999
         Number of permutations; the smallest possible p-value is 1 / (1 + n_permutations).
+    n_components : int, optional
+        Number of components to test, by default all.
+    reg : float, mapping of str to float, or "cv", default=0.0
+        Ridge as in `mvcca.CCA`; without one, there must be more rows than independent features.
+        "cv" chooses the ridge by the held-out correlation of the first component, again in every
+        permutation, and has a test of the global null hypothesis only.
+    confounds : matrix, or str, optional
+        Variables whose linear effect is removed from all views, or the name of the view of X that
+        holds them; with `confounds_y`, from the first view only.
+    confounds_y : matrix, or str, optional
+        The same, removed from the second view only.
+    groups : array-like, shape (n_rows,), optional
+        Exchangeability blocks, such as families or subjects. Whole groups of the same size are
+        exchanged, row by row in the order in which their rows appear.
+    within : bool, default=False
+        Exchange rows within groups in place of whole groups.
+    sign_flips : bool, default=False
+        Flip signs of rows, or of whole groups, in place of permutations: for errors that are
+        symmetric and independent, but not identically distributed.
+    projection : {"auto", "huh-jhun", "theil"}, default="auto"
+        How confounds are removed. Huh-Jhun [2]_ uses any orthonormal basis of the complement of Z.
+        Theil [3]_ drops rows, or whole groups, and keeps the identity of the others, on which
+        groups and sign flips depend. "auto" is Theil with these, otherwise Huh-Jhun.
+    loadings : {"cross", "own", "own-permuted"}, optional
+        Test correlations of variables with the other view's variates ("cross"), or with those of
+        their own view. In every permutation, weights are computed from permuted rows and applied to
+        unpermuted rows, as in PermCCA since August 2024. "own-permuted" is its null until then,
+        with variates of permuted rows, for the reproduction of published results: it rejects up to
+        71 % of irrelevant variables.
+    sample_weight : array-like of int, shape (n_rows,), optional
+        How often each row occurs.
+    n_jobs : int, optional
+        Number of parallel processes, as in joblib. It does not change the result.
     random_state : int, RandomState or None, default=None
-        Seed for the permutations.
+        Seed. Every permutation has its own, so that the first permutations of a longer test are
+        those of a shorter one.
 
     Returns
     -------
-    Bunch
-        correlations : ndarray, shape (k,)
-            All canonical correlations, without ridge; k is the smaller rank of the two views.
-        p_values : ndarray, shape (k,)
-            Non-decreasing; components with p-values below 0.05 are significant.
-        permuted : ndarray, shape (n_permutations, k)
-            Correlations ρ*_i of the permutations.
+    PermutationTest
+        With ``correlations``, ``p_values`` and ``permuted``, and methods ``to_frame`` and ``plot``.
 
     Raises
     ------
     ValueError
-        If there are not two paired views, or no more objects than independent features, in which
-        case the correlations are 1 for any pairing.
+        If views are not paired; if correlations are 1 by construction, since there are no more rows
+        than independent features and confounds; if groups or signs allow fewer than 20
+        rearrangements, so that no p-value is below 0.05; or for options that exclude each other,
+        such as groups and Huh-Jhun's residuals, whose rows belong to no group.
     TypeError
         If X is an estimator.
+
+    Warns
+    -----
+    UserWarning
+        If no p-value can be below 0.05, or a view has constant or repeated columns.
+
+    Notes
+    -----
+    Rows of one view are rearranged: of the view with fewer independent columns, or of the one that
+    has confounds of its own. Published procedures with confounds on one side, or different ones,
+    permute both. This is valid, too, but conservative where a view depends on confounds that are
+    only removed from the other one. A progress bar is shown if `mvcca.config_context` asks for it.
 
     References
     ----------
     .. [1] Winkler, Renaud, Smith and Nichols, "Permutation inference for canonical correlation
-       analysis", NeuroImage 220, 2020, algorithm 1 (without nuisance variables).
+       analysis", NeuroImage 220, 2020.
+    .. [2] Huh and Jhun, "Random permutation testing in multiple linear regression", Communications
+       in Statistics 30(10), 2001.
+    .. [3] Theil, "The analysis of disturbances in regression analysis", JASA 60, 1965.
 
     Examples
     --------
@@ -74,24 +174,138 @@ def permutation_test(
     >>> (test.p_values < 0.05).tolist()
     [True, True, False, False, False]
     """
-    views = two_paired_views(X, y, "The permutation test")
-    bases = [orthonormal_basis(name, block) for name, block in views.items()]
-    widths = [basis.shape[1] for basis in bases]
-    if len(views) <= sum(widths) + 1:
-        raise ValueError(
-            f"With {len(views)} objects and {sum(widths)} independent features, correlations are 1 "
-            "by construction. Reduce the views first, for example by PCA."
-        )
-    left, correlations, right = linalg.svd(bases[0].T @ bases[1])
-    first, second = bases[0] @ left, bases[1] @ right.T  # canonical variates of unit length
-    rng = check_random_state(random_state)
-    permuted = np.empty((n_permutations, len(correlations)))
-    for largest in permuted:
-        chance = first[rng.permutation(len(first))].T @ second
-        largest[:] = [linalg.norm(chance[i:, i:], 2) for i in range(len(correlations))]
-    as_large = 1 + (permuted >= correlations - _ROUNDING).sum(axis=0)
-    return Bunch(
-        correlations=np.minimum(correlations, 1),
-        p_values=np.maximum.accumulate(as_large / (1 + n_permutations)),
-        permuted=np.minimum(permuted, 1),
+    options = Options(statistic, n_components, reg, within, sign_flips, projection, loadings)
+    _check_number(n_permutations)
+    rows = GivenRows.of(X, y, confounds, confounds_y, groups, sample_weight)
+    options.check(
+        len(rows.arrays),
+        groups=groups is not None,
+        confounds=[Z is not None for Z in rows.confounds],
     )
+    design = Design.of(rows.arrays, rows.confounds, rows.groups, options)
+    rng = check_random_state(random_state)
+    seeds = rng.randint(np.iinfo(np.int32).max, size=n_permutations)
+    trial = _trial(design, rows, options, fold_seed=rng.randint(np.iinfo(np.int32).max))
+    null = _null(trial, seeds, n_jobs)
+    n_steps = len(trial.observed)
+    by_step = zip(trial.observed, null.T, strict=False)  # maxima of loadings may follow
+    return PermutationTest(
+        statistic=statistic,
+        correlations=trial.correlations,
+        observed=trial.observed,
+        p_values=np.maximum.accumulate([p_values(*step) for step in by_step]),
+        permuted=null[:, :n_steps],
+        n_rows=design.n_rows,
+        dropped_rows=np.unique(rows.positions[design.dropped_rows]),
+        reg=_ridges(trial, design, options),
+        **_loadings(trial, null[:, n_steps:], design, list(rows.arrays)),
+    )
+
+
+def _check_number(n_permutations: Any) -> None:
+    """Refuse what is no number of permutations; warn of one that can show nothing."""
+    if not isinstance(n_permutations, Integral) or n_permutations < 1:
+        raise ValueError(f"n_permutations must be a positive integer, got {n_permutations!r}.")
+    if n_permutations < _LEAST:
+        warn(
+            f"With n_permutations={n_permutations}, no p-value is below "
+            f"{1 / (1 + int(n_permutations)):.2g}. Use at least {_LEAST}, better 999."
+        )
+
+
+def _trial(design: Design, rows: GivenRows, options: Options, fold_seed: int) -> Trial:
+    """What is computed in every permutation."""
+    names = [side.name for side in design.sides]
+    if len(names) > 2:
+        reg = options.ridges(names)
+        bases = [side.shrunk(reg[side.name]) for side in design.sides]
+        return SeveralViews(options.statistic, bases, design.exchange)
+    if options.is_stepwise:
+        return _stepwise(design, rows, options)
+    moved, fixed = design.sides
+    ridges = [(reg, reg) for reg in RIDGES]
+    if options.reg != "cv":
+        reg = options.ridges(names)
+        ridges = [(reg[moved.name], reg[fixed.name])]
+    folds = folds_of(len(moved.basis), design.groups, fold_seed)
+    search = HeldOut(moved, fixed, ridges, folds, design.exchange)
+    return search if options.statistic == HELD_OUT else Tuned(options.statistic, search)
+
+
+def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
+    """The stepwise test of two views, and of loadings if they are asked for."""
+    moved, fixed = design.sides
+    r, first, second = canonical_variates(moved, fixed, options.ridges(list(rows.arrays)))
+    observed = of_correlations(options.statistic, r)[: options.n_components]
+    loadings = None
+    if options.loadings is not None:
+        variables = [_variables(side.complement, rows.arrays[side.name]) for side in design.sides]
+        variates = [first, second]
+        if not design.has_one_complement:  # products need rows of the same objects
+            sides = design.sides
+            variables = [s.complement.lift(own) for s, own in zip(sides, variables, strict=True)]
+            variates = [s.complement.lift(own) for s, own in zip(sides, variates, strict=True)]
+        loadings = LoadingNull.of(options.loadings, tuple(variables), tuple(variates))
+    second = in_space_of(moved, fixed, second)
+    return Stepwise(options.statistic, observed, r, first, second, design.exchange, loadings)
+
+
+def _variables(complement: Complement, X: np.ndarray) -> np.ndarray:
+    """Variables less confounds, as columns of length 1."""
+    return unit_columns(complement.reduce(X - X.mean(axis=0)), linalg.norm(X, axis=0))
+
+
+def _null(trial: Trial, seeds: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """Statistics of all permutations, (n_permutations, ...)."""
+    parts = np.split(seeds, range(_CHUNK, len(seeds), _CHUNK))
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    found = parallel(delayed(_statistics)(trial, part) for part in parts)
+    return np.vstack(list(_watched(found, parts)))
+
+
+def _statistics(trial: Trial, seeds: np.ndarray) -> np.ndarray:
+    """Statistics of some permutations; threads would only wait for each other."""
+    with one_blas_thread():
+        return np.array([trial(np.random.RandomState(seed)) for seed in seeds])
+
+
+def _watched(found: Iterator[np.ndarray], parts: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield results as they come, counted by a progress bar if one is configured."""
+    if not get_config().progress:
+        yield from found
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=sum(map(len, parts)), unit=" permutations", dynamic_ncols=True) as bar:
+        for part in found:
+            yield part
+            bar.update(len(part))
+
+
+def _ridges(trial: Trial, design: Design, options: Options) -> dict[str, float]:
+    """The ridge of each view, as given or chosen."""
+    names = [side.name for side in design.sides]
+    if options.reg != "cv":
+        return options.ridges(names)
+    search = trial.search if isinstance(trial, Tuned) else trial
+    assert isinstance(search, HeldOut)
+    return dict(zip(names, search.reg, strict=True))
+
+
+def _loadings(
+    trial: Trial, maxima: np.ndarray, design: Design, names: list[str]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Loadings and their p-values, in the order of the views."""
+    if not isinstance(trial, Stepwise) or trial.loadings is None:
+        return {}
+    found = trial.loadings.observed(len(trial.observed))
+    own = {side.name: i for i, side in enumerate(design.sides)}
+    first = found[own[names[0]]]
+    largest = first[np.abs(first).argmax(axis=0), np.arange(first.shape[1])]
+    signs = np.where(largest < 0, -1.0, 1.0)
+    return {
+        "loadings": {name: found[own[name]] * signs for name in names},
+        "loading_p_values": {
+            name: p_values(np.abs(found[own[name]]), maxima[:, own[name]]) for name in names
+        },
+    }

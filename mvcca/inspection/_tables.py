@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mvcca.machine.axes import tidy_axes
 from mvcca.machine.optional import optional
 from mvcca.machine.printable import in_one_line
 
@@ -39,6 +40,5 @@ def frame_of(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
 
 
 def new_axes(ax: Any) -> Any:
-    """The axes given, or new ones."""
-    pyplot = optional("matplotlib.pyplot", "plot", "'mvcca[plot]'")
-    return pyplot.subplots(layout="constrained")[1] if ax is None else ax
+    """The axes given, or new ones, as those of `mvcca.plotting`."""
+    return tidy_axes(ax, grid="y")

@@ -13,6 +13,14 @@ from mvcca.views import Views, as_views, holds_views
 
 def two_paired_views(X: Any, y: Any, who: str) -> Views:
     """Two paired views in memory; `who` begins the error messages."""
+    views = paired_views(X, y, who)
+    if len(views.names) != 2:
+        raise _not_paired(who, "two", views)
+    return views
+
+
+def paired_views(X: Any, y: Any, who: str) -> Views:
+    """Two or more paired views in memory; `who` begins the error messages."""
     if hasattr(X, "fit"):
         raise TypeError(
             f"{who} takes rows, not a model: pass X and Y, or Views. Got {type(X).__name__} as the "
@@ -24,24 +32,29 @@ def two_paired_views(X: Any, y: Any, who: str) -> Views:
             "as Views."
         )
     views = views_of(X, y)
-    if len(views.names) != 2 or not views.is_paired:
-        raise ValueError(
-            f"{who} takes two paired views, got {views}, seen as "
-            f"{sorted(set(views.pattern.tolist()))}. Select two views with views.select."
-        )
+    if len(views.names) < 2 or not views.is_paired:
+        raise _not_paired(who, "two or more", views)
     return views
+
+
+def _not_paired(who: str, how_many: str, views: Views) -> ValueError:
+    return ValueError(
+        f"{who} takes {how_many} paired views, got {views}, seen as "
+        f"{sorted(set(views.pattern.tolist()))}. Select views with views.select, and paired "
+        "objects with views[views.seen.all(axis=1)]."
+    )
 
 
 def views_of(X: Any, y: Any, names: tuple[str, ...] | None = None) -> Views:
     """Convert rows to in-memory Views; `names` are those of the views of a list."""
     if not holds_views(X):
-        return Views({"X": X} if y is None else {"X": X, "y": _as_matrix(y)}).in_memory()
+        return Views({"X": X} if y is None else {"X": X, "y": as_matrix(y)}).in_memory()
     if y is not None:
         raise ValueError("X is a container of views, so y, the second matrix, must be omitted.")
     return as_views(X, names).in_memory()
 
 
-def _as_matrix(y: Any) -> Any:
+def as_matrix(y: Any) -> Any:
     """A matrix, or a vector as a single column, with its row labels."""
     if np.ndim(y) != 1:
         return y

@@ -167,7 +167,9 @@ class ScreeDisplay(Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the stepwise permutation test of two views, `mvcca.inspection.permutation_test`.
+        """Draw the stepwise permutation test of two views by Roy's statistic.
+
+        See `mvcca.inspection.permutation_test`: its statistic "roy" is the correlation itself.
 
         Parameters
         ----------
@@ -184,7 +186,9 @@ class ScreeDisplay(Display):
         -------
         ScreeDisplay
         """
-        test = permutation_test(X, y, n_permutations=n_permutations, random_state=random_state)
+        test = permutation_test(
+            X, y, statistic="roy", n_permutations=n_permutations, random_state=random_state
+        )
         return cls(test.correlations, test.permuted, test.p_values).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

@@ -36,7 +36,7 @@ plt.show()
 
 # %%
 # How many components are significant? The permutation test counts how often shuffled halves have
-# correlations as large.
+# correlations as large. It warns of pixels that are black in every image, which do not change it.
 
 test = permutation_test(views, n_permutations=199, random_state=0)
 print(f"{(test.p_values < 0.05).sum()} of {len(test.p_values)} components with p < 0.05")

@@ -1,0 +1,210 @@
+"""Design of a permutation test: what is tested, and which rows may be exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mvcca.inspection._exchange import Exchange
+from mvcca.inspection._loading_nulls import LOADINGS
+from mvcca.inspection._nuisance import (
+    Centred,
+    Complement,
+    HuhJhun,
+    orthonormal_with_ones,
+    residuals_of,
+)
+from mvcca.inspection._sides import Side
+from mvcca.inspection._statistics import STATISTICS
+from mvcca.problem import reg_of_names
+
+HELD_OUT = "held-out"
+_PROJECTIONS = ("auto", "huh-jhun", "theil")
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Parameters of `permutation_test` that do not depend on the rows."""
+
+    statistic: str
+    n_components: int | None
+    reg: Any
+    within: bool
+    sign_flips: bool
+    projection: str
+    loadings: str | None
+
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether components are tested one after the other, if there are two views."""
+        return self.statistic != HELD_OUT and self.reg != "cv"
+
+    @property
+    def has_ridge(self) -> bool:
+        """Whether results depend on the units of columns."""
+        values = self.reg.values() if isinstance(self.reg, Mapping) else [self.reg]
+        return any(value != 0 for value in values)
+
+    def check(self, n_views: int, *, groups: bool, confounds: Sequence[bool]) -> None:
+        """Refuse values that are unknown, and options that exclude each other."""
+        self._check_names()
+        if confounds[1] and n_views > 2:
+            raise ValueError(f"confounds_y is for two views, got {n_views}. Pass confounds only.")
+        if confounds[1] and (not self.is_stepwise or self.loadings == "own-permuted"):
+            what = 'loadings="own-permuted"' if self.is_stepwise else "a test by folds"
+            raise ValueError(f"{what} needs the same confounds for both views: omit confounds_y.")
+        if self.within and (self.sign_flips or not groups):
+            raise ValueError(
+                "within=True exchanges rows within groups: pass groups, and no sign_flips, which "
+                "flip whole groups."
+            )
+        has_q = any(confounds) or self.sign_flips
+        if self.projection != "auto" and not has_q:
+            raise ValueError(
+                f'projection="{self.projection}" says how confounds are removed: pass confounds.'
+            )
+        if self.projection == "huh-jhun" and (groups or self.sign_flips):
+            raise ValueError(
+                'projection="huh-jhun" rotates the rows, which then belong to no group and are not '
+                'independent of each other. Use "theil" with groups and sign_flips.'
+            )
+        if self.loadings is not None and not (self.is_stepwise and n_views == 2):
+            raise ValueError(
+                "loadings are tested with components: use two views, a ridge that is a number and "
+                f"one of the statistics {', '.join(STATISTICS)}."
+            )
+        if self.n_components is not None and not (self.is_stepwise and n_views == 2):
+            raise ValueError(
+                "n_components is the number of components to test one after the other, but more "
+                'than two views, statistic="held-out" and reg="cv" have a test of the global null '
+                "hypothesis only. Omit it."
+            )
+        if n_views > 2 and not self.is_stepwise:
+            raise ValueError(
+                f'statistic="held-out" and reg="cv" are for two views, got {n_views}. Test pairs '
+                "of views, and multiply p-values as Holm does."
+            )
+
+    def _check_names(self) -> None:
+        known = {
+            "statistic": (*STATISTICS, HELD_OUT),
+            "projection": _PROJECTIONS,
+            "loadings": (None, *LOADINGS),
+        }
+        for name, values in known.items():
+            value = getattr(self, name)
+            if value not in values:
+                expected = ", ".join(map(repr, values))
+                raise ValueError(f"{name} must be one of {expected}, got {value!r}.")
+        if isinstance(self.reg, str) and self.reg != "cv":
+            raise ValueError(f'reg must be a number >= 0, by view, or "cv", got {self.reg!r}.')
+        n = self.n_components
+        if n is not None and not (isinstance(n, Integral) and n > 0):
+            raise ValueError(f"n_components must be a positive integer or None, got {n!r}.")
+
+    def ridges(self, names: Sequence[str]) -> dict[str, float]:
+        """Ridge of each view; that of "cv" is positive."""
+        return reg_of_names(1.0 if self.reg == "cv" else self.reg, names)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Views without confounds, and what may be done to their rows.
+
+    Attributes
+    ----------
+    sides : list of Side
+        Of two views, rows of the first are rearranged; of more, those of all but the first.
+    exchange : Exchange
+        Of the rows of ``sides[0].complement``.
+    groups : ndarray of int, shape (m,), or None
+        Group of each of these rows.
+    dropped_rows : ndarray of int
+        Rows of the data that they leave out.
+    """
+
+    sides: list[Side]
+    exchange: Exchange
+    groups: np.ndarray | None
+    dropped_rows: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        confounds: Sequence[np.ndarray | None],
+        groups: np.ndarray | None,
+        options: Options,
+    ) -> Design:
+        """Remove confounds, and check that enough is left to rearrange."""
+        names, n_rows = list(arrays), len(next(iter(arrays.values())))
+        moved, complements = _complements(names, n_rows, confounds, groups, options)
+        sides = [
+            Side.of(name, X, complements[name], for_ridge=options.has_ridge)
+            for name, X in arrays.items()
+        ]
+        _check_ranks(sides, options.ridges(names), n_rows)
+        if len(sides) == 2:
+            first = moved if moved is not None else min(sides, key=lambda side: side.rank).name
+            sides.sort(key=lambda side: side.name != first)
+        kept = sides[0].complement.kept
+        if groups is not None:
+            groups = np.unique(groups[kept], return_inverse=True)[1]
+        exchange = Exchange.of(len(kept), groups, within=options.within, flips=options.sign_flips)
+        exchange.check()
+        is_theil = options.projection == "theil" or groups is not None or options.sign_flips
+        dropped = np.setdiff1d(np.arange(n_rows), kept) if is_theil else np.empty(0, dtype=int)
+        return cls(sides, exchange, groups, dropped)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that are rearranged."""
+        return len(self.sides[0].complement.kept)
+
+    @property
+    def has_one_complement(self) -> bool:
+        """Whether all views have the same confounds removed."""
+        return all(side.complement is self.sides[0].complement for side in self.sides)
+
+
+def _complements(
+    names: Sequence[str],
+    n_rows: int,
+    confounds: Sequence[np.ndarray | None],
+    groups: np.ndarray | None,
+    options: Options,
+) -> tuple[str | None, dict[str, Complement]]:
+    """The view to rearrange, if confounds decide, and what is left of each view."""
+    Z, W = confounds
+    name = options.projection
+    if name == "auto":
+        name = "huh-jhun" if groups is None and not options.sign_flips else "theil"
+    if Z is None and W is None and not options.sign_flips:
+        return None, dict.fromkeys(names, Centred(n_rows))
+    own = orthonormal_with_ones("confounds", Z, n_rows)
+    if W is None:
+        return None, dict.fromkeys(names, residuals_of(own, name, groups))
+    other = orthonormal_with_ones("confounds_y", W, n_rows)
+    first, second = names
+    # Rows that are not rearranged need no other form than their residuals.
+    if Z is None:
+        return second, {first: Centred(n_rows), second: residuals_of(other, name, groups)}
+    return first, {first: residuals_of(own, name, groups), second: HuhJhun(other)}
+
+
+def _check_ranks(sides: Sequence[Side], reg: Mapping[str, float], n_rows: int) -> None:
+    """Refuse views without a ridge that span all that confounds leave."""
+    free = min(len(side.basis) - isinstance(side.complement, Centred) for side in sides)
+    ranks = sum(side.rank for side in sides if not reg[side.name])
+    if not ranks or ranks < free:
+        return
+    n_confounds = n_rows - 1 - free
+    without = f", {n_confounds} independent confounds or dropped rows" if n_confounds else ""
+    raise ValueError(
+        f"With {n_rows} objects{without} and {ranks} independent features, correlations are 1 by "
+        "construction. Reduce the views first, for example by PCA, or pass a ridge, reg."
+    )

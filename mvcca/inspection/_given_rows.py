@@ -1,0 +1,135 @@
+"""Rows that a permutation test takes: views, confounds and groups, checked and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mvcca.blocks import as_block
+from mvcca.blocks.checks import (
+    check_numbers,
+    check_same_rows,
+    column_labels,
+    few,
+    row_labels,
+)
+from mvcca.inspection._two_views import as_matrix, paired_views
+from mvcca.machine.warnings import warn
+from mvcca.model_selection.groups import Groups
+from mvcca.views import Views, as_views, holds_views
+from mvcca.views.validation import checked_sample_weight
+
+_WHO = "The permutation test"
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """Rows as arrays; those with a frequency above 1 are repeated.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray, shape (n_rows, n_features)
+    confounds : tuple of ndarray, shape (n_rows, n_confounds), or None
+        Of all views, and of the second one only.
+    groups : ndarray of int, shape (n_rows,), or None
+    positions : ndarray of int, shape (n_rows,)
+        Place of each row in the user's data.
+    """
+
+    arrays: dict[str, np.ndarray]
+    confounds: tuple[np.ndarray | None, np.ndarray | None]
+    groups: np.ndarray | None
+    positions: np.ndarray
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, confounds: Any, confounds_y: Any, groups: Any, sample_weight: Any
+    ) -> GivenRows:
+        """Check rows, and find the view that holds confounds."""
+        given = {"confounds": confounds, "confounds_y": confounds_y}
+        X, given = _taken_out(X, given)
+        views = paired_views(X, y, _WHO)
+        positions = np.arange(len(views))
+        if sample_weight is not None:
+            positions = np.repeat(positions, _frequencies(sample_weight, views))
+        arrays = {name: _numbers(f"View {name!r}", block) for name, block in views.items()}
+        for name, array in arrays.items():
+            _warn_of_columns(name, array, column_labels(views[name]))
+        found = [None if Z is None else _paired(name, Z, views) for name, Z in given.items()]
+        codes = None if groups is None else Groups.given_by(groups, views, views.ids).codes
+        return cls(
+            {name: array[positions] for name, array in arrays.items()},
+            (_at(found[0], positions), _at(found[1], positions)),
+            _at(codes, positions),
+            positions,
+        )
+
+
+def _at(values: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[positions]
+
+
+def _taken_out(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Views without those that hold confounds, and the confounds."""
+    names = [Z for Z in given.values() if isinstance(Z, str)]
+    if not names:
+        return X, dict(given)
+    views = as_views(X) if holds_views(X) else None
+    for parameter, Z in given.items():
+        if isinstance(Z, str) and (views is None or Z not in views.names):
+            known = "one matrix" if views is None else f"the views {list(views.names)}"
+            raise ValueError(f"{parameter}={Z!r} names no view of X, which is {known}.")
+    assert views is not None
+    found = {name: views[Z] if isinstance(Z, str) else Z for name, Z in given.items()}
+    return views.select([name for name in views.names if name not in names]), found
+
+
+def _frequencies(sample_weight: Any, views: Views) -> np.ndarray:
+    """How often each row occurs."""
+    weights = checked_sample_weight(sample_weight, views, reset=False)
+    if (weights != np.round(weights)).any():
+        row = int(np.flatnonzero(weights != np.round(weights))[0])
+        raise ValueError(
+            "sample_weight counts how often each row occurs, since permutations exchange whole "
+            f"rows: expected integers, got {weights[row]:g} in row {row}."
+        )
+    return weights.astype(int)
+
+
+def _numbers(what: str, block: Any) -> np.ndarray:
+    """A dense matrix of floats; errors begin with what it is."""
+    try:
+        checked = check_numbers(block, None, dtype=float)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+    return np.asarray(as_block(checked).dense().matrix)
+
+
+def _paired(name: str, Z: Any, views: Views) -> np.ndarray:
+    """Confounds with a row per object."""
+    check_same_rows(name, row_labels(Z), "the views", views.ids)
+    found = _numbers(name, as_matrix(Z))
+    if len(found) != len(views):
+        raise ValueError(f"Expected {name} of {len(views)} objects, got {len(found)} rows.")
+    return found
+
+
+def _warn_of_columns(name: str, X: np.ndarray, labels: Any) -> None:
+    """Warn of columns that are constant, or that repeat another one."""
+    columns = np.ascontiguousarray(X.T)
+    names = labels or range(len(columns))
+    constant = (columns == columns[:, :1]).all(axis=1)
+    counts = Counter(column.tobytes() for column in columns[~constant])
+    repeated = [counts[column.tobytes()] > 1 for column in columns]
+    for what, which in (("constant", constant), ("repeated", repeated)):
+        if any(which):
+            named = few(name for name, own in zip(names, which, strict=True) if own)
+            named = named if labels else named.replace("'", "")  # positions
+            warn(
+                f"View {name!r} has {what} columns: {named}. They do not change the test, but are "
+                "worth a look. Drop them to avoid this warning."
+            )

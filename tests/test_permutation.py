@@ -1,0 +1,663 @@
+"""Permutation tests, against refits in every permutation, published figures and uniformity."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import linalg
+from scipy.sparse import csr_array
+
+from mvcca.datasets import make_gaussian_views, make_multilabel_views
+from mvcca.inspection import loadings as loadings_of
+from mvcca.inspection import permutation_test
+from mvcca.inspection._exchange import Exchange
+from mvcca.inspection._nuisance import HuhJhun, Theil, kept_rows, orthonormal_with_ones
+from mvcca.linear import CCA, MVCCA
+from mvcca.machine.config import config_context
+from mvcca.views import Views
+
+STATISTICS = ("wilks", "roy", "pillai")
+N = 29  # permutations of naive comparisons
+
+
+def correlations(X, Y):
+    """Canonical correlations of rows about 0, by QR and SVD."""
+    bases = [linalg.qr(A, mode="economic")[0] for A in (X, Y)]
+    return linalg.svdvals(bases[0].T @ bases[1])
+
+
+def projector(Z):
+    return Z @ linalg.pinv(Z)
+
+
+def variates(X, Y):
+    """Orthonormal bases in which XᵀY is diagonal, completed for the wider view."""
+    bases = [linalg.qr(A, mode="economic")[0] for A in (X, Y)]
+    left, _, right = linalg.svd(bases[0].T @ bases[1])
+    return bases[0] @ left, bases[1] @ right.T
+
+
+def statistic_of(name, r):
+    r = np.minimum(r, 1)
+    return {"wilks": -np.log(1 - r**2).sum(), "pillai": (r**2).sum(), "roy": r[0]}[name]
+
+
+def centred(X):
+    return X - X.mean(axis=0)
+
+
+def with_ones(*parts):
+    return np.column_stack([np.ones(len(parts[0])), *parts])
+
+
+def seeds(random_state, n=N):
+    return np.random.RandomState(random_state).randint(np.iinfo(np.int32).max, size=n)
+
+
+def order_of(seed, exchange, n_rows):
+    """The rearrangement that a seed gives: an index with a sign."""
+    rows = np.arange(1.0, n_rows + 1)[:, None]
+    return exchange.apply(rows, np.random.RandomState(seed))[:, 0]
+
+
+def rearranged(rows, order):
+    return rows[np.abs(order).astype(int) - 1] * np.sign(order)[:, None]
+
+
+def refitted(statistic, moved, fixed, lift, orders, n_steps):
+    """CCA of U_π[:, i:] and V[:, i:] in every permutation and step, from rows in n dimensions."""
+    return np.array(
+        [
+            [
+                statistic_of(
+                    statistic, correlations(lift(rearranged(moved[:, i:], order)), fixed[:, i:])
+                )
+                for i in range(n_steps)
+            ]
+            for order in orders
+        ]
+    )
+
+
+def draw(seed, n, p, q, rho=0.0):
+    """Standard normal rows, the first variables of both views correlated by rho."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    Y[:, 0] = rho * X[:, 0] + np.sqrt(1 - rho**2) * Y[:, 0]
+    return X, Y
+
+
+# ---- against refits -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize(("p", "q"), [(3, 5), (5, 3), (4, 4), (3, 1)])
+def test_all_steps_of_a_permutation_are_those_of_refitted_models(statistic, p, q):
+    X, Y = draw(0, 40, p, q, 0.5)
+    found = permutation_test(X, Y, statistic=statistic, n_permutations=N, random_state=3)
+    U, V = variates(centred(X), centred(Y))
+    if q < p:  # the narrower view is rearranged
+        U, V = V, U
+    orders = [order_of(seed, Exchange.of(40, None), 40) for seed in seeds(3)]
+    k = min(p, q)
+    expected = refitted(statistic, U, V, lambda rows: rows, orders, k)
+    np.testing.assert_allclose(found.permuted, expected, atol=1e-10)
+    r = CCA(k).fit(X, Y).canonical_correlations_
+    np.testing.assert_allclose(found.correlations, r, atol=1e-10)
+    observed = [statistic_of(statistic, r[i:]) for i in range(k)]
+    np.testing.assert_allclose(found.observed, observed, atol=1e-10)
+    p_values = [(1 + sum(expected[:, i] >= observed[i])) / (1 + N) for i in range(k)]
+    np.testing.assert_allclose(found.p_values, np.maximum.accumulate(p_values), atol=1e-12)
+
+
+def test_the_first_step_is_the_test_of_permuted_rows():
+    X, Y = draw(1, 40, 3, 2, 0.3)
+    found = permutation_test(X, Y, statistic="roy", n_permutations=N, random_state=0)
+    for seed, largest in zip(seeds(0), found.permuted[:, 0], strict=True):
+        order = order_of(seed, Exchange.of(40, None), 40)
+        model = CCA(1, reg=0).fit(X, rearranged(Y, order))
+        assert model.canonical_correlations_[0] == pytest.approx(largest, abs=1e-10)
+
+
+@pytest.mark.parametrize("which", ["both", "the wider", "the narrower", "different"])
+@pytest.mark.parametrize("projection", ["huh-jhun", "theil"])
+def test_confounds_are_removed_as_by_refits_to_projected_rows(which, projection):
+    n = 50
+    X, Y = draw(2, n, 4, 3, 0.4)
+    rng = np.random.default_rng(5)
+    Z, W = rng.standard_normal((n, 3)), rng.standard_normal((n, 2))
+    X, Y = X + Z[:, :1], Y + Z[:, 1:2] + W[:, :1]
+    if which == "the wider":
+        X, Y = Y, X
+    options = {
+        "both": {"confounds": Z},
+        "the wider": {"confounds_y": Z},
+        "the narrower": {"confounds_y": Z},
+        "different": {"confounds": Z, "confounds_y": W},
+    }[which]
+    found = permutation_test(
+        X, Y, projection=projection, n_permutations=N, random_state=1, **options
+    )
+
+    def residuals(A, confounds):
+        confounds = with_ones(confounds)
+        return A - confounds @ linalg.lstsq(confounds, A)[0]
+
+    none = np.empty((n, 0))
+    of_x, of_y = {"both": (Z, Z), "different": (Z, W)}.get(which, (none, Z))
+    X, Y = residuals(X, of_x), residuals(Y, of_y)
+    r = correlations(X, Y)
+    own = of_y if which.startswith("the") else of_x
+    basis = orthonormal_with_ones("", own, n)
+    np.testing.assert_allclose(basis @ basis.T, projector(with_ones(own)), atol=1e-12)
+    if projection == "theil":
+        kept = kept_rows(basis)
+        S = np.eye(n)[:, kept]
+        R = np.eye(n) - basis @ basis.T
+        Q = R @ S @ linalg.inv(linalg.sqrtm(S.T @ R @ S))
+        assert len(found.dropped_rows) == basis.shape[1]
+        assert not set(found.dropped_rows) & set(kept)
+    else:
+        Q = HuhJhun(basis).lift(np.eye(n - basis.shape[1]))
+        np.testing.assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-12)
+        np.testing.assert_allclose(Q @ Q.T, np.eye(n) - projector(with_ones(own)), atol=1e-12)
+        assert not len(found.dropped_rows)
+    assert found.n_rows == Q.shape[1] == n - basis.shape[1]
+    np.testing.assert_allclose(found.correlations, r, atol=1e-10)
+    U, V = variates(X, Y)
+    if which.startswith("the") or (which == "both" and Y.shape[1] < X.shape[1]):
+        U, V = V, U
+    exchange = Exchange.of(Q.shape[1], None)
+    orders = [order_of(seed, exchange, Q.shape[1]) for seed in seeds(1)]
+    # Rows of QᵀU are permuted, and go back to n rows.
+    expected = refitted("wilks", Q.T @ U, V, lambda rows: Q @ rows, orders, 3)
+    np.testing.assert_allclose(found.permuted, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["whole", "within", "signs", "signs of groups"])
+def test_groups_and_signs_rearrange_rows_as_they_say(kind):
+    n = 36
+    X, Y = draw(3, n, 3, 4, 0.5)
+    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(12), 3))
+    options = {
+        "whole": {"groups": groups},
+        "within": {"groups": groups, "within": True},
+        "signs": {"sign_flips": True},
+        "signs of groups": {"groups": groups, "sign_flips": True},
+    }[kind]
+    found = permutation_test(X, Y, n_permutations=N, random_state=2, **options)
+    groups = pd.factorize(groups)[0]  # numbered as they appear
+    basis = np.full((n, 1), 1 / np.sqrt(n))
+    kept, Q = np.arange(n), np.eye(n)
+    if "signs" in kind:
+        kept = kept_rows(basis, groups if "groups" in kind else None)
+        Q = Theil(basis, kept).lift(np.eye(len(kept)))
+        np.testing.assert_array_equal(found.dropped_rows, np.setdiff1d(np.arange(n), kept))
+    of_kept = groups[kept]
+    orders = []
+    for seed in seeds(2):
+        codes = np.unique(of_kept, return_inverse=True)[1] if "groups" in options else None
+        exchange = Exchange.of(len(kept), codes, within=kind == "within", flips="signs" in kind)
+        order = order_of(seed, exchange, len(kept))
+        source = of_kept[np.abs(order).astype(int) - 1]  # the group that each row comes from
+        if kind == "whole":
+            assert all(len(set(source[of_kept == g])) == 1 for g in set(of_kept))
+            places = np.abs(order).astype(int)
+            assert all((np.diff(places[of_kept == g]) > 0).all() for g in set(of_kept))
+            assert (source != of_kept).any()
+        elif kind == "within":
+            np.testing.assert_array_equal(source, of_kept)
+            assert sorted(np.abs(order)) == list(range(1, n + 1))
+        else:
+            np.testing.assert_array_equal(np.abs(order), np.arange(1, len(kept) + 1))
+            signs = np.sign(order)
+            assert set(signs) == {-1, 1}
+            if kind == "signs of groups":
+                assert all(len(set(signs[of_kept == g])) == 1 for g in set(of_kept))
+        orders.append(order)
+    # Both views in the projected rows; a row less for the mean.
+    rows = [Q.T @ centred(A) for A in (X, Y)]
+    U, V = variates(*rows)
+    expected = refitted("wilks", U, V, lambda own: own, orders, 3)
+    np.testing.assert_allclose(found.permuted, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(50, 4), (20, 30)], ids=["p < n", "p > n"])
+def test_a_ridge_is_that_of_refitted_models(n, p):
+    X, Y = draw(4, n, p, 3, 0.6)
+    reg = {"X": 0.3, "y": 0.1}
+    options = {"reg": reg, "n_permutations": N, "random_state": 4}
+    found = permutation_test(X, Y, statistic="roy", **options)
+    model = CCA(3, reg=reg).fit(X, Y)
+    np.testing.assert_allclose(found.correlations, model.canonical_correlations_, atol=1e-10)
+    roots = []
+    for A, r in ((X, 0.3), (Y, 0.1)):
+        scatter = centred(A).T @ centred(A)
+        ridged = scatter + r * np.trace(scatter) / len(scatter) * np.eye(len(scatter))
+        roots.append(centred(A) @ np.real(linalg.inv(linalg.sqrtm(ridged))))
+    left, _, right = linalg.svd(roots[0].T @ roots[1])
+    for seed, row in zip(seeds(4), found.permuted, strict=True):
+        Y_shuffled = rearranged(Y, order_of(seed, Exchange.of(n, None), n))
+        first = CCA(1, reg=reg).fit(X, Y_shuffled).canonical_correlations_[0]
+        assert row[0] == pytest.approx(first, abs=1e-10)
+        K = roots[0].T @ rearranged(roots[1], order_of(seed, Exchange.of(n, None), n))
+        steps = [linalg.norm((left.T @ K @ right.T)[i:, i:], 2) for i in range(3)]
+        np.testing.assert_allclose(row, steps, atol=1e-10)
+    wilks = permutation_test(X, Y, **options)
+    expected = [-np.log(1 - found.correlations[i:] ** 2).sum() for i in range(3)]
+    np.testing.assert_allclose(wilks.observed, expected, atol=1e-10)
+
+
+def test_three_views_are_tested_by_the_whole_correlation_matrix():
+    views = make_gaussian_views(60, n_features=(3, 4, 2), correlations=(0.5,), random_state=0).views
+    X = [centred(block) for _, block in views.items()]
+    for reg in (0.0, 0.2):
+        found = {
+            name: permutation_test(views, statistic=name, reg=reg, n_permutations=N, random_state=5)
+            for name in STATISTICS
+        }
+        eigenvalue = MVCCA(1, reg=reg).fit(views).eigenvalues_[0]
+        assert found["roy"].correlations[0] == pytest.approx(eigenvalue - 1, abs=1e-10)
+        assert found["roy"].observed[0] == pytest.approx(eigenvalue - 1, abs=1e-10)
+        exchange = Exchange.of(60, None)
+        for i, seed in enumerate(seeds(5)):
+            rng = np.random.RandomState(seed)
+            moved = [X[0], *(exchange.apply(A, rng) for A in X[1:])]
+            model = MVCCA(1, reg=reg).fit(moved)
+            assert found["roy"].permuted[i, 0] == pytest.approx(
+                model.eigenvalues_[0] - 1, abs=1e-10
+            )
+            if reg == 0:
+                R = np.corrcoef(np.hstack(moved), rowvar=False)
+                blocks = [np.corrcoef(A, rowvar=False) for A in moved]
+                log = np.linalg.slogdet(R)[1] - sum(np.linalg.slogdet(B)[1] for B in blocks)
+                assert found["wilks"].permuted[i, 0] == pytest.approx(-log, abs=1e-10)
+                pairs = [(moved[a], moved[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+                squares = sum((correlations(*pair) ** 2).sum() for pair in pairs)
+                assert found["pillai"].permuted[i, 0] == pytest.approx(squares, abs=1e-10)
+
+
+def test_the_held_out_statistic_is_that_of_models_fitted_to_folds():
+    from mvcca.inspection._held_out import folds_of
+
+    X, Y = draw(5, 60, 5, 3, 0.6)
+    found = permutation_test(X, Y, statistic="held-out", reg=0.1, n_permutations=19, random_state=6)
+    rng = np.random.RandomState(6)
+    all_seeds = rng.randint(np.iinfo(np.int32).max, size=19)
+    folds = folds_of(60, None, rng.randint(np.iinfo(np.int32).max))
+
+    def held_out(X, Y):
+        sums = np.zeros(3)
+        for fold in range(5):
+            test = folds == fold
+            model = CCA(1, reg=0.1).fit(X[~test], Y[~test])
+            x, y = (Z[:, 0] for Z in model.transform(X[test], Y[test]))
+            sums += x @ y, x @ x, y @ y
+        return sums[0] / np.sqrt(sums[1] * sums[2])
+
+    assert found.observed[0] == pytest.approx(held_out(X, Y), abs=1e-10)
+    for seed, value in zip(all_seeds, found.permuted[:, 0], strict=True):
+        order = order_of(seed, Exchange.of(60, None), 60)
+        assert value == pytest.approx(held_out(X, rearranged(Y, order)), abs=1e-10)
+
+
+def test_a_searched_ridge_is_searched_again_in_every_permutation():
+    from mvcca.inspection._held_out import folds_of
+    from mvcca.model_selection import RIDGES
+
+    X, Y = draw(6, 40, 6, 4, 0.7)
+    options = {"n_permutations": 19, "random_state": 7}
+    found = permutation_test(X, Y, reg="cv", statistic="held-out", **options)
+    by_ridge = [permutation_test(X, Y, reg=reg, statistic="held-out", **options) for reg in RIDGES]
+    np.testing.assert_allclose(found.observed[0], max(one.observed[0] for one in by_ridge))
+    largest = np.max([one.permuted for one in by_ridge], axis=0)
+    np.testing.assert_allclose(found.permuted, largest, atol=1e-12)
+    chosen = RIDGES[int(np.argmax([one.observed[0] for one in by_ridge]))]
+    assert found.reg == {"X": chosen, "y": chosen}
+    # Another statistic takes the ridge that these folds choose.
+    wilks = permutation_test(X, Y, reg="cv", **options)
+    fixed = [permutation_test(X, Y, reg=reg, **options) for reg in RIDGES]
+    assert wilks.observed[0] == pytest.approx(fixed[RIDGES.index(chosen)].observed[0])
+    best = np.argmax([one.permuted[:, 0] for one in by_ridge], axis=0)
+    expected = [fixed[reg].permuted[i, 0] for i, reg in enumerate(best)]
+    np.testing.assert_allclose(wilks.permuted[:, 0], expected, atol=1e-10)
+    assert len(set(best)) > 1  # different ridges in different permutations
+    assert folds_of(40, np.repeat(np.arange(8), 5), 0).reshape(8, 5).std(axis=1).max() == 0
+
+
+@pytest.mark.parametrize("kind", ["cross", "own", "own-permuted"])
+def test_the_null_of_loadings_has_weights_of_permuted_rows(kind):
+    n = 40
+    X, Y = draw(7, n, 4, 3, 0.8)
+    found = permutation_test(X, Y, loadings=kind, n_components=2, n_permutations=N, random_state=8)
+    model = CCA(2).fit(X, Y)
+    expected = loadings_of(model, X, Y)
+    if kind == "cross":
+        expected = {
+            "X": loadings_of(model, X, Y, variates="y")["X"],
+            "y": loadings_of(model, X, Y, variates="X")["y"],
+        }
+    for name, values in found.loadings.items():
+        np.testing.assert_allclose(np.abs(values), np.abs(expected[name]), atol=1e-10)
+    # Signs are those of the model, up to one per component for both views.
+    signs = [np.sign(found.loadings[name] * expected[name]) for name in ("X", "y")]
+    np.testing.assert_array_equal(np.vstack(signs), np.vstack([signs[0][:1]] * 7))
+    assert (found.loadings["X"].max(axis=0) == np.abs(found.loadings["X"]).max(axis=0)).all()
+    U, V = variates(centred(X), centred(Y))
+    exchange = Exchange.of(n, None)
+    largest = {"X": [], "y": []}
+    for seed in seeds(8):
+        rng = np.random.RandomState(seed)
+        V_moved = exchange.apply(V, rng)
+        U_moved = exchange.apply(U, rng) if kind == "own-permuted" else U
+        maxima = {"X": [], "y": []}
+        for i in range(2):
+            model = CCA(1).fit(U[:, i:], V_moved[:, i:])
+            a, b = (model.weights_[name][:, 0] for name in ("X", "y"))
+            sources = {
+                "cross": (V[:, i:] @ b, U[:, i:] @ a),
+                "own": (U[:, i:] @ a, V[:, i:] @ b),
+                "own-permuted": (U_moved[:, i:] @ a, V_moved[:, i:] @ b),
+            }[kind]
+            for name, A, z in zip(("X", "y"), (X, Y), sources, strict=True):
+                maxima[name].append(max(abs(np.corrcoef(c, z)[0, 1]) for c in A.T))
+        for name, values in maxima.items():
+            largest[name].append(max(values))
+    for name, values in found.loading_p_values.items():
+        as_large = np.array(largest[name])[:, None, None] >= np.abs(expected[name]) - 1e-10
+        np.testing.assert_allclose(values, (1 + as_large.sum(axis=0)) / (1 + N))
+
+
+def test_loadings_with_different_confounds_are_correlations_of_residuals():
+    n = 60
+    X, Y = draw(8, n, 3, 4, 0.7)
+    rng = np.random.default_rng(1)
+    Z, W = rng.standard_normal((n, 2)), rng.standard_normal((n, 3))
+    options = {"n_permutations": 19, "random_state": 0, "confounds": Z, "confounds_y": W}
+    X_left, Y_left = (
+        A - with_ones(C) @ linalg.lstsq(with_ones(C), A)[0] for A, C in ((X, Z), (Y, W))
+    )
+    U, V = variates(X_left, Y_left)
+    for kind, of_x, of_y in (("cross", V, U), ("own", U, V)):
+        found = permutation_test(X, Y, loadings=kind, **options).loadings
+        for A, Q, name in ((X_left, of_x, "X"), (Y_left, of_y, "y")):
+            expected = [[abs(a @ z) / linalg.norm(a) for z in Q.T[:3]] for a in A.T]
+            np.testing.assert_allclose(np.abs(found[name]), expected, atol=1e-10)
+
+
+# ---- invariances --------------------------------------------------------------------------------
+
+
+def test_mean_pillai_over_permutations_is_exact():
+    n, p, q = 30, 4, 3
+    X, Y = draw(9, n, p, q, 0.9)
+    null = permutation_test(X, Y, statistic="pillai", n_permutations=4000, random_state=0).permuted
+    error = null[:, 0].std() / np.sqrt(len(null))
+    assert abs(null[:, 0].mean() - p * q / (n - 1)) < 4 * error
+    assert error < 0.01 * p * q / (n - 1)
+
+
+def test_results_do_not_depend_on_workers_or_on_what_follows():
+    X, Y = draw(10, 50, 4, 3, 0.4)
+    options = {"random_state": 0, "loadings": "cross"}
+    one = permutation_test(X, Y, n_permutations=250, **options)
+    two = permutation_test(X, Y, n_permutations=250, n_jobs=2, **options)
+    short = permutation_test(X, Y, n_permutations=120, **options)
+    np.testing.assert_array_equal(one.permuted, two.permuted)
+    np.testing.assert_array_equal(one.permuted[:120], short.permuted)
+    np.testing.assert_array_equal(one.loading_p_values["X"], two.loading_p_values["X"])
+
+
+def test_integer_weights_repeat_rows_and_zero_leaves_them_out():
+    X, Y = draw(11, 40, 3, 2, 0.4)
+    weights = np.random.default_rng(0).integers(0, 4, 40)
+    groups = np.arange(40)
+    repeated = np.repeat(np.arange(40), weights)
+    options = {"n_permutations": 19, "random_state": 0, "projection": "theil"}
+    Z = np.random.default_rng(1).standard_normal((40, 2))
+    found = permutation_test(X, Y, sample_weight=weights, confounds=Z, **options)
+    expected = permutation_test(X[repeated], Y[repeated], confounds=Z[repeated], **options)
+    np.testing.assert_array_equal(found.permuted, expected.permuted)
+    np.testing.assert_array_equal(found.dropped_rows, np.unique(repeated[expected.dropped_rows]))
+    by_group = permutation_test(
+        X, Y, sample_weight=weights, groups=groups, n_permutations=19, random_state=0
+    )
+    assert by_group.n_rows == weights.sum()
+
+
+def test_units_and_linear_combinations_change_nothing_without_a_ridge():
+    X, Y = draw(12, 60, 4, 3, 0.4)
+    Z = np.random.default_rng(0).standard_normal((60, 2))
+    mix = np.random.default_rng(1).standard_normal((4, 4))
+    options = {"confounds": Z, "n_permutations": 19, "random_state": 0}
+    found = permutation_test(1e6 + X @ mix * 1e-3, Y, **options)
+    expected = permutation_test(X, Y, **options)
+    np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-8)
+    np.testing.assert_allclose(found.permuted[:, 0], expected.permuted[:, 0], atol=1e-8)
+
+
+def test_what_confounds_explain_changes_nothing():
+    X, Y = draw(13, 60, 3, 4, 0.4)
+    Z = np.random.default_rng(0).standard_normal((60, 2))
+    options = {"confounds": Z, "n_permutations": 19, "random_state": 0}
+    expected = permutation_test(X, Y, **options)
+    for shifted in (X + Z @ np.ones((2, 3)), np.column_stack([X, Z])):
+        found = permutation_test(shifted, Y + 100 * Z[:, :1], **options)
+        np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-9)
+        np.testing.assert_allclose(found.permuted[:, 0], expected.permuted[:, 0], atol=1e-9)
+
+
+def test_ties_count_as_large():
+    # Of two groups of rows, half of the whole-group exchanges give the same statistic.
+    x = np.repeat([0.0, 1.0], 12)
+    groups = np.repeat(np.arange(6), 4)
+    found = permutation_test(
+        x[:, None], x[:, None] + np.tile([0, 0, 0.1, 0.2], 6)[:, None], groups=groups,
+        n_permutations=999, random_state=0,
+    )  # fmt: skip
+    # 6! orders of 2 x 3 equal groups: in 2 of 20, the halves stay as they are or change places.
+    assert found.p_values[0] == pytest.approx(0.1, abs=0.03)
+
+
+def test_confounds_may_be_a_view_or_a_table_beside_the_views():
+    views = make_gaussian_views(60, n_features=(3, 4), random_state=0).views
+    age = pd.Series(np.random.default_rng(0).standard_normal(60), name="age")
+    options = {"n_permutations": 19, "random_state": 0}
+    expected = permutation_test(views, confounds=age.to_frame(), **options)
+    for confounds in (age, age.to_numpy(), csr_array(age.to_numpy()[:, None])):
+        found = permutation_test(views, confounds=confounds, **options)
+        np.testing.assert_array_equal(found.permuted, expected.permuted)
+    three = Views({**dict(views.items()), "who": age.to_numpy()[:, None]})
+    found = permutation_test(three, confounds="who", **options)
+    np.testing.assert_array_equal(found.permuted, expected.permuted)
+
+
+def test_collinear_confounds_count_once():
+    X, Y = draw(14, 40, 3, 2)
+    Z = np.random.default_rng(0).standard_normal((40, 2))
+    many = np.column_stack([Z, Z @ [1, 2], np.ones(40), Z[:, 0] * 1e-9])
+    options = {"n_permutations": 19, "random_state": 0}
+    found = permutation_test(X, Y, confounds=many, **options)
+    expected = permutation_test(X, Y, confounds=Z, **options)
+    assert found.n_rows == expected.n_rows == 37
+    np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-10)
+
+
+def test_sparse_and_rank_deficient_views_are_tested_in_their_span():
+    views = make_gaussian_views(300, n_features=(5, 4), random_state=0).views
+    A = views["view0"]
+    twice = Views({"a": np.hstack([A, A @ np.ones((5, 2))]), "b": csr_array(views["view1"])})
+    with pytest.warns(UserWarning, match=r"'a' has repeated columns: 5, 6"):
+        found = permutation_test(twice, n_permutations=49, random_state=0)
+    expected = permutation_test(views, n_permutations=49, random_state=0)
+    np.testing.assert_allclose(found.correlations, expected.correlations, atol=1e-10)
+    np.testing.assert_allclose(found.permuted, expected.permuted, atol=1e-9)
+
+
+def test_dropped_groups_identify_the_confounds_with_few_rows():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 5)
+    within = rng.standard_normal((60, 3))  # a group of five identifies these and the mean
+    X, Y = draw(15, 60, 3, 3)
+    options = {"groups": groups, "n_permutations": 19, "random_state": 0}
+    found = permutation_test(X, Y, confounds=within, **options)
+    assert len(found.dropped_rows) == 5
+    assert len(set(groups[found.dropped_rows])) == 1
+    between = rng.standard_normal((12, 2))[groups]  # constant within groups: three of them
+    found = permutation_test(X, Y, confounds=between, **options)
+    assert len(found.dropped_rows) == 15
+    assert found.n_rows == 45
+
+
+# ---- results ------------------------------------------------------------------------------------
+
+
+def test_results_are_tables():
+    X, Y = draw(16, 50, 3, 3, 0.8)
+    test = permutation_test(X, Y, n_permutations=99, random_state=0, n_components=2)
+    frame = test.to_frame()
+    assert list(frame) == ["component", "correlation", "statistic", "null_95", "p_value"]
+    np.testing.assert_array_equal(frame["p_value"], test.p_values)
+    np.testing.assert_array_equal(frame["null_95"], np.percentile(test.permuted, 95, axis=0))
+    assert len(frame) == 2
+    header, *lines, note = str(test).splitlines()
+    assert header.split() == list(frame)
+    assert [line.split()[0] for line in lines] == ["1", "2"]
+    assert lines[0].split()[-1] == f"{test.p_values[0]:.4g}"
+    assert note == "-ln Λ (Wilks); 99 permutations of 50 rows"
+
+
+def test_the_null_is_drawn_with_the_observed_value():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, Y = draw(17, 50, 3, 3, 0.8)
+    test = permutation_test(X, Y, n_permutations=99, random_state=0)
+    ax = test.plot(component=2)
+    assert sum(bar.get_height() for bar in ax.patches) == 99
+    assert ax.lines[0].get_xdata()[0] == test.observed[1]
+    with pytest.raises(ValueError, match="from 1 to 3, got 4"):
+        test.plot(component=4)
+    plt.close(ax.figure)
+
+
+def test_progress_is_shown_if_asked_for(capsys):
+    X, Y = draw(18, 30, 2, 2)
+    permutation_test(X, Y, n_permutations=150)
+    assert not capsys.readouterr().err
+    with config_context(progress=True):
+        permutation_test(X, Y, n_permutations=150)
+    assert "150/150" in capsys.readouterr().err
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+NORMAL = np.random.default_rng(0).standard_normal((40, 9))
+HOLE = NORMAL[:, :2].copy()
+HOLE[3, 1] = np.nan
+GROUPS = np.repeat(np.arange(8), 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confounds": NORMAL[:, 6:] @ np.ones((3, 1)) * 0}, "confounds do not vary"),
+        (
+            {"confounds": pd.DataFrame(HOLE, columns=["age", "motion"])},
+            r"confounds: Input contains NaN: first in row 3, column 'motion'",
+        ),
+        ({"confounds": NORMAL[:9]}, "Expected confounds of 40 objects, got 9 rows"),
+        ({"confounds": "age"}, "confounds='age' names no view of X, which is one matrix"),
+        (
+            {"confounds": np.random.default_rng(1).standard_normal((40, 34))},
+            "34 independent confounds or dropped rows and 5 independent features",
+        ),
+        (
+            {"confounds": np.random.default_rng(1).standard_normal((40, 38))},
+            "38 independent confounds leave nothing of 40 objects",
+        ),
+        ({"confounds": NORMAL[:, :3]}, "confounds explain view 'X' completely"),
+        ({"groups": GROUPS, "confounds": NORMAL[:, 6:], "projection": "huh-jhun"}, "rotates"),
+        ({"sign_flips": True, "projection": "huh-jhun"}, "rotates the rows"),
+        ({"projection": "theil"}, "says how confounds are removed: pass confounds"),
+        (
+            {"groups": np.repeat(np.arange(4), [4, 9, 13, 14])},
+            r"rows: 1 of 4, 1 of 9, 1 of 13, 1 of 14\) allow 1 distinct permutations",
+        ),
+        ({"groups": np.repeat(np.arange(3), [13, 13, 14])}, "Only groups of equal size are"),
+        ({"groups": GROUPS[:9]}, "Expected groups of 40 objects"),
+        (
+            {"groups": np.repeat(np.arange(4), 10), "sign_flips": True},
+            "3 of 10.* allow 4 distinct sign flips",
+        ),
+        ({"within": True}, "pass groups"),
+        ({"within": True, "groups": GROUPS, "sign_flips": True}, "no sign_flips"),
+        ({"sample_weight": np.full(40, 0.5)}, "expected integers, got 0.5 in row 0"),
+        ({"sample_weight": -np.ones(40)}, "[Nn]egative"),
+        ({"statistic": "f"}, "statistic must be one of 'wilks', 'roy', 'pillai', 'held-out'"),
+        ({"loadings": True}, "loadings must be one of None, 'cross', 'own'"),
+        ({"reg": "auto"}, r'reg must be a number >= 0, by view, or "cv", got \'auto\''),
+        ({"reg": -1.0}, "reg must be a number >= 0"),
+        ({"n_permutations": 0}, "n_permutations must be a positive integer, got 0"),
+        ({"n_components": 0}, "n_components must be a positive integer"),
+        ({"reg": "cv", "loadings": "cross"}, "a ridge that is a number"),
+        ({"statistic": "held-out", "n_components": 2}, "global null hypothesis only"),
+        ({"statistic": "held-out", "confounds_y": NORMAL[:, 6:]}, "omit confounds_y"),
+    ],
+    ids=str,
+)
+def test_bad_options_say_what_to_do(options, message):
+    with pytest.raises(ValueError, match=message):
+        permutation_test(NORMAL[:, :3], NORMAL[:, 3:5], **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (make_multilabel_views(40, random_state=0).views, {}, "takes two or more paired views"),
+        (
+            make_gaussian_views(11, random_state=0).views,
+            {},
+            "11 objects and 11 independent features",
+        ),
+        (
+            make_gaussian_views(20, n_features=(3, 3, 3), random_state=0).views,
+            {"loadings": "cross"},
+            "use two views",
+        ),
+        (
+            make_gaussian_views(20, n_features=(3, 3, 3), random_state=0).views,
+            {"reg": "cv"},
+            "multiply p-values as Holm does",
+        ),
+        (
+            make_gaussian_views(20, n_features=(3, 3, 3), random_state=0).views,
+            {"n_components": 2},
+            "global null hypothesis only",
+        ),
+    ],
+    ids=["unpaired", "too few objects", "loadings", "search", "steps"],
+)
+def test_views_that_cannot_be_tested_say_why(rows, options, message):
+    with pytest.raises(ValueError, match=message):
+        permutation_test(rows, **options)
+
+
+@pytest.mark.filterwarnings("ignore:View 'a' has constant columns")
+def test_a_view_without_variance_cannot_be_tested():
+    with pytest.raises(ValueError, match="'a' has no variance"):
+        permutation_test(Views({"a": np.ones((9, 2)), "b": np.eye(9)}))
+
+
+def test_few_permutations_and_constant_columns_are_warned_of():
+    X, Y = draw(19, 40, 2, 2)
+    with pytest.warns(UserWarning, match=r"n_permutations=9, no p-value is below 0\.1"):
+        permutation_test(X, Y, n_permutations=9)
+    frame = pd.DataFrame({"a": X[:, 0], "site": 1.0})
+    with pytest.warns(UserWarning, match="View 'X' has constant columns: 'site'"):
+        permutation_test(frame, Y, n_permutations=19)
+    with warnings.catch_warnings(action="ignore"):
+        test = permutation_test(frame, Y, n_permutations=19, loadings="cross")
+    np.testing.assert_array_equal(test.loadings["X"][1], 0)
+    np.testing.assert_array_equal(test.loading_p_values["X"][1], 1)
