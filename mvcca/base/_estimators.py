@@ -50,11 +50,14 @@ from mvcca.problem import (
     Problem,
     Reg,
     Rows,
+    exactness_given,
+    given,
     reg_of_names,
     shrinkages,
 )
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
+from mvcca.statistics import Regression
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
@@ -112,11 +115,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     requires: ClassVar[Requirements] = Requirements()
 
     cv_goal: Goal | None = None  # of parameters that are "cv"
+    confounds: str | None = None  # the view that is removed from the others
     n_components_: int
     ranking_: str  # chosen by folds
     cv_results_: dict[str, Any]
-    view_names_: tuple[str, ...]
-    _widths: dict[str, int]  # of the fitted views
+    view_names_: tuple[str, ...]  # that have scores
+    _widths: dict[str, int]  # of the fitted views, confounds included
 
     @property
     def maps_(self) -> Maps | None:
@@ -126,12 +130,16 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         rho, expected = getattr(self, "expected_correlations_", None), None
         if rho is not None:
             expected = Expected(rho, self.expected_correlations_by_pair_, self.expected_deviations_)
+        regression, z = None, self.confounds
+        if z is not None:
+            regression = Regression(z, self.means_[z], self.confound_coefficients_, self.ranks_[z])
         return Maps(
             self.weights_,
             self.means_,
             eigenvalues=getattr(self, "eigenvalues_", None),
             power=getattr(self, "power", 0.0),
             expected=expected,
+            regression=regression,
         )
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
@@ -151,10 +159,16 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         width, bytes_of_features = self.n_components_, 8 if self.requires.dense else 0
         scores = {}
         for name, block in views.blocks.items():
+            if name == self.confounds:
+                continue
             # Lazy tasks carry the maps to workers: only those of their view.
             own = maps.select([name]) if block.is_lazy and maps is not None else maps
             project = self._projection(name, own)
             scores[name] = block.mapped(project, width, bytes_of_features * block.shape[1])
+            if maps is not None and maps.regression is not None:
+                z = maps.regression.name
+                of_confounds = partial(maps.of_confounds(name).project, z)
+                scores[name] = scores[name] - views.rows_beside(z, name).mapped(of_confounds, width)
         return scores
 
     def _scores(self, views: Views, method: str) -> dict[str, Any]:
@@ -239,7 +253,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             columns = self.get_feature_names_out()
             out = tuple(self._frame(scores[n], columns, frame) for n, frame in frames.items())
             return out[0] if y is None else out
-        views = as_views(X, self.view_names_, unpaired=True)
+        views = self.as_fitted_views(X, unpaired=True)
         scores = self._scores(self._checked(views, allow_empty=isinstance(X, Views)), method)
         columns = self.get_feature_names_out()
         framed = {n: self._frame(block, columns, views[n]) for n, block in scores.items()}
@@ -314,7 +328,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         """
         check_is_fitted(self)
         views = self._open_again(X, y)
-        if (views.seen.sum(axis=1) > 1).any():
+        if (self.without_confounds(views).seen.sum(axis=1) > 1).any():
             scores = views.replace(self.scores_of(views, self.maps_)).in_memory()
             correlation = _mean_correlation(scores)
             if correlation is not None:
@@ -332,6 +346,19 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         per_view = y is not None and holds_views(X) and is_per_view(X, y)
         unpaired = per_view and not isinstance(X, Views)
         return self._open(X, second, reset=False, unpaired=unpaired)
+
+    def as_fitted_views(self, X: Any, unpaired: bool = False) -> Views:
+        """A container as `Views`, the views of a list in the order of those that were fitted.
+
+        Rows of a mapping or a list that are `unpaired` are still paired with their confounds.
+        """
+        return as_views(X, tuple(self._widths), unpaired=unpaired and self.confounds is None)
+
+    def without_confounds(self, views: Views) -> Views:
+        """The same objects in all views but the confounds."""
+        if self.confounds is None or self.confounds not in views:
+            return views
+        return views.select([name for name in views.names if name != self.confounds])
 
     @property
     def _n_features_out(self) -> int:
@@ -373,10 +400,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if not holds_views(X):
             frames = {"X": X} if y is None else {"X": X, "y": y}
             return self._open_matrices(frames, reset=reset, unpaired=unpaired)
-        views = as_views(X, None if reset else self.view_names_, unpaired=unpaired)
+        views = as_views(X, unpaired=unpaired) if reset else self.as_fitted_views(X, unpaired)
         if reset:
             self.n_features_in_ = views.shape[1]
             self.view_names_, self._widths = views.names, views.widths
+            if self.confounds is not None:
+                self.view_names_ = self.without_confounds(views).names
             self._column_names = {name: column_labels(block) for name, block in views.items()}
         allow_empty = allow_empty and isinstance(X, Views)
         return self._checked(views, reset=reset, allow_empty=allow_empty)
@@ -387,11 +416,13 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         With `allow_empty`, some views may have no rows.
         """
         minimum = 2 if reset else 0 if allow_empty and len(views) else 1
+        if self.confounds is not None:
+            self._check_confounds(self.confounds, views)
         for name, block in views.blocks.items():
-            if name not in self.view_names_:
+            if name not in self._widths:
                 raise ValueError(
                     f"Unknown view {name!r}; {type(self).__name__} was fitted on the views "
-                    f"{list(self.view_names_)}."
+                    f"{list(self._widths)}."
                 )
             self._check_features(name, block.shape[1], column_labels(block.matrix))
         blocks = {}
@@ -402,6 +433,22 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             checked = block.checked(self, name, **options)
             blocks[name] = checked.on_host() if self.requires.host else checked
         return Views.of(blocks, views.seen, views.ids)
+
+    def _check_confounds(self, name: str, views: Views) -> None:
+        """Refuse rows whose confounds are not known."""
+        if name not in views:
+            raise ValueError(
+                f"{type(self).__name__}(confounds={name!r}) needs the view {name!r} beside the "
+                "others, in fit and later: scores are those of what it leaves unexplained. Got "
+                f"the views {list(views.names)}."
+            )
+        known = views.seen[:, views.names.index(name)]
+        n_missing = int((views.seen.any(axis=1) & ~known).sum())
+        if n_missing:
+            raise ValueError(
+                f"Confounds {name!r} are missing for {n_missing} of {len(views)} objects. Pair "
+                "each row with its confounds, or leave these objects out."
+            )
 
     def _check_features(self, name: str, width: int, columns: tuple[str | int, ...] | None) -> None:
         fitted = self._widths[name]
@@ -415,6 +462,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _open_matrices(self, frames: dict[str, Any], *, reset: bool, unpaired: bool) -> Views:
         """Check lone matrices X and y, scikit-learn's convention for cross-decomposition."""
+        if self.confounds is not None:
+            raise ValueError(
+                f"confounds={self.confounds!r} names a view: pass Views or a mapping that holds it "
+                "beside the others, in place of lone matrices."
+            )
         if not reset and "X" not in self.view_names_:
             raise ValueError(
                 f"{type(self).__name__} was fitted on the views {list(self.view_names_)}; name the "
@@ -488,7 +540,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         )
         labels = LabelsByView.of(views, y, per_view) if labelled else None
         views = self._complete(views, reset)
-        if not labelled and reset and not (views.seen.sum(axis=1) > 1).any():
+        correlated = views if self.confounds is None else self.without_confounds(views)
+        if not labelled and reset and not (correlated.seen.sum(axis=1) > 1).any():
             raise ValueError(
                 f"{type(self).__name__} learns from pairs, but no object is in two views. MLCCA "
                 "and MVMLCCA take labels instead; rows that do correspond are paired with "
@@ -506,20 +559,20 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _complete(self, views: Views, reset: bool) -> Views:
         """Check the number of views, or that a batch has the fitted ones; read small files."""
-        found, name = len(views.names), type(self).__name__
+        found, name = len(views.names) - (self.confounds is not None), type(self).__name__
         least, most = self.requires.views
         if reset and found < least:
             raise ValueError(f"{name} takes at least {least} views, got {found}.")
         if reset and most is not None and found > most:
             raise ValueError(
-                f"{name} takes {most} views, got {found}: {list(views.names)}. Use MVCCA for more."
+                f"{name} takes {most} views, got {found}: {list(self.view_names_)}. Use MVCCA for "
+                "more."
             )
-        if missing := [name for name in self.view_names_ if name not in views.names]:
-            raise ValueError(
-                f"Every batch must hold the views {list(self.view_names_)}; missing: {missing}."
-            )
-        if views.names != self.view_names_:
-            views = views.select(self.view_names_)
+        names = tuple(self._widths)
+        if missing := [name for name in names if name not in views.names]:
+            raise ValueError(f"Every batch must hold the views {list(names)}; missing: {missing}.")
+        if views.names != names:
+            views = views.select(names)
         return read_small(views) if views.is_lazy else views
 
     def __sklearn_tags__(self) -> Any:
@@ -651,11 +704,14 @@ class StatisticEstimator(LinearEstimator):
             Matrices between and within views.
         """
         statistic = statistic if self.center else statistic.about_zero()
+        options: dict[str, Any] = {"with_patterns": hasattr(self, "predict")}
+        if self.confounds is not None:
+            options["exactness"] = exactness_given(statistic, self.confounds)
+            # Coordinates are independent: what residuals lack of them, the confounds explain.
+            options["rank_expected"] = dict.fromkeys(rows.bases, "confounds explain some of it")
+            statistic = given(statistic, self.confounds, rows)
         Sigma = statistic.covariance()
-        predicts = hasattr(self, "predict")
-        return Problem(
-            rows, statistic.mean(), Sigma, Sigma, moments=statistic, with_patterns=predicts
-        )
+        return Problem(rows, statistic.mean(), Sigma, Sigma, moments=statistic, **options)
 
     def posed(self, rows: Rows, statistic: Any) -> Problem:
         """The problem of a sum of statistics, over the rows of `solved_views`."""
@@ -769,6 +825,11 @@ class StatisticEstimator(LinearEstimator):
         rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
         if not self.requires.labels and not views.is_paired:
             rows = rows.take(self._pairs_of(views, weights, reset))
+        if self.confounds is not None and not rows.views.is_paired:
+            raise ValueError(
+                f"{type(self).__name__}(confounds={self.confounds!r}) takes objects that are seen "
+                "in all views. Select them: views[views.seen.all(axis=1)]."
+            )
         rows = replace(rows, reg=self._ridges(rows.views, rows.sample_weight, batch))
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)
@@ -789,7 +850,7 @@ class StatisticEstimator(LinearEstimator):
 
     def _holds_pair(self, views: Views) -> np.ndarray:
         """Whether each object is seen in two views, of which there is something to learn."""
-        return views.seen.sum(axis=1) > 1
+        return self.without_confounds(views).seen.sum(axis=1) > 1
 
     def _ridges(self, views: Views, weights: np.ndarray | None, batch: bool) -> dict[str, float]:
         """Ridge of each view; "auto" and "oas" need all rows, which a batch does not hold."""
@@ -798,7 +859,12 @@ class StatisticEstimator(LinearEstimator):
         if self.reg == "cv" and not batch:
             return dict.fromkeys(views.names, LEAST_RIDGE)  # of those that are searched
         if isinstance(self.reg, str) and not batch:
-            return shrinkages(views, weights, self.reg, center=self.center)
+            return shrinkages(
+                views, weights, self.reg, center=self.center, confounds=self.confounds
+            )
+        if self.confounds is not None:
+            names = self.without_confounds(views).names
+            return reg_of_names(self.reg, names, unit=self.reg_unit) | {self.confounds: 0.0}
         return reg_of_names(self.reg, views.names, unit=self.reg_unit)
 
     def _check_unit(self) -> None:
@@ -823,7 +889,8 @@ class StatisticEstimator(LinearEstimator):
         rows = rows if self.requires.features else rows.in_row_space()
         return rows.precisely(
             learn,
-            float32=not self.requires.float64,
+            # Differences of covariances, as of residuals, have fewer digits than each.
+            float32=not self.requires.float64 and self.confounds is None,
             decompose=not self.requires.features,
         )
 

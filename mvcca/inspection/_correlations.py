@@ -219,6 +219,7 @@ def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
     """Rows as Views, and their scores."""
     views = views_of(X, y, getattr(estimator, "view_names_", None))
     scores = estimator.transform(views)
+    views = views.select(scores.names)  # without confounds
     return views, scores.replace({name: np.asarray(Z) for name, Z in scores.items()})
 
 

@@ -51,6 +51,12 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         Subtract the means of the training rows. False takes moments about zero, E[x xᵀ], in place
         of covariances, and `means_` are zero: for rows whose zero is meaningful, such as
         differences or counts.
+    confounds : str or None, default=None
+        Name of a view, such as age or scanner, that is removed from the others by linear regression
+        instead of correlated: partial CCA [3]_. `fit` and `transform` take the views with it.
+        Scores of a view x with the confounds z are (x - m_x - B_xᵀ (z - m_z))ᵀ w, with the means m
+        and coefficients B of the training rows, of held-out rows too. Views are correlated as if
+        their residuals had been fitted; expected correlations count n - rank(z) rows.
 
     Attributes
     ----------
@@ -70,6 +76,8 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     patterns_ : dict of str to ndarray, shape (n_features, n_components_)
         Least-squares coefficients of a view's features on the scores of the other view, by which
         `predict` predicts it.
+    confound_coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
+        B, by view; with `confounds` only. ``means_`` and ``ranks_`` then hold the confounds, too.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -84,7 +92,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str
-        The views, in order.
+        The views, in order, without the confounds.
     n_features_in_ : int
         Number of features of X, over all its views.
 
@@ -98,6 +106,8 @@ class CCA(RankedByCorrelation, PredictingEstimator):
        Dorfer et al., "End-to-End Cross-Modality Retrieval with CCA Projections and Pairwise
        Ranking Loss", 2018.
     .. [2] Vinod, "Canonical ridge and econometrics of joint production", 1976.
+    .. [3] Rao, "Partial canonical correlations", Trabajos de estadística y de investigación
+       operativa 20, 1969.
 
     Examples
     --------
@@ -120,7 +130,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
         for name in ("n_components", "reg", "cv_goal", "reg_unit", "center")
-    }
+    } | {"confounds": [str, None]}
 
     def __init__(
         self,
@@ -130,12 +140,14 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         cv_goal: Goal | None = None,
         reg_unit: str = "relative",
         center: bool = True,
+        confounds: str | None = None,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
         self.cv_goal = cv_goal
         self.reg_unit = reg_unit
         self.center = center
+        self.confounds = confounds
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T
@@ -195,6 +207,12 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         Subtract the means of the training rows. False takes moments about zero, E[x xᵀ], in place
         of covariances, and `means_` are zero: for rows whose zero is meaningful, such as
         differences or counts.
+    confounds : str or None, default=None
+        Name of a view, such as age or scanner, that is removed from the others by linear regression
+        instead of correlated: partial CCA [5]_. `fit` and `transform` take the views with it.
+        Scores of a view x with the confounds z are (x - m_x - B_xᵀ (z - m_z))ᵀ w, with the means m
+        and coefficients B of the training rows, of held-out rows too. Views are correlated as if
+        their residuals had been fitted; expected correlations count n - rank(z) rows.
 
     Attributes
     ----------
@@ -215,6 +233,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     expected_deviations_ : dict of str to ndarray, shape (n_components_,)
         Standard deviations of each view's scores to expect on new rows; of more than two views,
         those of the training rows.
+    confound_coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
+        B, by view; with `confounds` only. ``means_`` and ``ranks_`` then hold the confounds, too.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -229,7 +249,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     ranks_ : dict of str to int
         Rank of each view.
     view_names_ : tuple of str
-        The views, in order.
+        The views, in order, without the confounds.
     n_features_in_ : int
         Number of features of X, over all its views.
 
@@ -247,6 +267,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
        Tags, and their Semantics", IJCV 2014.
     .. [4] Chen, Wiesel, Eldar and Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", IEEE
        Transactions on Signal Processing 2010.
+    .. [5] Rao, "Partial canonical correlations", Trabajos de estadística y de investigación
+       operativa 20, 1969.
 
     Examples
     --------
@@ -259,6 +281,10 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(many_rows=True)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StatisticEstimator._parameter_constraints,
+        "confounds": [str, None],
+    }
 
     def __init__(
         self,
@@ -269,6 +295,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         cv_goal: Goal | None = None,
         reg_unit: str = "relative",
         center: bool = True,
+        confounds: str | None = None,
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -276,6 +303,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         self.cv_goal = cv_goal
         self.reg_unit = reg_unit
         self.center = center
+        self.confounds = confounds
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

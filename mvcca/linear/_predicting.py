@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvcca.base import StatisticEstimator
 from mvcca.blocks import Block, as_block
+from mvcca.problem import Maps
 from mvcca.views.typing import MatrixLike, ViewsLike
 
 
@@ -24,8 +25,8 @@ class PredictingEstimator(StatisticEstimator):
         Parameters
         ----------
         X : mapping, Views or matrix
-            Rows of one view, as in ``{"old": X}``; a lone matrix is the first view, if the
-            estimator was fitted on two.
+            Rows of one view, as in ``{"old": X}``, and of its confounds if the estimator was fitted
+            with some; a lone matrix is the first view, if the estimator was fitted on two.
         target : str, optional
             The view to predict; may be left out if there is only one that can be.
 
@@ -42,12 +43,18 @@ class PredictingEstimator(StatisticEstimator):
         """
         check_is_fitted(self)
         views = self._open(X, reset=False, unpaired=True, allow_empty=True)
-        if len(views.names) != 1:
+        sources = self.without_confounds(views)
+        if len(sources.names) != 1:
             raise ValueError(
-                f"predict takes rows of one view, got {list(views.names)}. Call it once per view."
+                f"predict takes rows of one view, got {list(sources.names)}. Call it once per view."
             )
-        ((source, block),) = views.blocks.items()
-        return self._predictor(source, target)(block)
+        ((source, block),) = sources.blocks.items()
+        rows = self._predictor(source, target)(block)
+        if self.confounds is None:
+            return rows
+        confounds = views.rows_beside(self.confounds, source)
+        explained = self._explained(source, self._checked_target(source, target))
+        return rows + confounds.mapped(explained, rows.shape[1])
 
     def predictor(self, source: str, target: str | None = None) -> Callable[[MatrixLike], Any]:
         """Return the function that `predict` applies to rows of a view, for many calls.
@@ -72,6 +79,11 @@ class PredictingEstimator(StatisticEstimator):
             If a view is unknown, or the target ambiguous or the source itself.
         """
         check_is_fitted(self)
+        if self.confounds is not None:
+            raise ValueError(
+                f"The function takes rows of one view, and those of the confounds "
+                f"{self.confounds!r} are needed, too. Use predict."
+            )
         if source not in self.view_names_:
             raise ValueError(f"source must be one of {list(self.view_names_)}, got {source!r}.")
         predicted = self._predictor(source, target)
@@ -95,6 +107,14 @@ class PredictingEstimator(StatisticEstimator):
             return rows
 
         return predicted
+
+    def _explained(self, source: str, target: str) -> Callable[[Any], Any]:
+        """What confounds add to a prediction from uncorrected rows, z (B_target - B_source P)."""
+        z, B = self.confounds, self.confound_coefficients_
+        assert z is not None
+        product = self.weights_[source] @ self._coefficients(source, target)
+        maps = Maps({z: B[target] - B[source] @ product}, {z: self.means_[z]})
+        return partial(maps.project, z)
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         """Coefficients of the centred target on the scores of the source, (k, n_features)."""

@@ -430,7 +430,9 @@ class _Part:
         for problem in _grouped(settings, lambda own: own.params.get("sigma")):
             model = problem[0].of(self.opened)
             path = RidgePath.of(model.posed(self.rows, self.statistic), exact=True)
+            z = path.regression
             pairs = self.held_out if path.problem.is_cca else ()
+            pairs = pairs if z is None else z.residual(pairs)
             for own in _grouped(problem, lambda own: own.params.get("reg")):
                 try:
                     yield own, self._with_ridge(path, own, pairs)

@@ -170,7 +170,7 @@ def values_of(
     values: dict[str, Value] = {}
     plain = list(dict.fromkeys(name.removesuffix(CORRECTED) for name in rankings))
     for name in plain:
-        ranking = ranking_by(name, sample.views.names, projected.expected)
+        ranking = ranking_by(name, tuple(projected.scores), projected.expected)
         rows = projected.weighted() if name == "cosine" else projected
         found: dict[str, list[Value]] = {name: [], f"{name}{CORRECTED}": []}
         for p, q in permutations(sample.ranked, 2):

@@ -273,7 +273,9 @@ class Search:
         def search(rows: Rows) -> None:
             folds = task.folds.take(objects)
             search_path(
-                FoldStatistics.of(model, rows, folds, judged, ranked=task.views.names),
+                FoldStatistics.of(
+                    model, rows, folds, judged, model.without_confounds(task.views).names
+                ),
                 trials,
                 ridges,
                 rows.n_components,

@@ -13,7 +13,13 @@ from typing import Any
 from mvcca.retrieval import Measure, evaluate_retrieval
 from mvcca.retrieval.evaluate import Names
 from mvcca.retrieval.hubs import HubCorrection
-from mvcca.retrieval.ranking import Ranking, Weighting, checked_weighting, with_bank
+from mvcca.retrieval.ranking import (
+    Ranking,
+    Weighting,
+    checked_weighting,
+    fitted_steps,
+    with_bank,
+)
 from mvcca.retrieval.relevance import RelevanceBy
 from mvcca.retrieval.similarity import Similarity, similarity_of
 from mvcca.views import Views, as_views, holds_views
@@ -173,7 +179,7 @@ class RetrievalScorer:
             y,
             measures=self.measure,
             relevance=self.relevance,
-            directions=self._directions(as_views(views, unpaired=True)),
+            directions=self._directions(_ranked_names(estimator, as_views(views, unpaired=True))),
             hubness=hubness,
             bank=bank,
             label_vectors=self.label_vectors,
@@ -182,12 +188,18 @@ class RetrievalScorer:
         value = table.mean()[self.measure]
         return -value if Measure.parse(self.measure).smaller_is_better else value
 
-    def _directions(self, scores: Views) -> list[tuple[Names, Names]]:
-        queries: Sequence[Names] = scores.names if self.query is None else (self.query,)
-        targets: Sequence[Names] = scores.names if self.target is None else (self.target,)
-        if len(scores.names) == 1 or (self.query is not None and self.query == self.target):
+    def _directions(self, names: Sequence[str]) -> list[tuple[Names, Names]]:
+        queries: Sequence[Names] = names if self.query is None else (self.query,)
+        targets: Sequence[Names] = names if self.target is None else (self.target,)
+        if len(names) == 1 or (self.query is not None and self.query == self.target):
             return [(query, target) for query in queries for target in targets]
         return [(query, target) for query in queries for target in targets if query != target]
+
+
+def _ranked_names(estimator: Any, views: Views) -> list[str]:
+    """Names of the views that get scores: confounds get none."""
+    confounds = [getattr(step, "confounds", None) for step in fitted_steps(estimator)]
+    return [name for name in views.names if name not in confounds]
 
 
 def _unpaired(X: Any, y: Any) -> tuple[Views, Mapping[str, Any]]:

@@ -295,8 +295,7 @@ class _Coordinates:
         goal: Goal,
     ) -> _Coordinates:
         def coordinates(views: Views) -> dict[str, np.ndarray]:
-            views = statistics.estimator.solved_views(views)
-            return {name: path.coordinates(name, X) for name, X in views.items()}
+            return path.coordinates(statistics.estimator.solved_views(views))
 
         held_out = {fold: coordinates(statistics.samples[fold].views) for fold in scored}
         if goal != "object":
@@ -332,7 +331,8 @@ def tuned(estimator: Any, rows: Rows) -> Callable[[Rows], None]:
     """
     goal = goal_of(estimator)
     check_goal(goal, estimator, rows)
-    folds = InnerFolds.of(rows.views, rows.labels)
+    # Objects with equal confounds, such as those of one scanner, are no copies.
+    folds = InnerFolds.of(estimator.without_confounds(rows.views), rows.labels)
 
     def learn(rows: Rows) -> None:
         statistics = FoldStatistics.of(estimator, rows, folds)

@@ -80,6 +80,15 @@ def _check_attributes(model: MultiViewEstimator) -> None:
             width = model.encode({name: row[name]})[name].shape[1]
             if width != n_in:
                 raise ValueError(f"{width} outputs of the network of {name!r} meet {n_in}")
+    if (z := model.confounds) is not None:
+        n_confounds = len(model.means_[z])
+        _check_floats(f"means_[{z!r}]", model.means_[z], (n_confounds,))
+        for name in names:
+            what, shape = (
+                f"confound_coefficients_[{name!r}]",
+                (n_confounds, len(model.means_[name])),
+            )
+            _check_floats(what, model.confound_coefficients_[name], shape)
     if hasattr(model, "history_"):
         if len({np.shape(model.history_["epoch"]), *map(np.shape, model.history_.values())}) > 1:
             raise ValueError("columns of history_ differ in length")
@@ -146,7 +155,8 @@ def _row_for(estimator: Any) -> Any:
         reducers = [s.reducer for s in smoothers if s.reducer is not None]
         if getattr(estimator, "_probe_rows", None):  # networks of the user may not take ones
             return estimator._probe_rows
-        widths = {name: estimator._widths[name] for name in estimator.view_names_}
+        names = [*estimator.view_names_, *([estimator.confounds] if estimator.confounds else [])]
+        widths = {name: estimator._widths[name] for name in names}
         tried = _rows({reducer: _row_for(reducer) for reducer in reducers}) is not None
         return _rows({name: _ones(width) for name, width in widths.items()}) if tried else None
     if isinstance(estimator, PerView):

@@ -6,6 +6,7 @@ and precision are handled here. Nothing here knows of estimators.
 
 from mvcca.problem._bases import Absolute, Basis, Explicit, Span, principal_components, row_space
 from mvcca.problem._bias import SampleBias
+from mvcca.problem._confounds import exactness_given, given
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
@@ -48,9 +49,11 @@ __all__ = [
     "Spectrum",
     "check_variance",
     "component_weights",
+    "exactness_given",
     "expected_correlation",
     "expected_covariances",
     "expected_moments",
+    "given",
     "mean_and_variance",
     "principal_components",
     "profile_vectors",

@@ -114,7 +114,7 @@ class Explicit:
             return self.known
         product = B @ self.inverse
         product *= self.inverse
-        return product.sum(axis=0)
+        return np.maximum(product.sum(axis=0), 0)
 
     def then(self, other: Basis) -> Basis:
         matrix = self.lift(other.lift(np.eye(self.matrix.shape[1])))

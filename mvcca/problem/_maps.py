@@ -21,7 +21,7 @@ from mvcca.blocks import as_block, namespace
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
 from mvcca.problem.linalg import fixed_signs
-from mvcca.statistics import PairCovariance
+from mvcca.statistics import PairCovariance, Regression
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, means_back, weights_back
 
@@ -81,6 +81,8 @@ class Maps:
         Squared sizes of the features, in units of which the signs of the weights are fixed.
     bound : int or None
         How many components the data can give, when fewer than were asked for; else at least k.
+    regression : Regression or None
+        The regression on confounds, of whose residuals the weights are.
     """
 
     weights: dict[str, np.ndarray]
@@ -93,6 +95,7 @@ class Maps:
     ranks: dict[str, int] | None = None
     variances: dict[str, np.ndarray] | None = None
     bound: int | None = None
+    regression: Regression | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,6 +110,16 @@ class Maps:
         if self.power:
             scores *= as_block(scores).placed(self.factors(as_block(scores).dtype))
         return scores
+
+    def of_confounds(self, name: str) -> Maps:
+        """Map of the confounds to what they explain of a view's scores, (z - m_z)ᵀ B_x W_x λ^power.
+
+        The scores of the view are those of `project` less these.
+        """
+        z = self.regression
+        assert z is not None
+        weights = {z.name: z.coefficients[name] @ self.weights[name]}
+        return Maps(weights, {z.name: z.mean}, self.eigenvalues, self.power)
 
     def transform(self, views: Views) -> Views:
         """Scores of the rows of all views."""
@@ -136,14 +149,17 @@ class Maps:
         """The same maps as weights of the features, from coordinates in `bases`."""
         weights, means = dict(self.weights), dict(self.means)
         patterns = self.patterns and dict(self.patterns)
+        regression = self.regression and self.regression.lifted(bases)
         for name, basis in bases.items():
+            if name not in weights:  # confounds
+                continue
             weights[name] = basis.lift(weights[name])
             other = [patterns[name].T] if patterns else []
             centred = basis.back(np.vstack([means[name], *other]))
             means[name] = basis.mean + centred[0]
             if patterns:
                 patterns[name] = centred[1:].T
-        return replace(self, weights=weights, means=means, patterns=patterns)
+        return replace(self, weights=weights, means=means, patterns=patterns, regression=regression)
 
     def rescaled(self, exponents: Exponents) -> Maps:
         """Maps of the features, from those of features that are divided by powers of two."""
@@ -202,6 +218,11 @@ class Maps:
             "patterns_": self.patterns,
             "n_components_": next(W.shape[1] for W in self.weights.values()),
         }
+        if self.regression is not None:
+            z = self.regression
+            found["means_"] = self.means | {z.name: z.mean}
+            found["ranks_"] = (self.ranks or {}) | {z.name: z.rank}
+            found["confound_coefficients_"] = z.coefficients
         if self.expected is not None:
             found["expected_correlations_"] = self.expected.mean
             found["expected_correlations_by_pair_"] = self.expected.correlations

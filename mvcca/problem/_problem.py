@@ -29,7 +29,7 @@ from mvcca.problem.linalg import (
     canonical_directions,
     rounding_of,
 )
-from mvcca.statistics import Moments, PairCovariance, PairMoments, column_slices
+from mvcca.statistics import Moments, PairCovariance, PairMoments, Regression, column_slices
 
 Blocks = dict[tuple[str, str], Any]
 
@@ -115,7 +115,8 @@ class Problem:
             If a view never varies, or overflows.
         """
         between, within = self.blocks()
-        of_rows = isinstance(self.moments, Moments)  # else B_p is an average over pairs of views
+        # Else B_p is an average over pairs of views, or of residuals.
+        of_rows = isinstance(self.moments, Moments) and self.moments.regression is None
         variances = {n: self.rows.variances(n, B, of_rows) for n, B in within.items()}
         with threads_to_factorise(max(map(len, self.means.values()))):
             whiteners, slopes = self._whiteners(within, variances)
@@ -141,6 +142,7 @@ class Problem:
                 ranks=found.ranks,
                 variances=variances,
                 bound=found.bound,
+                regression=None if of_rows else self.regression,
             )
             if expected and self.of_pairs():
                 spectrum = None
@@ -164,6 +166,11 @@ class Problem:
                 }
                 maps = replace(maps, patterns=patterns)
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
+
+    @property
+    def regression(self) -> Regression | None:
+        """The regression on confounds of whose residuals the moments are, if there are any."""
+        return self.moments.regression if isinstance(self.moments, Moments) else None
 
     def of_pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""
@@ -239,6 +246,7 @@ class Problem:
                 )
                 return
         n_rows = min((rows.sample_weight_of(name).sum() for name in ranks), default=np.inf)
+        n_rows -= 0 if self.regression is None else self.regression.rank
         if rows.needs_many and n_rows < _ROWS_PER_RANK * n_independent:
             each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
             warn(

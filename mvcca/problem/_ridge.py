@@ -5,33 +5,50 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
-from mvcca.blocks import as_block
+from mvcca.blocks import as_block, to_host
+from mvcca.problem._confounds import given
 from mvcca.problem._rows import Shrinkage
 from mvcca.statistics import Moments
 from mvcca.views import Views
 
 
 def shrinkages(
-    views: Views, weights: np.ndarray | None = None, method: str = "auto", *, center: bool = True
+    views: Views,
+    weights: np.ndarray | None = None,
+    method: str = "auto",
+    *,
+    center: bool = True,
+    confounds: str | None = None,
 ) -> dict[str, float]:
-    """The `Shrinkage` of each view, estimated from all rows; the method is "auto" or "oas"."""
+    """The `Shrinkage` of each view, estimated from all rows; the method is "auto" or "oas".
+
+    With confounds, it is that of the residuals on these.
+    """
     estimate = oas_shrinkage if method == "oas" else ledoit_wolf_shrinkage
-    return {
-        name: estimate(block, None if weights is None else weights[views.objects(name)], center)
-        for name, block in views.items()
-    }
+    Z = None
+    found: dict[str, float] = {}
+    if confounds is not None:
+        Z = views.block(confounds).dense().matrix.astype(np.float64)
+    for name, block in views.items():
+        own = None if weights is None else weights[views.objects(name)]
+        found[name] = Shrinkage(0) if name == confounds else estimate(block, own, center, Z)
+    return found
 
 
 def ledoit_wolf_shrinkage(
-    X: Any, weights: np.ndarray | None = None, center: bool = True
+    X: Any,
+    weights: np.ndarray | None = None,
+    center: bool = True,
+    confounds: np.ndarray | None = None,
 ) -> Shrinkage:
     """Estimate how far to shrink the covariance of dense, sparse or weighted rows."""
     # With C = 1/n Σ_i x_i x_iᵀ of centred rows and μ its mean diagonal, (1 - s) C + s μ I is
     # closest to the true covariance for s = min(β, δ) / δ, where δ = ‖C - μ I‖² and
     # β = 1/n² Σ_i ‖x_i x_iᵀ - C‖² (Ledoit and Wolf, "A well-conditioned estimator for
     # large-dimensional covariance matrices", Journal of Multivariate Analysis 2004).
-    squared_norms, scatter = _norms_and_scatter(X, weights, center)
+    squared_norms, scatter = _norms_and_scatter(X, weights, center, confounds)
     total, trace = _total(X, weights), np.trace(scatter)
     distance = _distance(scatter, X.shape[1])
     if not distance > 0:
@@ -43,12 +60,17 @@ def ledoit_wolf_shrinkage(
     return Shrinkage(np.clip(noise / distance, 0, 1))
 
 
-def oas_shrinkage(X: Any, weights: np.ndarray | None = None, center: bool = True) -> Shrinkage:
+def oas_shrinkage(
+    X: Any,
+    weights: np.ndarray | None = None,
+    center: bool = True,
+    confounds: np.ndarray | None = None,
+) -> Shrinkage:
     """Oracle approximating shrinkage of the covariance of dense, sparse or weighted rows."""
     # For Gaussian rows, s = (tr C² + tr² C) / ((n + 1) (tr C² - tr² C / p)): eq. (23) of Chen,
     # Wiesel, Eldar and Hero, "Shrinkage algorithms for MMSE covariance estimation", 2010, without
     # its terms in 1/p, as scikit-learn's OAS has it.
-    scatter = _norms_and_scatter(X, weights, center)[1]
+    scatter = _norms_and_scatter(X, weights, center, confounds)[1]
     distance = _distance(scatter, X.shape[1])
     if not distance > 0:
         return Shrinkage(0)
@@ -62,23 +84,39 @@ def _total(X: Any, weights: np.ndarray | None) -> float:
 
 
 def _norms_and_scatter(
-    X: Any, weights: np.ndarray | None, center: bool
+    X: Any, weights: np.ndarray | None, center: bool, confounds: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared lengths of the centred rows, and XᵀX, or the smaller XXᵀ with the same ‖·‖."""
+    """Squared lengths of the centred rows, and XᵀX, or the smaller XXᵀ with the same ‖·‖.
+
+    With confounds, X is what they leave of the rows.
+    """
     n_rows, n_features = X.shape
     if n_rows < n_features:
         rows = as_block(X).dense().matrix.astype(np.float64)
         if center:
             rows -= np.average(rows, axis=0, weights=weights)
+        root = np.ones((n_rows, 1)) if weights is None else np.sqrt(weights)[:, None]
+        if confounds is not None:
+            Z = confounds - (np.average(confounds, axis=0, weights=weights) if center else 0)
+            rows -= Z @ linalg.lstsq(root * Z, root * rows)[0]
         squared_norms = (rows**2).sum(axis=1)
-        if weights is not None:
-            rows *= np.sqrt(weights)[:, None]
+        rows *= root
         return squared_norms, rows @ rows.T
-    moments = Moments.of(Views({"": X}), weights)
-    mean, scatter = moments.means[0], moments.scatter
+    blocks = {"X": X} if confounds is None else {"X": X, "Z": confounds}
+    moments = Moments.of(Views(blocks), weights)
+    unit, total = 1.0, moments.counts[0, 0]
     if not center:
-        scatter, mean = scatter + moments.counts[0, 0] * np.outer(mean, mean), np.zeros_like(mean)
-    return as_block(X).squared_norms(mean), scatter
+        moments, unit = moments.about_zero(), total / max(total - 1, 1)
+    mean = moments.mean()["X"]
+    squared_norms = as_block(X).squared_norms(mean)
+    if confounds is not None:
+        moments = given(moments, "Z")
+        regression = moments.regression
+        assert regression is not None
+        B, Z = regression.coefficients["X"], confounds - regression.mean
+        explained = to_host(as_block(X).project(mean, B.T))
+        squared_norms = squared_norms + np.einsum("ij,ij->i", Z @ (B @ B.T) - 2 * explained, Z)
+    return squared_norms, unit * moments.scatter
 
 
 def _distance(scatter: np.ndarray, n_features: int) -> float:

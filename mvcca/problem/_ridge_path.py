@@ -8,20 +8,20 @@ singular value decomposition of two views. Eigenvectors of B_p would do the same
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._bases import ridge_in
 from mvcca.problem._maps import Maps, score_correlations
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
 from mvcca.problem.linalg import Scaling, Tridiagonal, rounding_of
-from mvcca.statistics import Moments, PairCovariance
+from mvcca.statistics import Moments, PairCovariance, Regression
+from mvcca.views import Views
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +88,17 @@ class RidgePath:
         Mean of each view as the problem was posed, before its axes.
     with_patterns : bool
         Whether the problem asks for `Maps.patterns`; see `patterns`.
+    regression : Regression or None
+        The regression of the rows on confounds, if the problem is that of residuals.
+    bases : mapping of str to Basis
+        Bases of the rows before the axes, those of confounds included.
     """
 
     problem: Problem
     means: Mapping[str, np.ndarray]
     with_patterns: bool = False
+    regression: Regression | None = None
+    bases: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem, *, exact: bool = False) -> RidgePath:
@@ -142,6 +148,8 @@ class RidgePath:
             ),
             problem.means,
             problem.with_patterns,
+            problem.regression,
+            rows.bases,
         )
 
     def check(self, reg: Mapping[str, float]) -> None:
@@ -175,10 +183,18 @@ class RidgePath:
         problem = replace(self.problem, rows=replace(self.problem.rows, reg=reg))
         return problem.solve(n_components, expected=expected, lift=False)
 
-    def coordinates(self, name: str, block: Any) -> np.ndarray:
-        """Rows of a view in its axes, (n_rows, r)."""
-        V = self.axes[name].vectors
-        return np.asarray(as_block(block).project(np.zeros(len(V)), V))
+    def coordinates(self, views: Views) -> dict[str, np.ndarray]:
+        """Rows of each view in its axes, (n_rows, r), less what their confounds explain."""
+        found, z = {}, self.regression
+        for name, block in views.blocks.items():
+            if z is not None and name == z.name:
+                continue
+            V = self.axes[name].vectors
+            found[name] = np.asarray(block.project(np.zeros(len(V)), V))
+            if z is not None:
+                confounds = views.rows_beside(z.name, name)
+                found[name] -= confounds.project(z.mean, z.coefficients[name] @ V)
+        return found
 
     def lifted(self, maps: Maps) -> Maps:
         """Maps of the original features, from those that `solve` returns."""
@@ -186,7 +202,8 @@ class RidgePath:
         for name, axes in self.axes.items():  # the axes may leave out a part of the mean
             if axes.before is not None:
                 means[name] = axes.mean + axes.before.back(means[name][None])[0]
-        return replace(lifted, means=means)
+        regression = self.regression and self.regression.lifted(self.bases)
+        return replace(lifted, means=means, regression=regression)
 
     def correlations(self, maps: Maps, pairs: Iterable[PairCovariance]) -> np.ndarray:
         """Correlations of the scores of rows with these covariances as posed, (n_pairs, k)."""

@@ -112,11 +112,14 @@ class Ranking:
                 empty |= {name: rows | empty.get(name, False) for name, rows in found.items()}
             else:
                 X = step.transform(X)
-        names = getattr(model, "view_names_", None)
-        views = projected = as_views(X, names, unpaired=unpaired)
         if hasattr(model, "project"):
+            views = model.as_fitted_views(X, unpaired)
             scores = model.project(views, self.method)
+            has_confounds = len(scores) < len(views.names)
+            projected = views.select(list(scores)) if has_confounds else views
         else:  # an estimator of another package
+            names = getattr(model, "view_names_", None)
+            views = as_views(X, names, unpaired=unpaired)
             projected = as_views(self._called(X), names, unpaired=unpaired)
             scores = {name: _numbers(block) for name, block in projected.items()}
         seen, ids = projected.seen, projected.ids

@@ -16,6 +16,7 @@ from mvcca.statistics._moments import (
     moments_of_block,
 )
 from mvcca.statistics._pair_moments import PairMoments
+from mvcca.statistics._regression import Regression
 
 __all__ = [
     "ROUNDING",
@@ -25,6 +26,7 @@ __all__ = [
     "Moments",
     "PairCovariance",
     "PairMoments",
+    "Regression",
     "column_slices",
     "moments_of_block",
 ]

@@ -19,7 +19,7 @@ from itertools import accumulate as accumulated
 from itertools import combinations, combinations_with_replacement, pairwise
 from math import ceil
 from threading import local
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -29,6 +29,9 @@ from mvcca.machine.config import block_size, get_config, is_plain
 from mvcca.machine.threads import one_by_one
 from mvcca.statistics.passes import accumulate
 from mvcca.views import Views
+
+if TYPE_CHECKING:
+    from mvcca.statistics._regression import Regression
 
 _ULPS = 32  # a deviation of so many units in the last place is rounding
 ROUNDING = _ULPS * np.finfo(np.float64).eps
@@ -86,6 +89,8 @@ class Moments:
         means would otherwise pass for directions of the rows.
     scatter : ndarray, shape (D, D)
         Centred scatter, block by block.
+    regression : Regression or None
+        The regression on confounds of which these are the moments of the residuals.
 
     References
     ----------
@@ -98,6 +103,7 @@ class Moments:
     means: np.ndarray
     residues: np.ndarray
     scatter: np.ndarray
+    regression: Regression | None = None
 
     @classmethod
     def of(
@@ -218,6 +224,13 @@ class Moments:
             self.scatter[np.ix_(kept, kept)],
         )
 
+    def split(self, name: str) -> tuple[Moments, np.ndarray, np.ndarray]:
+        """Moments of all other views, and the scatter of a view with them and within it."""
+        own = column_slices(self.widths)[name]
+        between = np.delete(self.scatter[own], np.arange(own.start, own.stop), axis=1)
+        rest = self.select([other for other in self.widths if other != name])
+        return rest, between, self.scatter[own, own]
+
     def mean(self) -> dict[str, np.ndarray]:
         """Mean of each view over all objects seen in it."""
         return {
@@ -258,14 +271,18 @@ class Moments:
     def by_pair(self, Sigma: np.ndarray | None = None) -> Iterator[PairCovariance]:
         """Yield the covariances of each pair of paired views, if there is more than one object.
 
-        They are blocks of `Sigma`, the covariance of all views if it has been computed.
+        They are blocks of `Sigma`, the covariance of all views if it has been computed. Residuals
+        count for fewer objects, by the rank of their confounds.
         """
-        if self.counts[0, 0] <= 1:
+        n_objects = float(self.counts[0, 0])
+        if self.regression is not None:
+            n_objects -= self.regression.rank
+        if n_objects <= 1:
             return
         Sigma = self.covariance() if Sigma is None else Sigma
         for (p, x), (q, y) in combinations(column_slices(self.widths).items(), 2):
             within = (Sigma[x, x], Sigma[y, y])
-            yield PairCovariance((p, q), Sigma[x, y], within, float(self.counts[0, 0]))
+            yield PairCovariance((p, q), Sigma[x, y], within, n_objects)
 
 
 def column_slices(widths: dict[str, int]) -> dict[str, slice]:

@@ -334,6 +334,12 @@ class Views:
             found[name] = (np.cumsum(self.seen[:, view]) - 1)[seen]
         return found
 
+    def rows_beside(self, name: str, other: str) -> Block:
+        """Rows of a view, one for each row of another view of the same objects."""
+        rows = self.rows_of(self.objects(other))[name]
+        block = self.block(name)
+        return block if len(rows) == block.shape[0] else block.take(rows)
+
     def ids_of(self, name: str) -> np.ndarray | None:
         """Row labels of ``views[name]``, or None."""
         return None if self.ids is None else self.ids[self.objects(name)]

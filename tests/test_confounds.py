@@ -1,0 +1,367 @@
+"""Confounds, views that are removed from the others: against residuals by `numpy.linalg.lstsq`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+import mvcca
+from mvcca import CCA, MVCCA, FoldSearchCV, RetrievalIndex, Views, retrieval_scorer
+from mvcca.inspection import loadings
+from mvcca.model_selection._fold_statistics import InnerFolds
+from mvcca.problem import given
+from mvcca.statistics import Moments
+
+N = 300
+NAMES = ("x", "y")
+rng = np.random.default_rng(0)
+Z = rng.normal(size=(N, 3))
+SHARED = rng.normal(size=(N, 2))
+
+
+def _view(width, seed):
+    draw = np.random.default_rng(seed)
+    rows = SHARED @ draw.normal(size=(2, width)) + Z @ draw.normal(size=(3, width)) + 3
+    return rows + draw.normal(size=(N, width))
+
+
+BLOCKS = {"x": _view(6, 1), "y": _view(5, 2)}
+VIEWS = Views({**BLOCKS, "z": Z})
+
+
+def _coefficients(X, Z, weights=None):
+    root = np.ones(len(Z)) if weights is None else np.sqrt(weights)
+    design = root[:, None] * np.column_stack([np.ones(len(Z)), Z])
+    return np.linalg.lstsq(design, root[:, None] * X, rcond=None)[0]
+
+
+def _less(X, Z, B):
+    return X - np.column_stack([np.ones(len(Z)), Z]) @ B
+
+
+def residuals(views, confounds="z"):
+    Z = np.asarray(views[confounds])
+    rows = {n: np.asarray(X) for n, X in views.items() if n != confounds}
+    return Views({name: _less(X, Z, _coefficients(X, Z)) for name, X in rows.items()})
+
+
+def assert_same_fit(model, reference, views, expected, atol=1e-10):
+    np.testing.assert_allclose(
+        model.canonical_correlations_, reference.canonical_correlations_, rtol=0, atol=atol
+    )
+    scores, others = model.transform(views).in_memory(), reference.transform(expected)
+    assert scores.names == others.names == model.view_names_
+    for name in scores.names:
+        np.testing.assert_allclose(scores[name], others[name], rtol=0, atol=atol)
+
+
+# ---- partial CCA is CCA of residuals -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.1, "auto", "oas", {"x": 0.2, "y": 0.0}])
+@pytest.mark.parametrize("model", [CCA(4), MVCCA(4, power=2)])
+def test_confounds_equal_a_fit_to_residuals(model, reg):
+    expected = residuals(VIEWS)
+    reference = mvcca.CCA(4) if isinstance(model, CCA) else MVCCA(4, power=2)
+    reference.set_params(reg=reg).fit(expected)
+    model.set_params(reg=reg, confounds="z").fit(VIEWS)
+    assert_same_fit(model, reference, VIEWS, expected)
+    assert model.score(VIEWS) == pytest.approx(reference.score(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("reg", [0.0, "auto", "oas"])
+def test_without_centring_the_regression_has_no_intercept(reg):
+    expected = {n: X - Z @ np.linalg.lstsq(Z, X, rcond=None)[0] for n, X in BLOCKS.items()}
+    model = CCA(2, reg=reg, center=False, confounds="z").fit(VIEWS)
+    reference = CCA(2, reg=reg, center=False).fit(expected)
+    assert_same_fit(model, reference, VIEWS, Views(expected))
+
+
+def test_three_views_given_a_fourth():
+    views = VIEWS.add("w", _view(4, 3))
+    model, expected = MVCCA(3, confounds="z").fit(views), residuals(views)
+    reference = MVCCA(3).fit(expected)
+    np.testing.assert_allclose(model.eigenvalues_, reference.eigenvalues_, atol=1e-10)
+    for name, scores in model.transform(views).items():
+        np.testing.assert_allclose(scores, reference.transform(expected)[name], atol=1e-10)
+
+
+def test_batches_give_what_all_rows_give():
+    batches = CCA(2, confounds="z")
+    for start in range(0, N, 70):
+        batches.partial_fit(VIEWS[start : start + 70])
+    assert_same_fit(batches, CCA(2).fit(residuals(VIEWS)), VIEWS, residuals(VIEWS))
+
+
+def test_blocks_of_dask_arrays_give_what_all_rows_give():
+    da = pytest.importorskip("dask.array")
+    lazy = Views({n: da.from_array(X, chunks=(77, -1)) for n, X in VIEWS.items()})
+    model = CCA(2, confounds="z").fit(lazy)
+    assert_same_fit(model, CCA(2).fit(residuals(VIEWS)), lazy, residuals(VIEWS))
+    assert model.transform(lazy).is_lazy
+
+
+def test_files_give_what_arrays_give(tmp_path):
+    files = {}
+    for name, X in VIEWS.items():
+        np.save(tmp_path / f"{name}.npy", X)
+        files[name] = mvcca.open_matrix(tmp_path / f"{name}.npy")
+    model = CCA(2, confounds="z").fit(files)
+    assert_same_fit(model, CCA(2).fit(residuals(VIEWS)), Views(files), residuals(VIEWS))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_sparse_rows_equal_dense_ones(form):
+    X = sp.random(N, 40, 0.1, format="csr", random_state=0)
+    views = Views({"x": X, "y": BLOCKS["y"], "z": form(Z)})
+    expected = residuals(Views({"x": X.toarray(), "y": BLOCKS["y"], "z": Z}))
+    model = CCA(2, reg=0.1, confounds="z").fit(views)
+    assert_same_fit(model, CCA(2, reg=0.1).fit(expected), views, expected)
+
+
+@pytest.mark.parametrize("reg", [0.1, "auto", "oas"])
+def test_more_features_than_rows(reg):
+    views = VIEWS.replace({"y": BLOCKS["y"], "z": Z}).add("x", _view(400, 4))
+    model, expected = CCA(2, reg=reg, confounds="z").fit(views), residuals(views)
+    assert_same_fit(model, CCA(2, reg=reg).fit(expected), views, expected)
+    B = _coefficients(views["x"], Z)[1:]
+    np.testing.assert_allclose(model.confound_coefficients_["x"], B, atol=1e-10)
+
+
+def test_float32_rows_are_regressed_in_float64():
+    single = VIEWS.replace({name: X.astype(np.float32) for name, X in VIEWS.items()})
+    shift = {"x": 1e-3, "y": 1e-3, "z": 1.0}  # what confounds leave is a thousandth
+    near = single.replace({n: (X * shift[n]).astype(np.float32) for n, X in single.items()})
+    loud = near.replace(
+        {n: X if n == "z" else (X + 1e1 * near["z"][:, :1]) for n, X in near.items()}
+    )
+    expected = residuals(loud.promoted(np.dtype(np.float64)))
+    model = CCA(2, confounds="z").fit(loud)
+    rho = CCA(2).fit(expected).canonical_correlations_
+    np.testing.assert_allclose(model.canonical_correlations_, rho, atol=1e-8)
+
+
+# ---- invariances ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "confounds",
+    [
+        (Z + 50) @ np.diag([1e6, 1.0, 1e-6]),
+        Z @ rng.normal(size=(3, 3)),
+        np.hstack([Z, Z[:, :1] - 2 * Z[:, 1:2], np.ones((N, 1)), np.zeros((N, 1))]),
+    ],
+    ids=["scaled", "rotated", "collinear"],
+)
+def test_only_the_span_of_confounds_matters(confounds):
+    views = Views({**BLOCKS, "z": confounds})
+    model, reference = CCA(2, confounds="z").fit(views), CCA(2).fit(residuals(VIEWS))
+    assert_same_fit(model, reference, views, residuals(VIEWS))
+    assert model.ranks_["z"] == 3
+
+
+@pytest.mark.parametrize("confounds", [np.zeros((N, 1)), np.full((N, 2), 7.1)])
+def test_constant_confounds_change_nothing(confounds):
+    views = Views({**BLOCKS, "z": confounds})
+    model, reference = CCA(3, confounds="z").fit(views), CCA(3).fit(BLOCKS)
+    assert_same_fit(model, reference, views, Views(BLOCKS), atol=1e-12)
+    found, expected = model.expected_correlations_, reference.expected_correlations_
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_what_confounds_explain_is_left_out(recwarn):
+    X = np.hstack([BLOCKS["x"], Z[:, :1], BLOCKS["x"][:, :1] + Z[:, 1:2]])
+    views = Views({"x": X, "y": BLOCKS["y"], "z": Z})
+    model = CCA(2, confounds="z").fit(views)
+    rho = CCA(2).fit(residuals(VIEWS)).canonical_correlations_
+    np.testing.assert_allclose(model.canonical_correlations_, rho, atol=1e-10)
+    assert model.ranks_ == {"x": 6, "y": 5, "z": 3}
+    assert not recwarn
+
+
+def test_expected_correlations_count_the_confounds():
+    noise = np.random.default_rng(5).normal(size=(N, 100))
+    views = Views({**BLOCKS, "z": np.hstack([Z, noise])})
+    model, expected = CCA(2, confounds="z").fit(views), residuals(views)
+    lost = (N - 103) / N  # as if so many rows had been seen
+    reference = CCA(2).fit(expected, sample_weight=np.full(N, lost))
+    np.testing.assert_allclose(
+        model.expected_correlations_, reference.expected_correlations_, rtol=1e-9
+    )
+    assert (model.expected_correlations_ < CCA(2).fit(expected).expected_correlations_).all()
+
+
+@pytest.mark.parametrize("weights", [rng.integers(0, 4, N), rng.uniform(0, 2, N)])
+def test_weights_count_in_the_regression(weights):
+    model = CCA(2, confounds="z").fit(VIEWS, sample_weight=weights)
+    rows = {n: _less(X, Z, _coefficients(X, Z, weights)) for n, X in BLOCKS.items()}
+    reference = CCA(2).fit(rows, sample_weight=weights)
+    assert_same_fit(model, reference, VIEWS, Views(rows))
+
+
+# ---- held-out rows see the coefficients of training rows -----------------------------------------
+
+
+def _by_hand(train, test, **params):
+    """A fit to residuals of training rows, and held-out rows less the training regression."""
+    own, held_out = VIEWS[train], VIEWS[test]
+    B = {n: _coefficients(own[n], own["z"]) for n in NAMES}
+    model = CCA(**params).fit({n: _less(own[n], own["z"], B[n]) for n in NAMES})
+    return model, Views({n: _less(held_out[n], held_out["z"], B[n]) for n in NAMES})
+
+
+@pytest.mark.parametrize("scoring", [None, retrieval_scorer("mrr", weighting=None)])
+@pytest.mark.parametrize("search", [None, GridSearchCV, FoldSearchCV])
+def test_folds_regress_by_training_rows(search, scoring):
+    cv, grid = KFold(3), {"reg": [0, 0.1, 1.0]}
+    if search is None:
+        found = [cross_val_score(CCA(2, confounds="z"), VIEWS, cv=cv, scoring=scoring)]
+    else:
+        results = search(CCA(2, confounds="z"), grid, cv=cv, scoring=scoring).fit(VIEWS).cv_results_
+        found = np.stack([results[f"split{i}_test_score"] for i in range(3)], axis=1)
+    score = scoring or (lambda model, rows: model.score(rows))
+    for reg, values in zip(grid["reg"], found, strict=False):
+        pairs = [_by_hand(*own, n_components=2, reg=reg) for own in cv.split(VIEWS)]
+        expected = [score(model, held_out) for model, held_out in pairs]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10)
+
+
+def test_folds_that_choose_the_ridge_regress_by_training_rows():
+    model = CCA(2, reg="cv", cv_goal="correlation", confounds="z").fit(VIEWS)
+    codes = InnerFolds.of(Views(BLOCKS), None).codes
+    for params, i in zip(model.cv_results_["params"], range(9), strict=True):
+        for fold in range(5):
+            own, rows = _by_hand(codes != fold, codes == fold, n_components=2, reg=params["reg"])
+            value = model.cv_results_[f"split{fold}_test_score"][i]
+            assert value == pytest.approx(own.score(rows), abs=1e-10)
+
+
+def test_equal_confounds_are_no_copies_of_an_object():
+    site = np.repeat(np.eye(2), N // 2, axis=0)
+    model = CCA(2, reg="cv", confounds="z").fit(Views({**BLOCKS, "z": site}))
+    assert model.cv_results_["split4_test_score"].size  # five folds, not one per site
+
+
+# ---- everything else that takes models -----------------------------------------------------------
+
+
+def test_the_confounds_are_no_gallery():
+    model = CCA(2, confounds="z").fit(VIEWS)
+    expected = residuals(VIEWS)
+    index = RetrievalIndex(model).add(VIEWS)
+    scores, ids = index.search(VIEWS[:3].select(["y", "z"]), "x", k=4)
+    plain = CCA(2).fit(expected)
+    plain.expected_correlations_ = model.expected_correlations_
+    others = RetrievalIndex(plain).add(expected).search(expected[:3].select(["y"]), "x", k=4)
+    np.testing.assert_array_equal(ids, others[1])
+    np.testing.assert_allclose(scores, others[0], atol=1e-10)
+    table = mvcca.evaluate_retrieval(VIEWS, measures="mrr", estimator=model)
+    assert table.mean()["mrr"] == pytest.approx(
+        mvcca.evaluate_retrieval(expected, measures="mrr", estimator=plain).mean()["mrr"]
+    )
+
+
+def test_saved_models_keep_the_regression(tmp_path):
+    model = CCA(2, confounds="z").partial_fit(VIEWS[:200])
+    path = tmp_path / "model.mvcca"
+    mvcca.save(model, path)
+    loaded = mvcca.load(path)
+    np.testing.assert_array_equal(loaded.transform(VIEWS)["x"], model.transform(VIEWS)["x"])
+    loaded.partial_fit(VIEWS[200:])
+    assert_same_fit(loaded, CCA(2).fit(residuals(VIEWS)), VIEWS, residuals(VIEWS))
+
+
+def test_predictions_add_what_confounds_explain():
+    model, expected = CCA(2, confounds="z").fit(VIEWS), residuals(VIEWS)
+    found = model.predict(VIEWS.select(["x", "z"]))
+    reference = CCA(2).fit(expected).predict(expected.select(["x"]))
+    np.testing.assert_allclose(found, reference + BLOCKS["y"] - expected["y"], atol=1e-10)
+    with pytest.raises(ValueError, match="Use predict"):
+        model.predictor("x")
+
+
+def test_loadings_are_of_the_views_that_are_correlated():
+    model = CCA(2, confounds="z").fit(VIEWS)
+    found = loadings(model, VIEWS)
+    scores = model.transform(VIEWS)
+    expected = np.corrcoef(BLOCKS["x"].T, scores["x"].T)[:6, 6:]
+    assert found.keys() == {"x", "y"}
+    np.testing.assert_allclose(found["x"], expected, atol=1e-12)
+
+
+def test_containers_hold_the_confounds_where_fit_had_them():
+    model = CCA(2, confounds="view1").fit([BLOCKS["x"], Z, BLOCKS["y"]])
+    assert model.view_names_ == ("view0", "view2")
+    first, second = model.transform([BLOCKS["x"], Z, BLOCKS["y"]])
+    scores = CCA(2, confounds="z").fit(VIEWS).transform(VIEWS)
+    np.testing.assert_allclose(first, scores["x"], atol=1e-12)
+    np.testing.assert_allclose(second, scores["y"], atol=1e-12)
+
+
+def test_objects_without_a_pair_do_not_count():
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[250:, 1] = -1
+    views = Views(dict(VIEWS.items()), index)
+    model = CCA(2, confounds="z").fit(views)
+    seen = CCA(2, confounds="z").fit(VIEWS[:250])
+    np.testing.assert_allclose(model.transform(VIEWS)["x"], seen.transform(VIEWS)["x"], atol=1e-12)
+
+
+def test_moments_given_confounds_are_those_of_residuals():
+    found = given(Moments.of(VIEWS), "z")
+    expected = residuals(VIEWS)
+    rows = np.hstack([expected[name] for name in NAMES])
+    np.testing.assert_allclose(found.covariance(), np.cov(rows.T), atol=1e-12)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        (BLOCKS, r"confounds='z'\) needs the view 'z'.*\['x', 'y'\]"),
+        ({**BLOCKS, "z": rng.normal(size=(N, N))}, "299 independent columns for 300 rows"),
+        ({**BLOCKS, "y": Z[:, :2], "z": Z}, "explain view 'y' completely"),
+        ({**BLOCKS, "z": Z * np.nan}, "'z'.*NaN"),
+        ({"x": BLOCKS["x"], "z": Z}, "at least 2 views, got 1"),
+        ({**BLOCKS, "w": _view(2, 7), "z": Z}, r"takes 2 views, got 3: \['x', 'y', 'w'\]"),
+        (
+            Views({**BLOCKS, "z": Z[:200]}, np.where(np.arange(N) < 200, np.arange(N), -1)[:, None]
+                  * [0, 0, 1] + np.arange(N)[:, None] * [1, 1, 0]),
+            "missing for 100 of 300 objects",
+        ),
+    ],
+)  # fmt: skip
+def test_confounds_that_cannot_be_removed(views, message):
+    with pytest.raises(ValueError, match=message):
+        CCA(confounds="z").fit(views)
+
+
+def test_lone_matrices_have_no_confounds():
+    with pytest.raises(ValueError, match="pass Views"):
+        CCA(confounds="z").fit(*BLOCKS.values())
+
+
+def test_partly_paired_views_are_refused():
+    views = VIEWS.add("w", _view(4, 3))
+    index = np.tile(np.arange(N)[:, None], 4)
+    index[250:, 1] = -1
+    with pytest.raises(ValueError, match="seen in all views"):
+        MVCCA(confounds="z").fit(Views(dict(views.items()), index))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"x": BLOCKS["x"]}, "needs the view 'z'"),
+        ({"x": BLOCKS["x"][:5], "z": Z}, "same number of rows, got x: 5, z: 300"),
+        (Views.unpaired({"x": BLOCKS["x"], "z": Z}), "missing for 300 of 600 objects"),
+    ],
+)
+def test_queries_without_their_confounds(rows, message):
+    model = CCA(confounds="z").fit(VIEWS)
+    with pytest.raises(ValueError, match=message):
+        model.transform(rows)
