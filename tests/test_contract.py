@@ -67,6 +67,7 @@ from mvcca import (
     Views,
     config_context,
 )
+from mvcca.compose import RankGaussian
 from mvcca.linear import CovarianceCCA
 from mvcca.plotting import CorrelationDisplay
 from mvcca.retrieval.ranking import Ranking
@@ -145,7 +146,7 @@ STEPS = [
     PerView(StandardScaler()),
     PerView({"X": PCA()}),
 ]
-_SETTINGS = [*SHALLOW, NCCA(), *STEPS]
+_SETTINGS = [*SHALLOW, NCCA(), *STEPS, RankGaussian()]
 _SETTINGS += [clone(est).set_params(max_epochs=1, batch_size=750) for est in DEEP[:1]]
 CHECKED = list({type(est): est for est in reversed(_SETTINGS)}.values())  # one of each class
 CHECKED_SLOWLY = [est for est in _SETTINGS if est not in CHECKED]

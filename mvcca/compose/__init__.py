@@ -1,14 +1,15 @@
 """Pipeline steps that split a matrix into views, transform each view, and join views.
 
-`SplitViews` makes views from the columns of one matrix, `PerView` applies transformers to each
-view, `Encode` embeds items with a frozen encoder, `Tokens` turns texts into sequences of words, and
-`JoinViews` makes one matrix from several views.
+`SplitViews` makes views from the columns of one matrix, `PerView` applies transformers such as
+`RankGaussian` to each view, `Encode` embeds items with a frozen encoder, `Tokens` turns texts into
+sequences of words, and `JoinViews` makes one matrix from several views.
 """
 
 from mvcca.compose._encode import Encode
 from mvcca.compose._join_views import JoinViews
 from mvcca.compose._per_view import PerView
+from mvcca.compose._rank_gaussian import RankGaussian
 from mvcca.compose._split_views import SplitViews
 from mvcca.compose._tokens import Tokens
 
-__all__ = ["Encode", "JoinViews", "PerView", "SplitViews", "Tokens"]
+__all__ = ["Encode", "JoinViews", "PerView", "RankGaussian", "SplitViews", "Tokens"]
