@@ -66,6 +66,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "fold_search_speed.py": ("--small --repeats 1", (), ()),
     "gpu.py": ("--rows 100000 --repeats 1", ("coco2014_labels.npz",), ()),
     "index_updates.py": ("--rows 4000 --columns 8 --added 10 --adds 10", (), ()),
+    "interval_coverage.py": ("--seeds 2 --resamples 5 --rows 200", (), ()),
     "kernel_mnist.py": ("--rows 500 --ranks 60 --ridges 1e-2 --methods fourier", MNIST, ()),
     "kernels.py": ("--repeats 1", (), ()),
     "label_covariance.py": ("--rows 2000 --threads 1 --repeats 1", ("coco2014_labels.npz",), ()),

@@ -1,4 +1,4 @@
-"""Inspect fitted models and test correlations: loadings, explained variance, permutation tests.
+"""Inspect fitted models and test correlations: loadings, explained variance, tests, intervals.
 
 Loadings and correlations only need a model's `transform`, so they also work with pipelines and
 searches, on training or held-out rows. Tests take rows. Plots are in `mvcca.plotting`, retrieval
@@ -15,20 +15,36 @@ from mvcca.inspection._correlations import (
 from mvcca.inspection._correlations import (
     projected as projected,
 )
+from mvcca.inspection._intervals import CorrelationIntervals, correlation_intervals
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._permutation import permutation_test
 from mvcca.inspection._permutation_result import PermutationTest
+from mvcca.inspection._stability import Stability, stability
 from mvcca.inspection._two_views import views_of as views_of
+from mvcca.inspection._variable_intervals import (
+    Subspace,
+    VariableIntervals,
+    loading_intervals,
+    weight_intervals,
+)
 
 __all__ = [
+    "CorrelationIntervals",
     "ParametricTest",
     "ParametricTests",
     "PermutationTest",
+    "Stability",
+    "Subspace",
+    "VariableIntervals",
     "component_correlations",
+    "correlation_intervals",
     "explained_variance",
+    "loading_intervals",
     "loadings",
     "pairwise_correlations",
     "parametric_tests",
     "permutation_test",
+    "stability",
     "variable_correlations",
+    "weight_intervals",
 ]

@@ -41,16 +41,6 @@ class Components:
     maps: tuple[np.ndarray, np.ndarray]
     within: tuple[np.ndarray, np.ndarray]
 
-    def turned(self, rotations: np.ndarray) -> Components:
-        """The same scores, rotated, permuted or reflected by matrices (..., k, k)."""
-        a, b = self.maps
-        return replace(self, maps=(a @ rotations, b @ rotations))
-
-    def leading(self, k: int) -> Components:
-        """The first k components."""
-        a, b = self.maps
-        return replace(self, correlations=self.correlations[..., :k], maps=(a[..., :k], b[..., :k]))
-
 
 @dataclass(frozen=True, eq=False)
 class Pair:
@@ -124,7 +114,8 @@ class Pair:
         found = Components(np.minimum(correlations, 1), maps, within)
         loadings = self.loadings(found)[0]
         strongest = loadings[np.abs(loadings).argmax(axis=0), np.arange(k)]
-        return found.turned(np.diag(np.where(strongest < 0, -1.0, 1.0)))
+        signs = np.where(strongest < 0, -1.0, 1.0)
+        return replace(found, maps=(maps[0] * signs, maps[1] * signs))
 
     @cached_property
     def scores(self) -> tuple[np.ndarray, np.ndarray]:
@@ -164,6 +155,12 @@ class Pair:
         """Scores (n_test, k) of held-out rows by CCA of others, matched with that of all rows."""
         counts = np.zeros((1, len(self.confounds)))
         np.add.at(counts[0], train, 1)
+        if len(train) - self.confounds.shape[1] <= sum(self.ranks) + 1:
+            raise ValueError(
+                f"Training parts of {len(train)} rows are too few for {self.ranks[0]} and "
+                f"{self.ranks[1]} independent features: correlations of 1 arise by construction. "
+                "Use more folds, such as cv=10, or reduce the views first, for example by PCA."
+            )
         found = self.matched(self.refitted(counts))
         Z, scores = self.confounds, []
         z_mean = Z[train].mean(axis=0)
@@ -174,10 +171,10 @@ class Pair:
         return scores
 
     def matched(self, found: Components) -> Components:
-        """Components of refits in the order, and with the signs, of those of all rows.
+        """Refitted components in the order, and with the signs, of those of all rows.
 
         Components are assigned so that the sum of the |correlations| of their scores over both
-        views is largest [1]_. Correlations are in order, and stay as they are.
+        views is largest [1]_.
 
         References
         ----------
@@ -185,11 +182,22 @@ class Pair:
            analysis", arXiv 2308.11218, 2023.
         """
         agreement = self.agreement(found)
-        matches = np.zeros_like(agreement)
+        matches = np.zeros(agreement.shape)
         for cosines, match in zip(agreement, matches, strict=True):
             own, other = linear_sum_assignment(-np.abs(cosines))
             match[other, own] = np.where(cosines[own, other] < 0, -1, 1)
-        return found.turned(matches)
+        a, b = found.maps
+        return replace(found, maps=(a @ matches, b @ matches))
+
+    def signed(self, found: Components, k: int) -> Components:
+        """The first k refitted components, with the signs of those of all rows.
+
+        They stay in the order of their correlations: where close components change places, or
+        mix, their spread over resamples shows it. Intervals from matched ones cover less often.
+        """
+        signs = np.where(np.diagonal(self.agreement(found), axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+        a, b = (W[..., :k] * signs[..., None, :k] for W in found.maps)
+        return replace(found, correlations=found.correlations[..., :k], maps=(a, b))
 
     def agreement(self, found: Components) -> np.ndarray:
         """Correlations (..., k, k) of scores with those of refits, over all rows and both views."""
@@ -256,7 +264,7 @@ def _cca(S: np.ndarray, ranks: tuple[int, int]) -> Components:
         roots = [np.linalg.inv(np.linalg.cholesky(B)) for B in within]
     except np.linalg.LinAlgError:
         raise ValueError(
-            f"A fold or resample has too few distinct rows for {p} and {q} independent features. "
+            f"A resample has too few distinct rows for {p} and {q} independent features. "
             "Reduce the views first, for example by PCA."
         ) from None
     K = roots[0] @ S[:, :p, p:] @ roots[1].swapaxes(1, 2)

@@ -1,0 +1,170 @@
+"""Whether two halves of the rows give the same components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import BaseCrossValidator, ShuffleSplit, check_cv
+from sklearn.utils import check_random_state
+
+from mvcca.inspection._correlations import loadings, projected
+from mvcca.inspection._tables import frame_of, new_axes, text_table
+from mvcca.inspection._two_views import views_of
+from mvcca.measures import column_correlations
+from mvcca.views.typing import MatrixLike, ViewsLike
+
+_FEWEST_VARIABLES = 3  # whose loadings have a correlation other than 1
+_HEADER = ("view", "component", "weights", "weights_low", "loadings", "loadings_low")
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """Agreement of the components of two halves of the rows, over many splits.
+
+    Printed as a table of medians, and of the 5th percentiles of the splits.
+
+    Attributes
+    ----------
+    weights : dict of str to ndarray, shape (n_splits, k)
+        By view name, |cos| of the weight vectors of the two halves in the metric of the view's
+        covariance: the |correlation| of their scores over all rows.
+    loadings : dict of str to ndarray, shape (n_splits, k)
+        |correlation| over the variables of the loadings of the two halves; NaN for views of fewer
+        than three variables.
+    """
+
+    weights: dict[str, np.ndarray]
+    loadings: dict[str, np.ndarray]
+
+    def to_frame(self) -> Any:
+        """Table as a pandas DataFrame, with a row per view and component.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns view, component (from 1), weights, weights_low, loadings and loadings_low:
+            medians and 5th percentiles.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return frame_of(_HEADER, list(self._rows()))
+
+    def __str__(self) -> str:
+        n_splits = len(next(iter(self.weights.values())))
+        return text_table(_HEADER, list(self._rows())) + (
+            f"\nMedians and 5th percentiles over {n_splits} splits into halves."
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw medians and 5th percentiles of the agreement of weights by component.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        ax = new_axes(ax)
+        for name, found in self.weights.items():
+            place = np.arange(1, found.shape[1] + 1)
+            low, middle = np.percentile(found, [5, 50], axis=0)
+            ax.errorbar(place, middle, [middle - low, 0 * low], fmt="o", capsize=3, label=name)
+        ax.set(xlabel="Component", ylabel="|cos| of weights of two halves", ylim=(0, 1.02))
+        ax.legend()
+        return ax
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for name, of_weights in self.weights.items():
+            of_loadings = self.loadings[name]
+            for i in range(of_weights.shape[1]):
+                found = (
+                    float(np.percentile(values[:, i], share))
+                    for values in (of_weights, of_loadings)
+                    for share in (50, 5)
+                )
+                yield (name, i + 1, *found)
+
+
+def stability(
+    estimator: Any,
+    X: ViewsLike | MatrixLike,
+    y: MatrixLike | None = None,
+    *,
+    cv: int | BaseCrossValidator | Iterable[Any] = 20,
+    random_state: Any = None,
+) -> Stability:
+    """Compare the components that an estimator finds in two halves of the rows.
+
+    Clones of the estimator are fitted on both halves of each split. A component that another
+    sample would show again has values near 1; weights of correlated features can differ where
+    loadings agree. Components are compared in order: two that change places count as unstable,
+    since a single sample would not tell which is which.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any model that can be cloned, and whose ``transform`` maps `mvcca.views.Views` to `Views`,
+        such as `CCA` or a pipeline that ends with it. It need not be fitted.
+    X : Views, mapping, list of matrices, or matrix
+        Rows of the views.
+    y : matrix, optional
+        The second view, if X is a single matrix.
+    cv : int, splitter or iterable of (half, half), default=20
+        Number of random splits into halves, or splits such as those of
+        ``GroupShuffleSplit(test_size=0.5)`` if rows depend on each other.
+    random_state : int, RandomState or None, default=None
+        Seed of the random splits.
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> from mvcca import CCA
+    >>> from mvcca.datasets import make_gaussian_views
+    >>> from mvcca.inspection import stability
+    >>> views = make_gaussian_views(400, correlations=(0.9, 0.1), random_state=0).views
+    >>> found = stability(CCA(2), views, random_state=0)
+    >>> first, second = found.weights["view0"].mean(axis=0)
+    >>> bool(first > 0.95 > second)
+    True
+    """
+    views = views_of(X, y)
+    rows = np.arange(len(views))
+    if isinstance(cv, int):
+        halving = ShuffleSplit(cv, test_size=0.5, random_state=check_random_state(random_state))
+        splits = halving.split(rows)
+    else:
+        splits = check_cv(cv).split(rows)
+    of_weights: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
+    of_loadings: dict[str, list[np.ndarray]] = {name: [] for name in views.names}
+    for halves in splits:
+        models = [clone(estimator).fit(views[half]) for half in halves]
+        scores = [projected(model, views, None)[1] for model in models]
+        found = [loadings(model, views[half]) for model, half in zip(models, halves, strict=True)]
+        for name in views.names:
+            first, second = (own[name] for own in scores)
+            k = min(first.shape[1], second.shape[1])
+            of_weights[name].append(np.abs(column_correlations(first[:, :k], second[:, :k])))
+            of_loadings[name].append(_agreement(*(own[name][:, :k] for own in found)))
+    return Stability(
+        {name: np.array(values) for name, values in of_weights.items()},
+        {name: np.array(values) for name, values in of_loadings.items()},
+    )
+
+
+def _agreement(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    if len(first) < _FEWEST_VARIABLES:
+        return np.full(first.shape[1], np.nan)
+    return np.abs(column_correlations(first, second))

@@ -1,0 +1,455 @@
+"""Confidence intervals of loadings and weights, from resamples of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from mvcca.inspection._intervals import (
+    NOISE,
+    OVERLAPS,
+    check_level,
+    inverse_intervals,
+    warn_near_edge,
+)
+from mvcca.inspection._pair import Components, Pair
+from mvcca.inspection._tables import frame_of, new_axes, text_table
+from mvcca.machine.warnings import warn
+from mvcca.views.typing import MatrixLike, ViewsLike
+
+_BATCH = 32  # resamples that are decomposed together
+_LARGEST = 1 - 1e-12  # correlation whose artanh is finite
+_HEADER = ("view", "variable", "component", "in_sample", "estimate", "low", "high", "note")
+_SUBSPACE_HEADER = ("view", "variable", "components", "estimate", "low", "high")
+ByView = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace:
+    """Communalities of variables with several components that cannot be told apart.
+
+    Attributes
+    ----------
+    components : tuple of int
+        Neighbouring components, whose correlations have overlapping intervals.
+    estimate, low, high : dict of str to ndarray, shape (n_features,)
+        Sum of the squared loadings on these components, by view name: the share of a variable's
+        variance that they explain, however they are rotated.
+    """
+
+    components: tuple[int, ...]
+    estimate: dict[str, np.ndarray]
+    low: dict[str, np.ndarray]
+    high: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class VariableIntervals:
+    """Confidence intervals of loadings or weights; printed as a table.
+
+    Attributes
+    ----------
+    of : str
+        "loadings" or "weights".
+    in_sample : dict of str to ndarray, shape (n_features, k)
+        Loadings or weights of the fit, by view name.
+    estimate, low, high : dict of str to ndarray, shape (n_features, k)
+        Estimates for the population, and their intervals. Of components that are not
+        distinguishable from noise nothing is known: estimates are NaN, and intervals hold all
+        values.
+    flags : tuple of str
+        As of `CorrelationIntervals`, for each component.
+    subspaces : tuple of Subspace
+        What can be said instead of components whose correlations have overlapping intervals;
+        empty for weights.
+    columns : dict of str to tuple of str
+        Names of the features.
+    level : float
+        Nominal coverage.
+    """
+
+    of: str
+    in_sample: dict[str, np.ndarray]
+    estimate: dict[str, np.ndarray]
+    low: dict[str, np.ndarray]
+    high: dict[str, np.ndarray]
+    flags: tuple[str, ...]
+    subspaces: tuple[Subspace, ...]
+    columns: dict[str, tuple[str, ...]]
+    level: float
+
+    def to_frame(self) -> Any:
+        """Table as a pandas DataFrame, with a row per view, variable and component.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns view, variable, component (from 1), in_sample, estimate, low, high and note.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return frame_of(_HEADER, list(self._rows(range(len(self.flags)))))
+
+    def __str__(self) -> str:
+        known = [i for i, flag in enumerate(self.flags) if flag != NOISE]
+        lines = [text_table(_HEADER, list(self._rows(known)))]
+        for subspace in self.subspaces:
+            lines.append(text_table(_SUBSPACE_HEADER, list(self._rows_of(subspace))))
+        if len(known) < len(self.flags):
+            left_out = ", ".join(str(i + 1) for i in range(len(self.flags)) if i not in known)
+            lines.append(f"Not distinguishable from noise: components {left_out}.")
+        return "\n".join([*lines, f"{self.level:.0%} intervals of {self.of}."])
+
+    def plot(self, ax: Any = None, *, component: int = 0) -> Any:
+        """Draw the intervals of a component, a bar per variable, in the order of the views.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+        component : int, default=0
+            The component, from 0.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        ax = new_axes(ax)
+        names = [column for own in self.columns.values() for column in own]
+        low, high, sample, estimate = (
+            np.concatenate([of_view[:, component] for of_view in columns.values()])
+            for columns in (self.low, self.high, self.in_sample, self.estimate)
+        )
+        place = np.arange(len(names))
+        ax.hlines(place, low, high)
+        ax.plot(estimate, place, "o", label="estimate")
+        ax.plot(sample, place, "|", label="in-sample")
+        ax.axvline(0, color="0.6", linewidth=0.8)
+        ax.set(xlabel=f"{self.of.capitalize()}, component {component + 1}", yticks=place)
+        ax.set_yticklabels(names)
+        ax.invert_yaxis()
+        ax.legend()
+        return ax
+
+    def _rows(self, components: Any) -> Iterator[tuple[Any, ...]]:
+        for i in components:
+            for name, columns in self.columns.items():
+                of_view = (self.in_sample, self.estimate, self.low, self.high)
+                for j, column in enumerate(columns):
+                    numbers = (float(values[name][j, i]) for values in of_view)
+                    yield (name, column, i + 1, *numbers, self.flags[i])
+
+    def _rows_of(self, subspace: Subspace) -> Iterator[tuple[Any, ...]]:
+        components = "+".join(str(i + 1) for i in subspace.components)
+        for name, columns in self.columns.items():
+            of_view = (subspace.estimate, subspace.low, subspace.high)
+            for j, column in enumerate(columns):
+                yield (name, column, components, *(float(of[name][j]) for of in of_view))
+
+
+def loading_intervals(
+    X: ViewsLike | MatrixLike,
+    y: MatrixLike | None = None,
+    *,
+    level: float = 0.9,
+    confounds: MatrixLike | None = None,
+    n_resamples: int = 500,
+    random_state: Any = None,
+) -> VariableIntervals:
+    r"""Estimate the loadings of the population, with confidence intervals.
+
+    The loading ℓ of a variable is its correlation with the variate of its own view. Weights that
+    fit noise make it too small: among many features per row it shrinks by the factor κ, with
+
+    .. math::
+
+        \kappa_x^2 = \frac{N}{f_1 ((1 - c_1) (1 - c_2) t - c_1 c_2)}, \quad
+        N = t^2 (1 - c_1) (1 - c_2) - c_1 c_2, \quad f_1 = t (1 - c_1) + c_1,
+
+    in the notation of `correlation_intervals`. Estimates are ℓ / κ. Intervals are
+    tanh(artanh ℓ ± z s) / κ, within [-1, 1], where s is the standard deviation of artanh ℓ over
+    resamples of the rows, whose components get the signs of those of all rows.
+
+    In simulations of one component, intervals of nominal 90 % covered .88 to .96 of the time;
+    percentile intervals .09 to .91. Of two components with close correlations, .5 and .4, single
+    loadings were covered .81 of the time at n = 200 with 10 features per view. Where intervals of
+    correlations overlap, use the communalities of `subspaces`.
+
+    Parameters
+    ----------
+    X : Views, mapping, list of matrices, or matrix of shape (n_rows, n_features)
+        Two paired views, or the first of them. Sparse views are converted to dense.
+    y : matrix, optional
+        The second view, if X is a single matrix.
+    level : float, default=0.9
+        Nominal coverage of the two-sided intervals.
+    confounds : matrix of shape (n_rows, n_confounds), optional
+        Removed from both views by regression; loadings are of what is left of the variables.
+    n_resamples : int, default=500
+        Number of resamples.
+    random_state : int, RandomState or None, default=None
+        Seed of the resamples.
+
+    Returns
+    -------
+    VariableIntervals
+
+    Raises
+    ------
+    ValueError
+        If there are not two paired views, or no more than p + q + 1 rows, less the rank of the
+        confounds; if resamples have too few distinct rows.
+    TypeError
+        If X is an estimator.
+
+    Warns
+    -----
+    UserWarning
+        If components are near the noise edge, or correlations have overlapping intervals.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import make_gaussian_views
+    >>> from mvcca.inspection import loading_intervals
+    >>> views = make_gaussian_views(500, correlations=(0.9, 0.5), random_state=0).views
+    >>> found = loading_intervals(views, random_state=0)
+    >>> found.low["view0"].shape
+    (6, 5)
+    """
+    pair, flags, groups = _known(X, y, confounds, level, "The interval of loadings")
+    z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
+    n_known = _n_known(flags)
+    found = pair.loadings(pair.components)
+    rho = pair.bias.population(np.minimum(pair.components.correlations, _LARGEST))
+    shares = pair.bias.loading_shares(rho)
+
+    def statistics(resampled: Components) -> list[ByView]:
+        return _of_groups(pair.loadings(resampled), groups)
+
+    sample = _of_groups((found[0][:, :n_known], found[1][:, :n_known]), groups)
+    spreads = _spreads(pair, statistics, sample, n_known, n_resamples, rng)
+    intervals = [
+        _corrected(own, s, share, z)
+        for own, s, share in zip(sample[0], spreads[0], shares[:, :n_known], strict=True)
+    ]
+    of_views = [
+        _padded(own, found_of_view.shape, (np.nan, -1.0, 1.0))
+        for own, found_of_view in zip(intervals, found, strict=True)
+    ]
+    subspaces = [
+        _subspace(pair.names, group, own, s, shares[:, list(group)], z)
+        for group, own, s in zip(groups, sample[1:], spreads[1:], strict=True)
+    ]
+    return _result("loadings", pair, found, of_views, flags, tuple(subspaces), level)
+
+
+def weight_intervals(
+    X: ViewsLike | MatrixLike,
+    y: MatrixLike | None = None,
+    *,
+    level: float = 0.9,
+    confounds: MatrixLike | None = None,
+    n_resamples: int = 500,
+    random_state: Any = None,
+) -> VariableIntervals:
+    """Estimate the weights of unit-variance scores, with confidence intervals.
+
+    Intervals are the weights of the fit ± z times their standard deviation over resamples of the
+    rows, whose components get the signs of those of all rows. In simulations,
+    intervals of nominal 90 % covered .88 to .96 of the time, percentile intervals .45 to .91.
+
+    Parameters
+    ----------
+    X, y, level, confounds, n_resamples, random_state
+        As for `loading_intervals`.
+
+    Returns
+    -------
+    VariableIntervals
+
+    Raises
+    ------
+    ValueError
+        As for `loading_intervals`, and if columns depend on each other, so that weights are not
+        unique.
+    TypeError
+        If X is an estimator.
+
+    Warns
+    -----
+    UserWarning
+        If components are near the noise edge, or correlations have overlapping intervals.
+
+    Examples
+    --------
+    >>> from mvcca.datasets import make_gaussian_views
+    >>> from mvcca.inspection import weight_intervals
+    >>> views = make_gaussian_views(500, correlations=(0.9, 0.5), random_state=0).views
+    >>> found = weight_intervals(views, random_state=0)
+    >>> bool((found.low["view0"][:, 0] <= found.estimate["view0"][:, 0]).all())
+    True
+    """
+    pair, flags, _ = _known(X, y, confounds, level, "The interval of weights")
+    for name, R in zip(pair.names, pair.features, strict=True):
+        if R.shape[0] < R.shape[1]:
+            raise ValueError(
+                f"Weights of view {name!r} are not unique: its {R.shape[1]} columns have rank "
+                f"{R.shape[0]}. Leave out columns that depend on others, or use loading_intervals."
+            )
+    z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
+    n_known = _n_known(flags)
+    found = pair.weights(pair.components)
+
+    def statistics(resampled: Components) -> list[ByView]:
+        return [pair.weights(resampled)]
+
+    sample = [(found[0][:, :n_known], found[1][:, :n_known])]
+    (spreads,) = _spreads(pair, statistics, sample, n_known, n_resamples, rng, bounded=False)
+    of_views = [
+        _padded((own, own - z * s, own + z * s), whole.shape, (np.nan, -np.inf, np.inf))
+        for own, s, whole in zip(sample[0], spreads, found, strict=True)
+    ]
+    return _result("weights", pair, found, of_views, flags, (), level)
+
+
+def _known(
+    X: Any, y: Any, confounds: Any, level: float, who: str
+) -> tuple[Pair, tuple[str, ...], list[tuple[int, ...]]]:
+    """The rows, flags of the components, and groups of them that are to be seen together."""
+    check_level(level)
+    pair = Pair.of(X, y, confounds, who)
+    flags = inverse_intervals(pair, level)[-1]
+    warn_near_edge(flags)
+    groups: list[tuple[int, ...]] = []
+    for i, flag in enumerate(flags):
+        if OVERLAPS in flag:
+            if groups and groups[-1][-1] == i:
+                groups[-1] = (*groups[-1], i + 1)
+            else:
+                groups.append((i, i + 1))
+    if groups:
+        together = " and ".join("+".join(str(i + 1) for i in group) for group in groups)
+        warn(
+            f"Components {together}: intervals of their correlations overlap, so that samples mix "
+            "them and single components may not be covered. What they have in common is covered: "
+            "see `subspaces` of loading_intervals."
+        )
+    return pair, flags, groups
+
+
+def _n_known(flags: tuple[str, ...]) -> int:
+    """Number of components that stand out from noise, which come first."""
+    return sum(flag != NOISE for flag in flags)
+
+
+def _of_groups(loadings: ByView, groups: list[tuple[int, ...]]) -> list[ByView]:
+    """Loadings of components, and multiple correlations with each group of components."""
+    of_groups = [
+        tuple(np.sqrt((own[..., list(group)] ** 2).sum(axis=-1)) for own in loadings)
+        for group in groups
+    ]
+    return [loadings, *((own[0], own[1]) for own in of_groups)]
+
+
+def _spreads(
+    pair: Pair,
+    statistics: Any,
+    sample: list[ByView],
+    n_known: int,
+    n_resamples: int,
+    rng: np.random.RandomState,
+    *,
+    bounded: bool = True,
+) -> list[ByView]:
+    """Standard deviations over resamples of the statistics of a fit, of artanh if `bounded`."""
+    scaled = _artanh if bounded else np.asarray
+    n = len(pair.confounds)
+    sums = [[np.zeros((2, *own.shape)) for own in of_views] for of_views in sample]
+    left = n_resamples if n_known else 0
+    while left:
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=min(_BATCH, left)).astype(float)
+        left -= len(counts)
+        resampled = statistics(pair.signed(pair.refitted(counts), n_known))
+        for of_views, found, totals in zip(sample, resampled, sums, strict=True):
+            for own, values, total in zip(of_views, found, totals, strict=True):
+                off = scaled(values) - scaled(own)
+                total += off.sum(axis=0), (off**2).sum(axis=0)
+    count = max(n_resamples, 2)
+    spreads = []
+    for totals in sums:
+        first, second = (
+            np.sqrt(np.maximum(squares - total**2 / count, 0) / (count - 1))
+            for total, squares in totals
+        )
+        spreads.append((first, second))
+    return spreads
+
+
+def _artanh(values: np.ndarray) -> np.ndarray:
+    return np.arctanh(np.clip(values, -_LARGEST, _LARGEST))
+
+
+def _corrected(
+    sample: np.ndarray, spread: np.ndarray, share: np.ndarray, z: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Estimates and intervals, less the shrinkage by `share`."""
+    centre = _artanh(sample)
+    ends = (sample, np.tanh(centre - z * spread), np.tanh(centre + z * spread))
+    estimate, low, high = (np.clip(end / share, -1, 1) for end in ends)
+    return estimate, low, high
+
+
+def _subspace(
+    names: tuple[str, str],
+    group: tuple[int, ...],
+    sample: ByView,
+    spreads: ByView,
+    shares: np.ndarray,
+    z: float,
+) -> Subspace:
+    """Communalities from multiple correlations, which shrink by about the mean share."""
+    of_views = []
+    for own, s, share in zip(sample, spreads, shares, strict=True):
+        ends = _corrected(own, s, np.sqrt(np.mean(share**2)), z)
+        of_views.append([np.maximum(end, 0) ** 2 for end in ends])
+    estimate, low, high = (
+        dict(zip(names, ends, strict=True)) for ends in zip(*of_views, strict=True)
+    )
+    return Subspace(group, estimate, low, high)
+
+
+def _padded(
+    known: tuple[np.ndarray, ...], shape: tuple[int, ...], unknown: tuple[float, ...]
+) -> list[np.ndarray]:
+    """Estimates and ends of all components, of which those after the known ones are unknown."""
+    padded = []
+    for values, filling in zip(known, unknown, strict=True):
+        whole = np.full(shape, filling)
+        whole[:, : values.shape[1]] = values
+        padded.append(whole)
+    return padded
+
+
+def _result(
+    of: str,
+    pair: Pair,
+    sample: ByView,
+    of_views: list[list[np.ndarray]],
+    flags: tuple[str, ...],
+    subspaces: tuple[Subspace, ...],
+    level: float,
+) -> VariableIntervals:
+    estimate, low, high = (
+        dict(zip(pair.names, ends, strict=True)) for ends in zip(*of_views, strict=True)
+    )
+    in_sample = dict(zip(pair.names, sample, strict=True))
+    columns = dict(zip(pair.names, pair.columns, strict=True))
+    return VariableIntervals(of, in_sample, estimate, low, high, flags, subspaces, columns, level)
