@@ -45,6 +45,7 @@ from mvcca.model_selection import (
     tuned,
 )
 from mvcca.problem import (
+    Exactness,
     Expected,
     Maps,
     Problem,
@@ -57,7 +58,7 @@ from mvcca.problem import (
 )
 from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
-from mvcca.statistics import Regression
+from mvcca.statistics import OF_HOLES, Regression
 from mvcca.statistics.passes import checkpoint_of_fit
 from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
@@ -116,6 +117,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     cv_goal: Goal | None = None  # of parameters that are "cv"
     confounds: str | None = None  # the view that is removed from the others
+    missing: str = "error"  # what to do with missing cells
     n_components_: int
     ranking_: str  # chosen by folds
     cv_results_: dict[str, Any]
@@ -140,6 +142,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             power=getattr(self, "power", 0.0),
             expected=expected,
             regression=regression,
+            precisions=getattr(self, "precisions_", None),
         )
 
     def _projection(self, name: str, maps: Maps | None) -> Callable[[Any], Any]:
@@ -430,6 +433,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             options: dict[str, Any] = {"ensure_min_samples": minimum}
             if self.requires.integers and isinstance(block.matrix, np.ndarray):
                 options |= {"dtype": _INTEGERS} if block.dtype in _INTEGERS else {}
+            if self.missing != "error" and name != self.confounds:
+                options["ensure_all_finite"] = "allow-nan"
             checked = block.checked(self, name, **options)
             blocks[name] = checked.on_host() if self.requires.host else checked
         return Views.of(blocks, views.seen, views.ids)
@@ -491,20 +496,22 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
 
     def _check_matrix(self, name: str, X: Any, reset: bool) -> Block:
         """Check X, whose features scikit-learn records, or y, which may be a vector."""
-        minimum = 2 if reset else 1
+        options: dict[str, Any] = {"ensure_min_samples": 2 if reset else 1}
+        if self.missing != "error":
+            options["ensure_all_finite"] = "allow-nan"
         is_plain = type(X) is np.ndarray and X.dtype.kind in "fiub"
         if not is_plain:
             source = X if kind_of(X).on_device else as_source(X)
             if source is not None:
                 is_vector = name == "y" and source.ndim == 1
                 block = as_block(source[:, None] if is_vector else source)
-                block = block.checked(self, name, ensure_min_samples=minimum)
+                block = block.checked(self, name, **options)
                 if name == "X" and reset:
                     self.n_features_in_ = block.shape[1]
                 return block.on_host() if self.requires.host else block
             reject_masks(X)
             reject_strings(X)
-        options = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_min_samples": minimum}
+        options |= {"accept_sparse": "csr", "dtype": FLOATS}
         check = partial(validate_data, self, reset=reset)
         if name == "y":
             check = partial(check_array, estimator=self, input_name=name)
@@ -578,6 +585,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = self.requires.labels  # else y is a matrix, the second view
@@ -683,6 +691,8 @@ class StatisticEstimator(LinearEstimator):
             Such as `mvcca.statistics.Moments`; for `partial_fit` a value with ``+``, so that the
             statistic of all rows is the sum of those of its batches.
         """
+        if self.missing != "error":
+            return OF_HOLES[self.missing].of(rows.views, rows.sample_weight)
         return rows.moments()
 
     def draw(self, rows: Rows) -> None:
@@ -703,10 +713,16 @@ class StatisticEstimator(LinearEstimator):
         Problem
             Matrices between and within views.
         """
-        statistic = statistic if self.center else statistic.about_zero()
         options: dict[str, Any] = {"with_patterns": hasattr(self, "predict")}
+        if self.missing != "error":
+            recovered = statistic.recovered(self._column_names, center=self.center)
+            statistic = recovered.moments
+            options |= {"recovered": recovered, "exactness": Exactness(of_holes=True)}
+        elif not self.center:
+            statistic = statistic.about_zero()
         if self.confounds is not None:
-            options["exactness"] = exactness_given(statistic, self.confounds)
+            exactness = exactness_given(statistic, self.confounds)
+            options["exactness"] = replace(exactness, of_holes=self.missing != "error")
             # Coordinates are independent: what residuals lack of them, the confounds explain.
             options["rank_expected"] = dict.fromkeys(rows.bases, "confounds explain some of it")
             statistic = given(statistic, self.confounds, rows)
@@ -766,9 +782,10 @@ class StatisticEstimator(LinearEstimator):
         Raises
         ------
         ValueError
-            If a view holds NaN or infinity, never varies, or differs in rows from views that it is
-            paired with; if it shares fewer than two objects with the others, for methods that learn
-            from pairs; if labels are required and missing, or all the same.
+            If a view holds infinity, or NaN where the method has no parameter `missing` that allows
+            it; if it never varies, or differs in rows from views that it is paired with; if it
+            shares fewer than two objects with the others, for methods that learn from pairs; if
+            labels are required and missing, or all the same.
         """
         self._validate_params()
         if hasattr(self, "search_space") and searched(self):
@@ -823,9 +840,14 @@ class StatisticEstimator(LinearEstimator):
         judged = True if self.reg == "cv" and self.cv_goal == "class" else None
         views, labels, weights = self._open_fit(X, y, sample_weight, reset=reset, labelled=judged)
         rows = Rows(views, weights, labels, n_components=self.n_components, center=self.center)
+        if self.missing != "error":
+            self._check_holes(batch)
         if not self.requires.labels and not views.is_paired:
-            rows = rows.take(self._pairs_of(views, weights, reset))
-        if self.confounds is not None and not rows.views.is_paired:
+            pairs = self._pairs_of(views, weights, reset)
+            # With holes, objects that are seen in one view tell its covariance.
+            rows = rows.take(pairs) if self.missing == "error" else rows
+        is_whole = rows.views.is_paired or self.missing != "error"
+        if self.confounds is not None and not is_whole:
             raise ValueError(
                 f"{type(self).__name__}(confounds={self.confounds!r}) takes objects that are seen "
                 "in all views. Select them: views[views.seen.all(axis=1)]."
@@ -834,6 +856,14 @@ class StatisticEstimator(LinearEstimator):
         if labels is not None and not batch:  # a later batch may bring the labels in common
             check_shared_labels(labels)
         return rows
+
+    def _check_holes(self, batch: bool) -> None:
+        """Refuse what needs complete rows."""
+        if isinstance(self.reg, str) and (batch or self.reg != "cv"):
+            raise ValueError(
+                f'reg="{self.reg}" looks at complete rows, and missing="{self.missing}" allows '
+                'holes in them: give numbers, or reg="cv" to fit.'
+            )
 
     def _pairs_of(self, views: Views, weights: np.ndarray | None, reset: bool) -> np.ndarray:
         """The objects to learn from; each view of a first batch needs some."""
@@ -886,6 +916,8 @@ class StatisticEstimator(LinearEstimator):
 
     def precisely(self, rows: Rows, learn: Callable[[Rows], T]) -> T:
         """The result of `learn` for rows in a basis and a precision that suffice for the method."""
+        if self.missing != "error":  # rows with holes span no space, and are added up in float64
+            return learn(rows)
         rows = rows if self.requires.features else rows.in_row_space()
         return rows.precisely(
             learn,

@@ -22,15 +22,20 @@ _NAMED_ROWS = 5  # at most, in an error
 
 
 class CheckedRows(Selection):
-    """Rows of a source as floats without NaN and infinity; errors name view and estimator."""
+    """Rows of a source as finite floats, or NaN if allowed; errors name view and estimator."""
 
     def __init__(
-        self, source: RowSource, name: str, estimator: str, ensure_min_samples: int = 0
+        self,
+        source: RowSource,
+        name: str,
+        estimator: str,
+        ensure_min_samples: int = 0,
+        ensure_all_finite: bool | str = True,
     ) -> None:
         if source.dtype.kind not in "biuf":
             raise ValueError(f"View {name!r}: expected real numbers, got {source.dtype}.")
         check_shape(source.shape, estimator, ensure_min_samples, f"View {name!r}: ")
-        self._view, self._estimator = name, estimator
+        self._view, self._estimator, self._finite = name, estimator, ensure_all_finite
         self._select_floats(source, range(len(source)))
 
     def _select_floats(self, source: RowSource, rows: Positions) -> None:
@@ -66,7 +71,7 @@ class CheckedRows(Selection):
         return array, partial(_checked, checks, read)
 
     def checked(self, rows: Any, start: int) -> Any:
-        """A block of rows from `start` on, as floats without NaN and infinity."""
+        """A block of rows from `start` on, as checked floats."""
         from sklearn.utils import check_array
 
         try:
@@ -75,6 +80,7 @@ class CheckedRows(Selection):
                 accept_sparse="csr",
                 dtype=FLOATS,
                 ensure_min_samples=0,
+                ensure_all_finite=self._finite,
                 estimator=self._estimator,
             )
         except ValueError as error:

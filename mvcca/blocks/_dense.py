@@ -151,7 +151,8 @@ class DenseBlock(Block):
         try:
             # Large rows are checked by several threads, and by scikit-learn if that finds a fault.
             finite = is_large and self.is_finite()
-            matrix = check_numbers(self.matrix, estimator, ensure_all_finite=not finite, **options)
+            options = {"ensure_all_finite": not finite} | options
+            matrix = check_numbers(self.matrix, estimator, **options)
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
         return DenseBlock(matrix)

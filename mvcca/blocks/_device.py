@@ -131,7 +131,9 @@ class DeviceBlock(Block):
         except (ValueError, TypeError) as error:
             raise of_view(name, error) from error
 
-    def _checked(self, estimator: str, ensure_min_samples: int = 1) -> DeviceBlock:
+    def _checked(
+        self, estimator: str, ensure_min_samples: int = 1, ensure_all_finite: bool | str = True
+    ) -> DeviceBlock:
         X, xp = self.matrix, namespace(self.matrix)
         if X.ndim != 2:
             raise ValueError(
@@ -150,9 +152,10 @@ class DeviceBlock(Block):
             X = xp.astype(X, xp.float64)
         found = DeviceBlock(X)
         if not found.is_finite():
-            if xp.any(xp.isnan(X)):
+            if ensure_all_finite is True and xp.any(xp.isnan(X)):
                 raise ValueError("Input contains NaN.")
-            raise ValueError("Input contains infinity or a value too large for its precision.")
+            if xp.any(xp.isinf(X)):
+                raise ValueError("Input contains infinity or a value too large for its precision.")
         return found
 
 

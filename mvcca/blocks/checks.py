@@ -64,14 +64,15 @@ def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
         return error
     from sklearn.utils import check_array
 
+    is_bad = np.isinf if options.get("ensure_all_finite") == "allow-nan" else _is_not_finite
     checked = check_array(block, **(options | {"ensure_all_finite": False}))
     if issparse(checked):
         entries = checked.tocoo()
-        bad = ~np.isfinite(entries.data)
+        bad = is_bad(entries.data)
         rows, columns, values = entries.row[bad], entries.col[bad], entries.data[bad]
     else:
         checked = checked.reshape(len(checked), -1)
-        rows, columns = np.nonzero(~np.isfinite(checked))
+        rows, columns = np.nonzero(is_bad(checked))
         values = checked[rows, columns]
     missing = np.isnan(values)
     first = np.flatnonzero(missing)[0] if missing.any() else 0
@@ -90,6 +91,10 @@ def explained(error: ValueError, block: Any, **options: Any) -> ValueError:
             "that are not seen in a view, with mvcca.Views(blocks, index=...). "
         )
     return ValueError(message + "Fill in missing values with mvcca.PerView(SimpleImputer()).")
+
+
+def _is_not_finite(values: np.ndarray) -> np.ndarray:
+    return ~np.isfinite(values)
 
 
 def _columns_in_words(block: Any, columns: np.ndarray) -> str:

@@ -7,12 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.checks import check_same_rows
 from mvcca.linear._predicting import PredictingEstimator
 from mvcca.model_selection import Goal
+from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
+
+_MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
 class CCA(RankedByCorrelation, PredictingEstimator):
@@ -57,6 +61,9 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         Scores of a view x with the confounds z are (x - m_x - B_xᵀ (z - m_z))ᵀ w, with the means m
         and coefficients B of the training rows, of held-out rows too. Views are correlated as if
         their residuals had been fitted; expected correlations count n - rank(z) rows.
+    missing : {"error", "pairwise", "em"}, default="error"
+        What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
+        the pairs of features that rows do have, or by maximum likelihood. See Notes of `MVCCA`.
 
     Attributes
     ----------
@@ -78,6 +85,9 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         `predict` predicts it.
     confound_coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
         B, by view; with `confounds` only. ``means_`` and ``ranks_`` then hold the confounds, too.
+    precisions_ : dict of str to ndarray, shape (n_features, n_features)
+        Inverse covariance of each view's features; only if `missing` allows holes, which are filled
+        with it before rows are projected.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -130,7 +140,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
         for name in ("n_components", "reg", "cv_goal", "reg_unit", "center")
-    } | {"confounds": [str, None]}
+    } | {"confounds": [str, None], **_MISSING}
 
     def __init__(
         self,
@@ -141,6 +151,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         reg_unit: str = "relative",
         center: bool = True,
         confounds: str | None = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -148,6 +159,7 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         self.reg_unit = reg_unit
         self.center = center
         self.confounds = confounds
+        self.missing = missing
 
     def _coefficients(self, source: str, target: str) -> np.ndarray:
         return self.patterns_[target].T
@@ -179,7 +191,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     Of partly paired views, the objects seen in both of two views count: Σ_pq is their covariance,
     and Σ_pp the mean of the covariances of view p over the objects that it shares with each other
     view. Two views thus have the CCA of their pairs. With the covariance of all rows of a view
-    instead, correlations would exceed 1. Objects that are seen in one view only do not count.
+    instead, correlations would exceed 1. Objects that are seen in one view only do not count,
+    unless `missing` allows holes.
 
     Parameters
     ----------
@@ -213,6 +226,9 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         Scores of a view x with the confounds z are (x - m_x - B_xᵀ (z - m_z))ᵀ w, with the means m
         and coefficients B of the training rows, of held-out rows too. Views are correlated as if
         their residuals had been fitted; expected correlations count n - rank(z) rows.
+    missing : {"error", "pairwise", "em"}, default="error"
+        What to do with holes, cells that are NaN: refuse them; or estimate the covariances from
+        the pairs of features that rows do have, or by maximum likelihood. See Notes.
 
     Attributes
     ----------
@@ -235,6 +251,9 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         those of the training rows.
     confound_coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
         B, by view; with `confounds` only. ``means_`` and ``ranks_`` then hold the confounds, too.
+    precisions_ : dict of str to ndarray, shape (n_features, n_features)
+        Inverse covariance of each view's features; only if `missing` allows holes, which are filled
+        with it before rows are projected.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -258,6 +277,30 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     CCA : Two views, no eigenvalue weighting.
     with_labels_as_view : Three-view CCA: labels as one more view.
 
+    Notes
+    -----
+    `missing` allows holes in the training rows and in new ones. A hole is a cell that is NaN (in
+    sparse rows a stored NaN; zeros are seen), or any cell of a view in which an object is not seen.
+
+    - ``"pairwise"`` takes the covariance of two features from the rows that have both. The
+      correlation matrix of all features may then have negative eigenvalues, which would give
+      correlations above 1. If it does, eigenvalues below 1e-3 are raised to that and its diagonal
+      is scaled back to 1, with a warning of the share of the trace that was added. Until there are
+      enough rows that this is not needed, components are poor without a ridge.
+    - ``"em"`` takes the mean and the covariance of all features under which the cells are most
+      likely, if features are jointly Gaussian [6]_. It needs cells that are missing at random, and
+      enough rows: it wins where objects seen in two views are at least twice as many as features,
+      five times without a ridge. It warns below. Each step takes a matrix inverse per pattern of
+      missing cells; ``config_context(progress=True)`` counts the steps.
+
+    Both equal a fit to complete rows if nothing is missing. Sums over rows add, so that
+    `partial_fit`, files, Dask arrays and folds give what one fit gives. Rows are used as float64
+    tables in blocks, with statistics of all pairs of features, so that views of tens of thousands
+    of features do not fit in memory; those of ``"em"`` are as large as the rows if patterns hardly
+    repeat. `transform` fills the holes of a row by E[x_m | x_o], the expectation of its missing
+    cells given the others of the same view. What to expect of new rows is derived from the number
+    of complete rows that would tell as much.
+
     References
     ----------
     .. [1] Sanghavi and Verma, "Multi-view Multi-label Canonical Correlation Analysis for
@@ -269,6 +312,8 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
        Transactions on Signal Processing 2010.
     .. [5] Rao, "Partial canonical correlations", Trabajos de estadística y de investigación
        operativa 20, 1969.
+    .. [6] Dempster, Laird and Rubin, "Maximum Likelihood from Incomplete Data via the EM
+       Algorithm", J. Royal Statistical Society B, 1977.
 
     Examples
     --------
@@ -284,6 +329,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **StatisticEstimator._parameter_constraints,
         "confounds": [str, None],
+        **_MISSING,
     }
 
     def __init__(
@@ -296,6 +342,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         reg_unit: str = "relative",
         center: bool = True,
         confounds: str | None = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -304,6 +351,7 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
         self.reg_unit = reg_unit
         self.center = center
         self.confounds = confounds
+        self.missing = missing
 
 
 def with_labels_as_view(X: Any, y: Any, name: str = "labels") -> Views:

@@ -41,7 +41,14 @@ from mvcca.persistence._estimators import (
 from mvcca.persistence._given import GIVEN, Code, Given
 from mvcca.persistence._sklearn import HELD, arguments_of, stored_search
 from mvcca.retrieval import RetrievalIndex
-from mvcca.statistics import LabelFeatureSums, LabelSums, Moments, PairMoments
+from mvcca.statistics import (
+    CellMoments,
+    LabelFeatureSums,
+    LabelSums,
+    Moments,
+    PairMoments,
+    PatternMoments,
+)
 from mvcca.views import Labels, Views
 from mvcca.views.labels_by_view import LabelsByView
 
@@ -113,7 +120,7 @@ CLASSES: Mapping[str, ClassOf] = {
     **{
         cls.__name__: _stored_fields(cls)
         for cls in (
-            LabelSums, LabelFeatureSums, Moments, PairMoments,
+            LabelSums, LabelFeatureSums, Moments, PairMoments, CellMoments, PatternMoments,
             DrawnLabelFeatures, LabelKernel, FourierFeatures, LandmarkFeatures, Kernel, HeldOut,
             Sample, Smoother,
         )

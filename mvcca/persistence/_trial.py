@@ -76,6 +76,8 @@ def _check_attributes(model: MultiViewEstimator) -> None:
         _check_floats(f"weights_[{name!r}]", model.weights_[name], (n_in, k))
         if hasattr(model, "means_"):
             _check_floats(f"means_[{name!r}]", model.means_[name], (n_in,))
+        if hasattr(model, "precisions_"):
+            _check_floats(f"precisions_[{name!r}]", model.precisions_[name], (n_in, n_in))
         if hasattr(model, "encode") and (row := _row_for(model)) is not None:
             width = model.encode({name: row[name]})[name].shape[1]
             if width != n_in:

@@ -22,6 +22,7 @@ from mvcca.problem._problem import Problem
 from mvcca.problem._ridge import shrinkages
 from mvcca.problem._ridge_path import RidgePath
 from mvcca.problem._rows import (
+    OF_COVARIANCES,
     Exactness,
     Reg,
     Rows,
@@ -33,6 +34,7 @@ from mvcca.problem._rows import (
 
 __all__ = [
     "LARGEST_CORRELATION",
+    "OF_COVARIANCES",
     "Absolute",
     "Basis",
     "Exactness",

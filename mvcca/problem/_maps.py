@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from mvcca.blocks import as_block, namespace
+from mvcca.blocks import Block, as_block, namespace, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
 from mvcca.problem.linalg import fixed_signs
-from mvcca.statistics import PairCovariance, Regression
+from mvcca.statistics import PairCovariance, Regression, filled
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, means_back, weights_back
 
@@ -83,6 +83,9 @@ class Maps:
         How many components the data can give, when fewer than were asked for; else at least k.
     regression : Regression or None
         The regression on confounds, of whose residuals the weights are.
+    precisions : dict of str to ndarray, shape (n_features, n_features), or None
+        Inverse covariance of the features of each view, by which holes of rows are filled; None if
+        rows have none.
     """
 
     weights: dict[str, np.ndarray]
@@ -96,6 +99,7 @@ class Maps:
     variances: dict[str, np.ndarray] | None = None
     bound: int | None = None
     regression: Regression | None = None
+    precisions: dict[str, np.ndarray] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,6 +111,8 @@ class Maps:
     def project(self, name: str, block: Any) -> Any:
         """Scores of rows of a view, (n_rows, k), in the precision of the rows."""
         scores = as_block(block).project(self.means[name], self.weights[name])
+        if self.precisions is not None:
+            scores = self._with_holes_filled(name, as_block(block), scores)
         if self.power:
             scores *= as_block(scores).placed(self.factors(as_block(scores).dtype))
         return scores
@@ -120,6 +126,18 @@ class Maps:
         assert z is not None
         weights = {z.name: z.coefficients[name] @ self.weights[name]}
         return Maps(weights, {z.name: z.mean}, self.eigenvalues, self.power)
+
+    def _with_holes_filled(self, name: str, block: Block, scores: Any) -> Any:
+        """The same scores, those of rows with holes from their expectation given their cells."""
+        assert self.precisions is not None
+        on_host = to_host(scores)
+        holes = np.flatnonzero(np.isnan(on_host).any(axis=1))
+        if not len(holes):
+            return scores
+        rows = filled(block.take(holes), self.means[name], self.precisions[name])
+        on_host = on_host.copy()
+        on_host[holes] = (rows - self.means[name]) @ self.weights[name]
+        return block.placed(on_host)
 
     def transform(self, views: Views) -> Views:
         """Scores of the rows of all views."""
@@ -143,7 +161,9 @@ class Maps:
     def select(self, names: Sequence[str]) -> Maps:
         """Maps of some views, without anything that projection does not need."""
         weights, means = ({n: by_view[n] for n in names} for by_view in (self.weights, self.means))
-        return Maps(weights, means, self.eigenvalues, self.power)
+        own = self.precisions
+        precisions = None if own is None else {name: own[name] for name in names}
+        return Maps(weights, means, self.eigenvalues, self.power, precisions=precisions)
 
     def lifted(self, bases: Mapping[str, Basis]) -> Maps:
         """The same maps as weights of the features, from coordinates in `bases`."""
@@ -216,6 +236,7 @@ class Maps:
             "eigenvalues_": self.eigenvalues,
             "ranks_": self.ranks,
             "patterns_": self.patterns,
+            "precisions_": self.precisions,
             "n_components_": next(W.shape[1] for W in self.weights.values()),
         }
         if self.regression is not None:

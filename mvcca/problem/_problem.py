@@ -29,7 +29,14 @@ from mvcca.problem.linalg import (
     canonical_directions,
     rounding_of,
 )
-from mvcca.statistics import Moments, PairCovariance, PairMoments, Regression, column_slices
+from mvcca.statistics import (
+    Moments,
+    PairCovariance,
+    PairMoments,
+    Recovered,
+    Regression,
+    column_slices,
+)
 
 Blocks = dict[tuple[str, str], Any]
 
@@ -78,6 +85,8 @@ class Problem:
         and why in words.
     exactness : Exactness
         How exactly the matrices are known; by default as covariances of the rows.
+    recovered : Recovered, optional
+        What `moments` were estimated as, if rows have holes. Maps then fill the holes of rows.
     """
 
     rows: Rows
@@ -93,6 +102,7 @@ class Problem:
     ranks_between: Mapping[str, int] | None = None
     rank_expected: Mapping[str, str] = field(default_factory=dict)
     exactness: Exactness = OF_COVARIANCES
+    recovered: Recovered | None = None
 
     def solve(self, n_components: int | None, *, expected: bool = True, lift: bool = True) -> Maps:
         """Find the leading maps, as weights of the original features.
@@ -144,16 +154,22 @@ class Problem:
                 bound=found.bound,
                 regression=None if of_rows else self.regression,
             )
+            if self.recovered is not None:
+                precisions = {name: self.recovered.precisions[name] for name in whiteners}
+                maps = replace(maps, precisions=precisions)
             if expected and self.of_pairs():
                 spectrum = None
                 if found.others is not None:
                     rho = np.concatenate([found.values, found.others])
                     spectrum = Spectrum(rho, slopes, list(found.ranks.values()))
                 maps = self._with_expectations(maps, whiteners, within, spectrum)
+            for note in self.recovered.notes if lift and self.recovered is not None else ():
+                warn(note)
             ranks = {n: w.rank for n, w in whiteners.items() if not self.rows.reg[n]}
             least = (_ROWS_PER_RANK if self.rows.needs_many else 1) * sum(ranks.values())
             heights = [X.shape[0] for X in self.rows.views.blocks.values()]
-            if expected and (min(heights) <= least or self.rows.sample_weight is not None):
+            is_any = self.rows.sample_weight is not None or self.recovered is not None
+            if expected and (min(heights) <= least or is_any):
                 self._warn_of_few_rows(ranks)
             if n_components < len(found.values):
                 maps = maps.leading(n_components)
@@ -246,11 +262,13 @@ class Problem:
                 )
                 return
         n_rows = min((rows.sample_weight_of(name).sum() for name in ranks), default=np.inf)
+        if self.recovered is not None:
+            n_rows = min(n_rows, float(self.recovered.moments.counts.min()))
         n_rows -= 0 if self.regression is None else self.regression.rank
         if rows.needs_many and n_rows < _ROWS_PER_RANK * n_independent:
             each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
             warn(
-                f"Few rows and reg=0: {n_rows:g} rows for {n_independent} independent features "
+                f"Few rows and reg=0: {n_rows:.4g} rows for {n_independent} independent features "
                 f"of views {each}, fewer than {_ROWS_PER_RANK} per feature. Components may fit "
                 f"noise; {remedy}reg > 0.",
                 DataDimensionalityWarning,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.problem._bases import ridge_in
 from mvcca.problem._maps import Maps, score_correlations
@@ -190,6 +191,8 @@ class RidgePath:
             if z is not None and name == z.name:
                 continue
             V = self.axes[name].vectors
+            if self.problem.recovered is not None:
+                block = as_block(self.problem.recovered.filled(name, block))
             found[name] = np.asarray(block.project(np.zeros(len(V)), V))
             if z is not None:
                 confounds = views.rows_beside(z.name, name)

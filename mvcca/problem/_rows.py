@@ -100,11 +100,14 @@ class Exactness:
     rounding : mapping of str to ndarray, shape (n_features,)
         Standard deviations that rounding of the rows can give to the matrix of a view; by default
         what its means make of it.
+    of_holes : bool
+        Whether matrices are estimates from rows with holes, which cannot be decomposed instead.
     """
 
     about_zero: bool = False
     of_features: bool = False
     rounding: Mapping[str, np.ndarray] = field(default_factory=dict)
+    of_holes: bool = False
 
 
 OF_COVARIANCES = Exactness()
@@ -337,7 +340,8 @@ class Rows:
                 warn(
                     f"View {name!r} is close to collinear: {_condition_in_words(condition)} and "
                     f"{whitener.rank} of {len(whitener.scale)} directions are above rounding, "
-                    "so correlations may lose digits. Set reg > 0, or fit dense rows in memory."
+                    "so correlations may lose digits. Set reg > 0"
+                    f"{'' if exactness.of_holes else ', or fit dense rows in memory'}."
                 )
             noise = 0.0 if exactness.of_features else whitener.noise
             if name not in lost and max(condition * eps / _SEEN_ROUNDING, noise * eps / _EPS) > 1:

@@ -5,7 +5,9 @@ files are one line: ``reduce(add, map(Statistic.of, blocks))``. `mvcca.statistic
 the blocks, and `mvcca.problem` solves for the weights.
 """
 
+from mvcca.statistics._cell_moments import CellMoments
 from mvcca.statistics._digits_lost import DigitsLost
+from mvcca.statistics._holes import Recovered, filled
 from mvcca.statistics._label_sums import LabelSums
 from mvcca.statistics._label_sums_by_feature import LabelFeatureSums
 from mvcca.statistics._moments import (
@@ -16,17 +18,29 @@ from mvcca.statistics._moments import (
     moments_of_block,
 )
 from mvcca.statistics._pair_moments import PairMoments
+from mvcca.statistics._patterns import PatternMoments
 from mvcca.statistics._regression import Regression
 
+# Of rows with holes, by the parameter `missing` of estimators.
+OF_HOLES: dict[str, type[CellMoments | PatternMoments]] = {
+    "pairwise": CellMoments,
+    "em": PatternMoments,
+}
+
 __all__ = [
+    "OF_HOLES",
     "ROUNDING",
+    "CellMoments",
     "DigitsLost",
     "LabelFeatureSums",
     "LabelSums",
     "Moments",
     "PairCovariance",
     "PairMoments",
+    "PatternMoments",
+    "Recovered",
     "Regression",
     "column_slices",
+    "filled",
     "moments_of_block",
 ]

@@ -1,0 +1,312 @@
+"""Rows with holes by pattern of their missing cells, and EM for jointly Gaussian features.
+
+What maximum likelihood needs of the rows with the same pattern is their number, their mean and
+their scatter. A pattern of many rows keeps as many rows of the same scatter as it has cells that
+are seen; where patterns hardly repeat, the statistic is as large as the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mvcca.machine.config import get_config
+from mvcca.machine.warnings import warn
+from mvcca.statistics._holes import (
+    Names,
+    Recovered,
+    alike,
+    check_seen,
+    complete_rows,
+    inverses,
+    notes_of_pairs,
+    table_of,
+)
+from mvcca.statistics._moments import ROUNDING
+from mvcca.statistics.passes import accumulate
+from mvcca.views import Views
+
+TOLERANCE = 1e-5  # largest change of a correlation or of a standardized mean in the last step
+MAX_ITER = 1000
+_TABLES = 4  # of a block of rows in float64
+_LEAST_VARIANCE = 1e-8  # of standardized features, given all others, while EM goes on
+_ROWS_PER_FEATURE = 2  # below, the complete rows alone are better
+
+
+@dataclass(frozen=True, eq=False)
+class PatternMoments:
+    """Number, mean and scatter of the rows of each pattern of missing cells.
+
+    Attributes
+    ----------
+    widths : dict of str to int
+        Number of features of each view; their sum is D.
+    seen : ndarray of bool, shape (n_patterns, D)
+        The cells that rows of a pattern have.
+    counts : ndarray, shape (n_patterns,)
+        Number of rows, or the sum of their weights.
+    means : ndarray, shape (n_patterns, D)
+        Mean of the rows; 0 where cells are missing.
+    rows : ndarray, shape (n_rows, D)
+        Rows R_g of the pattern g, with scatter R_gᵀ R_g about its mean; 0 where cells are missing.
+    codes : ndarray of int, shape (n_rows,)
+        Pattern of each of these rows, ascending.
+    """
+
+    widths: dict[str, int]
+    seen: np.ndarray
+    counts: np.ndarray
+    means: np.ndarray
+    rows: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, views: Views, weights: np.ndarray | None = None) -> PatternMoments:
+        """Sum up views with holes; the arguments are those of `CellMoments.of`."""
+        n_features = views.shape[1]
+        return accumulate(
+            _moments_of_block,
+            cls.of_nothing(views.widths),
+            views,
+            weights,
+            at_least=n_features,
+            row_bytes=8 * _TABLES * n_features,
+        )
+
+    @classmethod
+    def of_nothing(cls, widths: Mapping[str, int]) -> PatternMoments:
+        """Return the statistic of zero rows."""
+        nothing = np.zeros((0, sum(widths.values())))
+        return cls(
+            dict(widths), nothing.astype(bool), np.zeros(0), nothing, nothing, np.zeros(0, int)
+        )
+
+    def __add__(self, other: PatternMoments) -> PatternMoments:
+        if not isinstance(other, PatternMoments):
+            return NotImplemented
+        if self.widths != other.widths:
+            raise ValueError(f"Expected views of widths {self.widths}, got {other.widths}.")
+        seen, place = _distinct(np.concatenate([self.seen, other.seen]))
+        own, new = place[: len(self.seen)], place[len(self.seen) :]
+        n_own, n_new = np.zeros((2, len(seen)))
+        n_own[own], n_new[new] = self.counts, other.counts
+        means, shift = np.zeros((2, *seen.shape))
+        means[own], shift[new] = self.means, other.means
+        counts = n_own + n_new
+        shift[n_new > 0] -= means[n_new > 0]
+        means += (n_new / counts)[:, None] * shift
+        both = np.flatnonzero((n_own > 0) & (n_new > 0))
+        apart = np.sqrt(n_own * n_new / counts)[both, None] * shift[both]
+        rows = np.concatenate([self.rows, other.rows, apart])
+        codes = np.concatenate([own[self.codes], new[other.codes], both])
+        return PatternMoments(self.widths, seen, counts, means, *_fewer(rows, codes, seen))
+
+    def pair_counts(self) -> np.ndarray:
+        """Number of rows in which two features are seen, (D, D)."""
+        mask = self.seen.astype(np.float64)
+        return (self.counts[:, None] * mask).T @ mask
+
+    def recovered(
+        self,
+        columns: Mapping[str, Sequence[Any] | None],
+        *,
+        center: bool = True,
+        tolerance: float = TOLERANCE,
+        max_iter: int = MAX_ITER,
+    ) -> Recovered:
+        """Mean and covariance of Gaussian features that make the cells most likely, by EM [1]_.
+
+        Each step replaces missing cells by their expectation given the others of the row, adds
+        their covariance given these, and takes mean and covariance anew. It starts from
+        uncorrelated features. A progress bar counts the steps if one is configured.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence or None
+            Names of the columns of each view, for messages.
+        center : bool, default=True
+            Whether moments are about the mean; else about zero.
+        tolerance : float, default=1e-5
+            Stop when no correlation and no mean, of features with unit variance, changes by more.
+        max_iter : int, default=1000
+            Number of steps after which to stop with a warning.
+
+        Returns
+        -------
+        Recovered
+
+        Raises
+        ------
+        ValueError
+            If a feature is seen in fewer than two rows.
+
+        References
+        ----------
+        .. [1] Dempster, Laird and Rubin, "Maximum likelihood from incomplete data via the EM
+           algorithm", 1977, section 4.1; Little and Rubin, "Statistical Analysis with Missing
+           Data", section 11.2.
+        """
+        names, n_pairs = Names(self.widths, columns), self.pair_counts()
+        check_seen(n_pairs, names)
+        notes = notes_of_pairs(
+            n_pairs, names, "the rows do not tell their correlation beyond that by other features."
+        )
+        origin, variances = self._marginals()
+        varies = variances > ROUNDING**2 * np.diag(n_pairs) * origin**2
+        varies &= np.isfinite(variances)
+        scale, n_rows = np.sqrt(np.where(varies, variances, 1)), self.counts.sum()
+        Sigma = np.diag(np.where(np.isfinite(variances), 0, variances))  # refused by the solver
+        if varies.any():
+            standardized = self._standardized(origin, scale, varies)
+            mean, correlation = standardized.most_likely(tolerance, max_iter)
+            units = np.outer(scale, scale)[np.ix_(varies, varies)]
+            Sigma[np.ix_(varies, varies)] = correlation * units * (n_rows / (n_rows - 1))
+            origin[varies] += scale[varies] * mean
+        n_complete = complete_rows(n_pairs)
+        if not self.seen.all() and n_complete < _ROWS_PER_FEATURE * len(origin):
+            notes.append(
+                f'missing="em" has few rows: with their holes they tell as much as '
+                f"{n_complete:.0f} complete ones of {len(origin)} features, and below "
+                f"{_ROWS_PER_FEATURE} per feature a fit to the complete rows is often better."
+            )
+        return Recovered.of(self.widths, origin, Sigma, n_pairs, notes, center)
+
+    def _marginals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of each feature over the rows that have it, (D,) each."""
+        weights = self.counts[:, None] * self.seen
+        n = np.maximum(weights.sum(axis=0), 1)
+        mean = (weights * self.means).sum(axis=0) / n
+        squares = (self.rows**2).sum(axis=0) + (weights * (self.means - mean) ** 2).sum(axis=0)
+        return mean, squares / n
+
+    def _standardized(
+        self, center: np.ndarray, scale: np.ndarray, varies: np.ndarray
+    ) -> _Standardized:
+        """The same statistic of features with mean 0 and variance 1, without constant ones."""
+        seen = self.seen[:, varies]
+        means = np.where(self.seen, (self.means - center) / scale, 0)[:, varies]
+        return _Standardized(seen, self.counts, means, (self.rows / scale)[:, varies], self.codes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Standardized:
+    """Attributes of `PatternMoments`, of features with mean 0 and variance 1."""
+
+    seen: np.ndarray
+    counts: np.ndarray
+    means: np.ndarray
+    rows: np.ndarray
+    codes: np.ndarray
+
+    def most_likely(self, tolerance: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (d,) and covariance (d, d)."""
+        n_features = self.seen.shape[1]
+        mean, covariance = np.zeros(n_features), np.eye(n_features)
+        with closing(_steps(max_iter)) as steps:
+            for _ in steps:
+                shift, new = self._step(mean, covariance)
+                change = max(np.abs(new - covariance).max(), np.abs(shift).max())
+                mean, covariance = mean + shift, new
+                if change <= tolerance:
+                    return mean, covariance
+        warn(
+            f'missing="em" stopped after {max_iter} steps, of which the last changed a correlation '
+            f"by {change:.1g}: the cells hardly tell some correlations. Drop features that are "
+            "rarely seen together, or fit to more rows.",
+            ConvergenceWarning,
+        )
+        return mean, covariance
+
+    def _step(self, mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One step of EM: the change of the mean, and the new covariance."""
+        n_rows, d = self.counts.sum(), len(mean)
+        P = np.linalg.inv(covariance + _LEAST_VARIANCE * np.eye(d))
+        centred = np.where(self.seen, self.means - mean, 0)
+        rows = self.rows.copy()
+        products, of_rows = centred @ P, rows @ P
+        of_holes = np.zeros(d * d)  # covariance of the missing cells given the others
+        for patterns, cells in alike(self.seen):
+            H = inverses(P, cells)
+            places = cells[:, :, None] * d + cells[:, None, :]
+            n_each = self.counts[patterns, None, None]
+            of_holes += np.bincount(places.ravel(), (n_each * H).ravel(), d * d)
+            place = patterns[:, None], cells
+            centred[place] = -np.einsum("bij,bj->bi", H, products[place])
+            for number in np.flatnonzero(self._ends[patterns] > self._ends[patterns - 1]):
+                own = slice(*self._ends[[patterns[number] - 1, patterns[number]]])
+                rows[own, cells[number]] = -of_rows[own, cells[number]] @ H[number]
+        shift = self.counts @ centred / n_rows
+        scatter = (self.counts[:, None] * centred).T @ centred + rows.T @ rows
+        return shift, (scatter + of_holes.reshape(d, d)) / n_rows - np.outer(shift, shift)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Where the rows of each pattern end; the last number, at -1, is where the first begins."""
+        n_each = np.bincount(self.codes, minlength=len(self.seen))
+        return np.append(np.cumsum(n_each), 0)
+
+
+def _steps(most: int) -> Generator[int]:
+    """Count the steps of EM, with a progress bar if one is configured."""
+    if not get_config().progress:
+        yield from range(most)
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(desc="EM", unit=" steps", dynamic_ncols=True) as bar:
+        for number in range(most):
+            yield number
+            bar.update()
+
+
+def _moments_of_block(views: Views, weights: np.ndarray | None) -> PatternMoments:
+    """Statistic of rows in memory."""
+    table = table_of(views)
+    is_seen = ~np.isnan(table)
+    kept = is_seen.any(axis=1)
+    table, is_seen = table[kept], is_seen[kept]
+    w = np.ones(len(table)) if weights is None else weights[kept]
+    seen, codes = _distinct(is_seen)
+    order = np.argsort(codes, kind="stable")
+    table, w, codes = np.where(is_seen, table, 0)[order], w[order], codes[order]
+    if not len(table):
+        return PatternMoments.of_nothing(views.widths)
+    starts = np.searchsorted(codes, np.arange(len(seen)))
+    counts = np.add.reduceat(w, starts)
+    means = np.add.reduceat(w[:, None] * table, starts) / counts[:, None]
+    is_alone = np.bincount(codes) == 1
+    means[is_alone] = table[is_alone[codes]]  # exactly
+    others = ~is_alone[codes]
+    rows = np.sqrt(w[others, None]) * (table[others] - means[codes[others]])
+    return PatternMoments(views.widths, seen, counts, means, *_fewer(rows, codes[others], seen))
+
+
+def _distinct(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct patterns, and which of them each row has."""
+    packed = np.packbits(seen, axis=1)
+    _, first, codes = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    return seen[first], codes.reshape(-1)
+
+
+def _fewer(rows: np.ndarray, codes: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the same scatter by pattern, no more of a pattern than it has cells."""
+    order = np.argsort(codes, kind="stable")
+    rows, codes = rows[order], codes[order]
+    n_each, n_cells = np.bincount(codes, minlength=len(seen)), seen.sum(axis=1)
+    long = np.flatnonzero(n_each > n_cells)
+    if not len(long):
+        return rows, codes
+    ends = np.cumsum(n_each)
+    kept = np.ones(len(rows), dtype=bool)
+    for pattern in long:
+        start, cells = ends[pattern] - n_each[pattern], np.flatnonzero(seen[pattern])
+        factor = np.linalg.qr(rows[start : ends[pattern], cells], mode="r")
+        rows[start : start + len(cells), cells] = factor
+        kept[start + len(cells) : ends[pattern]] = False
+    return rows[kept], codes[kept]
