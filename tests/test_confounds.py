@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import mvcca
-from mvcca import CCA, MVCCA, FoldSearchCV, RetrievalIndex, Views, retrieval_scorer
+from mvcca import CCA, MVCCA, FoldSearchCV, PerView, RetrievalIndex, Views, retrieval_scorer
+from mvcca.compose import Deconfound, RankGaussian
 from mvcca.inspection import loadings
 from mvcca.model_selection._fold_statistics import InnerFolds
 from mvcca.problem import given
@@ -365,3 +367,124 @@ def test_queries_without_their_confounds(rows, message):
     model = CCA(confounds="z").fit(VIEWS)
     with pytest.raises(ValueError, match=message):
         model.transform(rows)
+
+
+# ---- steps of pipelines --------------------------------------------------------------------------
+
+
+def test_deconfounded_rows_are_residuals_by_training_coefficients():
+    train, test = VIEWS[:200], VIEWS[200:]
+    step = Deconfound("z").fit(train)
+    for rows in (train, test):
+        found = step.transform(rows)
+        assert found.names == NAMES
+        for name in NAMES:
+            expected = _less(rows[name], rows["z"], _coefficients(train[name], train["z"]))
+            np.testing.assert_allclose(found[name], expected, atol=1e-10)
+    assert step.rank_ == 3
+
+
+def test_deconfound_before_cca_is_cca_with_confounds():
+    model = make_pipeline(Deconfound("z"), CCA(2)).fit(VIEWS[:200])
+    scores = model.transform(VIEWS[200:])
+    expected = CCA(2, confounds="z").fit(VIEWS[:200])
+    for name in NAMES:
+        np.testing.assert_allclose(scores[name], expected.transform(VIEWS[200:])[name], atol=1e-10)
+        np.testing.assert_allclose(
+            model[0].coefficients_[name], expected.confound_coefficients_[name], atol=1e-10
+        )
+
+
+def test_squares_of_confounds_are_removed_too():
+    views = Views({name: X + 5 * Z[:, :1] ** 2 for name, X in BLOCKS.items()} | {"z": Z})
+    found = Deconfound("z", squares=True).fit(views[:200]).transform(views)
+    design = np.hstack([Z, Z**2])
+    for name in NAMES:
+        B = _coefficients(views[name][:200], design[:200])
+        np.testing.assert_allclose(found[name], _less(views[name], design, B), atol=1e-9)
+
+
+def test_kept_confounds_are_those_of_the_rows():
+    found = Deconfound("z", drop=False).fit_transform(VIEWS)
+    assert found.names == VIEWS.names
+    np.testing.assert_array_equal(found["z"], Z)
+
+
+def test_deconfound_counts_weights():
+    weights = rng.integers(0, 4, N)
+    repeated = Deconfound("z").fit(VIEWS[np.repeat(np.arange(N), weights)])
+    weighted = Deconfound("z").fit(VIEWS, sample_weight=weights)
+    for name in NAMES:
+        np.testing.assert_allclose(
+            weighted.coefficients_[name], repeated.coefficients_[name], atol=1e-12
+        )
+        np.testing.assert_allclose(weighted.means_[name], repeated.means_[name], atol=1e-12)
+
+
+def test_each_view_is_regressed_over_its_own_objects():
+    index = np.tile(np.arange(N)[:, None], 3)
+    index[200:, 0] = index[:100, 1] = -1
+    views = Views(dict(VIEWS.items()), index)
+    found = Deconfound("z").fit_transform(views)
+    np.testing.assert_allclose(found["x"], residuals(VIEWS[:200])["x"], atol=1e-10)
+    np.testing.assert_allclose(found["y"], residuals(VIEWS[100:])["y"], atol=1e-10)
+
+
+def test_lazy_rows_stay_lazy():
+    da = pytest.importorskip("dask.array")
+    lazy = Views({n: da.from_array(X, chunks=(77, -1)) for n, X in VIEWS.items()})
+    found = Deconfound("z").fit(lazy).transform(lazy)
+    assert found.is_lazy
+    np.testing.assert_allclose(found.in_memory()["x"], residuals(VIEWS)["x"], atol=1e-10)
+
+
+def test_steps_keep_frames_and_their_columns():
+    pd = pytest.importorskip("pandas")
+    frames = {n: pd.DataFrame(X).add_prefix(n) for n, X in VIEWS.items()}
+    step = Deconfound("z").set_output(transform="pandas").fit(frames)
+    found = step.transform(frames)
+    assert list(found["y"].columns) == ["y0", "y1", "y2", "y3", "y4"]
+    assert list(step.get_feature_names_out()[[0, -1]]) == ["x__x0", "y__y4"]
+    with pytest.raises(ValueError, match="feature names"):
+        step.transform({"x": frames["x"].add_suffix("?"), "z": frames["z"]})
+
+
+def test_saved_steps_remove_the_same(tmp_path):
+    model = make_pipeline(PerView(RankGaussian()), Deconfound("z", squares=True), CCA(2))
+    model.fit(VIEWS)
+    mvcca.save(model, tmp_path / "model.mvcca")
+    loaded = mvcca.load(tmp_path / "model.mvcca")
+    np.testing.assert_array_equal(loaded.transform(VIEWS)["x"], model.transform(VIEWS)["x"])
+
+
+def test_scorers_of_pipelines_rank_no_confounds():
+    model = make_pipeline(Deconfound("z"), mvcca.PLS(2)).fit(VIEWS)
+    plain = mvcca.PLS(2).fit(residuals(VIEWS))
+    score = retrieval_scorer("mrr")
+    assert score(model, VIEWS) == pytest.approx(score(plain, residuals(VIEWS)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        (BLOCKS, r"needs the view 'z' beside the others"),
+        ({**BLOCKS, "x": sp.csr_array(BLOCKS["x"]), "z": Z}, "'x' is sparse.*CCA"),
+        ({**BLOCKS, "z": rng.normal(size=(N, N))}, "explain completely"),
+        ({**BLOCKS, "z": Z * np.nan}, "'z'.*NaN"),
+    ],
+)
+def test_deconfound_refuses(views, message):
+    with pytest.raises(ValueError, match=message):
+        Deconfound("z").fit(views)
+
+
+def test_deconfound_takes_the_fitted_views():
+    step = Deconfound("z").fit(VIEWS)
+    with pytest.raises(ValueError, match="needs the view 'z'"):
+        step.transform(BLOCKS)
+    with pytest.raises(ValueError, match="Unknown view 'w'"):
+        step.transform({"w": BLOCKS["x"], "z": Z})
+    with pytest.raises(ValueError, match="'x' has 5 features"):
+        step.transform({"x": BLOCKS["y"], "z": Z})
+    with pytest.raises(TypeError, match="Expected Views"):
+        step.fit(BLOCKS["x"])

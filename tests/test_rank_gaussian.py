@@ -65,3 +65,13 @@ def test_it_is_a_step_of_pipelines_that_are_saved(tmp_path):
     again = load(tmp_path / "model.mvcca")
     for own, stored in zip(model.transform(rows), again.transform(rows), strict=True):
         np.testing.assert_array_equal(own, stored)
+
+
+def test_weighted_ranks_are_those_of_repeated_rows():
+    X, weights = (
+        np.random.default_rng(0).normal(size=(40, 2)).round(1),
+        np.random.default_rng(1).integers(0, 4, 40),
+    )
+    weighted = RankGaussian().fit(X, sample_weight=weights)
+    repeated = RankGaussian().fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.transform(X), repeated.transform(X), atol=1e-12)

@@ -2,9 +2,11 @@
 
 `SplitViews` makes views from the columns of one matrix, `PerView` applies transformers such as
 `RankGaussian` to each view, `Encode` embeds items with a frozen encoder, `Tokens` turns texts into
-sequences of words, and `JoinViews` makes one matrix from several views.
+sequences of words, and `JoinViews` makes one matrix from several views. `Deconfound` removes one
+view from all others.
 """
 
+from mvcca.compose._deconfound import Deconfound
 from mvcca.compose._encode import Encode
 from mvcca.compose._join_views import JoinViews
 from mvcca.compose._per_view import PerView
@@ -12,4 +14,12 @@ from mvcca.compose._rank_gaussian import RankGaussian
 from mvcca.compose._split_views import SplitViews
 from mvcca.compose._tokens import Tokens
 
-__all__ = ["Encode", "JoinViews", "PerView", "RankGaussian", "SplitViews", "Tokens"]
+__all__ = [
+    "Deconfound",
+    "Encode",
+    "JoinViews",
+    "PerView",
+    "RankGaussian",
+    "SplitViews",
+    "Tokens",
+]

@@ -6,9 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 _OFFSET = 3 / 8  # Blom, "Statistical Estimates and Transformed Beta-Variables", 1958
 
@@ -60,7 +59,7 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([-1.18, -0.5 ,  0.  ,  0.5 ,  1.18])
     """
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the ranks of the values of each column.
 
         Parameters
@@ -68,6 +67,8 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : matrix of shape (n_rows, n_features)
             Dense; NaN is a missing value.
         y : ignored
+        sample_weight : array-like, shape (n_rows,), optional
+            How often each row counts.
 
         Returns
         -------
@@ -79,13 +80,16 @@ class RankGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If X is sparse, holds infinity, or a column has no value.
         """
         X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan")
+        w = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         self.values_, self.scores_ = [], []
         for j, column in enumerate(X.T):
-            seen = column[~np.isnan(column)]
-            if not len(seen):
+            seen = ~np.isnan(column) & (w > 0)
+            if not seen.any():
                 raise ValueError(f"Column {j} has no value: all are missing. Leave it out.")
-            values, first = np.unique(seen, return_index=True)
-            shares = (rankdata(seen)[first] - _OFFSET) / (len(seen) + 1 - 2 * _OFFSET)
+            values, codes = np.unique(column[seen], return_inverse=True)
+            counts = np.bincount(codes, w[seen])
+            ranks = np.cumsum(counts) - (counts - 1) / 2
+            shares = (ranks - _OFFSET) / (counts.sum() + 1 - 2 * _OFFSET)
             self.values_.append(values.astype(float))
             self.scores_.append(ndtri(shares))
         return self

@@ -6,7 +6,7 @@ and precision are handled here. Nothing here knows of estimators.
 
 from mvcca.problem._bases import Absolute, Basis, Explicit, Span, principal_components, row_space
 from mvcca.problem._bias import SampleBias
-from mvcca.problem._confounds import exactness_given, given
+from mvcca.problem._confounds import exactness_given, given, regression_on
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
     Expected,
@@ -60,6 +60,7 @@ __all__ = [
     "principal_components",
     "profile_vectors",
     "reg_of_names",
+    "regression_on",
     "row_space",
     "shrinkages",
 ]

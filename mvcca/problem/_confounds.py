@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from mvcca.machine.config import block_slices
 from mvcca.problem._rows import Exactness, Rows
 from mvcca.problem.linalg import AnyWhitener, Scaling, Whitener, rounding_of
 from mvcca.statistics import Moments, Regression, column_slices
+from mvcca.views import Views
 
 _ULPS = 32  # share of a column's scatter that counts as explained, in units of the last place
 
@@ -50,17 +52,10 @@ def given(moments: Moments, name: str, rows: Rows | None = None) -> Moments:
         If the confounds explain all rows, or a view completely.
     """
     rest, between, within = moments.split(name)
-    n_objects, mean = moments.counts[0, 0], moments.mean()[name]
-    W: AnyWhitener = Scaling.of(np.diag(within))  # if no confound varies
-    if W.rank:
-        W = Whitener.of(within, np.sqrt(n_objects) * rounding_of(mean))
-        if rows is not None and (name in rows.improvable or np.isfinite(W.condition)):
-            rows.check({name: W})
-    if W.rank >= n_objects - 1:
-        raise ValueError(
-            f"Confounds {name!r} have {W.rank} independent columns for {n_objects:g} rows, which "
-            "they explain completely. Give more rows, or fewer confounds."
-        )
+    mean = moments.mean()[name]
+    W = _whitener(moments, name)
+    if rows is not None and (name in rows.improvable or np.isfinite(W.condition)):
+        rows.check({name: W})
     explained, before = W.project(between), np.diag(rest.scatter)
     B, scatter = W.lift(explained), rest.scatter - explained.T @ explained
     lost = np.diag(scatter) <= _rounding(within) * before
@@ -76,6 +71,50 @@ def given(moments: Moments, name: str, rows: Rows | None = None) -> Moments:
     return replace(rest, scatter=scatter, regression=Regression(name, mean, coefficients, W.rank))
 
 
+def regression_on(
+    views: Views, name: str, weights: np.ndarray | None = None
+) -> tuple[Regression, dict[str, np.ndarray]]:
+    """Regression of the rows of all other views on one of them, and their value at its mean.
+
+    Each view is regressed over all objects that are seen in it. Of wide views, `given` would need
+    the scatter of all features; here memory is that of the coefficients.
+
+    Parameters
+    ----------
+    views : Views
+        Every object is seen in the view of the confounds.
+    name : str
+        The view of the confounds.
+    weights : ndarray, shape (n_objects,), optional
+        Weight of each object.
+
+    Raises
+    ------
+    ValueError
+        If the confounds explain all rows.
+    """
+    coefficients, means, ranks, confounds = {}, {}, [], Moments.of(views.select([name]), weights)
+    mean = confounds.mean()[name]
+    for other, block in views.blocks.items():
+        if other == name:
+            continue
+        Z = views.rows_beside(name, other)
+        w = None if weights is None else weights[views.objects(other)]
+        moments = Moments.of(Views({name: Z.matrix}), w)
+        W, center = _whitener(moments, name), moments.mean()[name]
+        means[other] = block.column_means(w)
+        products = np.zeros((len(mean), block.shape[1]))
+        for rows in block_slices(block.shape[0], 8 * (len(mean) + block.shape[1])):
+            U = Z.take(rows).dense().matrix.astype(np.float64) - center
+            U = U if w is None else w[rows, None] * U
+            piece = block.take(rows).promoted(np.dtype(np.float64))
+            products += piece.centred_cross(U, means[other]).T
+        coefficients[other] = W.lift(W.project(products))
+        means[other] = means[other] - (center - mean) @ coefficients[other]
+        ranks.append(W.rank)
+    return Regression(name, mean, coefficients, max(ranks, default=0)), means
+
+
 def exactness_given(moments: Moments, name: str) -> Exactness:
     """How exactly the covariances of residuals are known, from the moments before."""
     variances = np.diag(moments.scatter) / max(moments.counts[0, 0] - 1, 1)
@@ -87,6 +126,22 @@ def exactness_given(moments: Moments, name: str) -> Exactness:
         if other != name
     }
     return Exactness(of_features=True, rounding=rounding)
+
+
+def _whitener(moments: Moments, name: str) -> AnyWhitener:
+    """The whitener of confounds, which must not explain all rows."""
+    own, n_objects = column_slices(moments.widths)[name], moments.counts[0, 0]
+    within = moments.scatter[own, own]
+    W: AnyWhitener = Scaling.of(np.diag(within))
+    if not W.rank:  # no confound varies
+        return W
+    W = Whitener.of(within, np.sqrt(n_objects) * rounding_of(moments.mean()[name]))
+    if W.rank >= n_objects - 1:
+        raise ValueError(
+            f"Confounds {name!r} have {W.rank} independent columns for {n_objects:g} rows, which "
+            "they explain completely. Give more rows, or fewer confounds."
+        )
+    return W
 
 
 def _rounding(within: np.ndarray) -> Any:

@@ -1,0 +1,249 @@
+"""Remove confounds from views by linear regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from mvcca.base import forget
+from mvcca.blocks import Block, as_block, to_host
+from mvcca.blocks.checks import column_labels
+from mvcca.problem import regression_on
+from mvcca.views import Views, as_views, in_same_container
+from mvcca.views.output import OutputContainerMixin
+from mvcca.views.typing import ViewsLike
+from mvcca.views.validation import check_column_names, checked_sample_weight
+
+
+class Deconfound(OutputContainerMixin, BaseEstimator):
+    r"""Remove confounds, such as age or scanner, from all other views.
+
+    Rows x of a view become residuals of their regression on the confounds z of the same object,
+
+    .. math:: x - m_x - B_x^⊤ (z - m_z), \qquad B_x = S_{zz}^+ S_{zx},
+
+    with the means and coefficients of the training rows. In a pipeline, held-out rows therefore
+    never take part in the regression; residuals computed before a cross-validation leak.
+
+    Parameters
+    ----------
+    confounds : str
+        Name of the view of the confounds.
+    squares : bool, default=False
+        Whether to remove the squares of the confounds, too.
+    drop : bool, default=True
+        Whether to leave the confounds out of the result.
+
+    Attributes
+    ----------
+    coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
+        B, by view; the squares follow the confounds.
+    means_ : dict of str to ndarray, shape (n_features,)
+        Means of the training rows, by view.
+    rank_ : int
+        Number of independent confounds, squares included. Constant and collinear ones count once.
+    view_names_ : tuple of str
+        The fitted views, confounds included.
+    n_features_in_ : int
+        Total number of features of all views.
+
+    See Also
+    --------
+    mvcca.CCA : Its parameter `confounds` gives the same as a step before it, keeps sparse rows
+        sparse, and counts the confounds in what it expects of new rows.
+    RankGaussian : Normal scores of each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from mvcca import KCCA, Views
+    >>> from mvcca.compose import Deconfound
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.normal(size=(200, 1))
+    >>> noise = rng.normal(size=(2, 200, 3))
+    >>> views = Views({"brain": age + noise[0], "behaviour": age + noise[1], "age": age})
+    >>> Deconfound("age").fit_transform(views)
+    Views(200 objects, brain: 3, behaviour: 3)
+    >>> model = make_pipeline(Deconfound("age"), KCCA(2, reg=1.0)).fit(views[:150])
+    >>> model.transform(views[150:])["brain"].shape
+    (50, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "confounds": [str],
+        "squares": ["boolean"],
+        "drop": ["boolean"],
+    }
+    view_names_: tuple[str, ...]
+
+    def __init__(self, confounds: str, *, squares: bool = False, drop: bool = True) -> None:
+        self.confounds = confounds
+        self.squares = squares
+        self.drop = drop
+
+    def fit(self, X: ViewsLike, y: Any = None, sample_weight: Any = None) -> Self:
+        """Regress the views on the confounds.
+
+        Parameters
+        ----------
+        X : Views, mapping or list of matrices
+            Views of the same objects, the confounds among them. Objects may be missing from other
+            views.
+        y : None
+            Ignored.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are no such confounds, they are missing for an object or explain all rows, or a
+            view is sparse or holds NaN or infinity.
+        """
+        self._validate_params()
+        views = as_views(X)
+        columns = {name: column_labels(block) for name, block in views.items()}
+        self._check_confounds(views)
+        views = self._checked(views, minimum=2)
+        weights = None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, views, reset=True)
+        z = self.confounds
+        mean = to_host(views.block(z).column_means(weights))
+        design = views.replace(dict(views.items()) | {z: self._design(views.block(z), mean)})
+        regression, means = regression_on(design, z, weights)
+        forget(self)
+        self.view_names_, self._widths = views.names, views.widths
+        self.n_features_in_, self._columns = views.shape[1], columns
+        self.coefficients_, self.rank_ = regression.coefficients, regression.rank
+        self.means_ = {name: mean if name == z else means[name] for name in views.names}
+        self._mean_of_design = regression.mean
+        return self
+
+    def transform(self, X: ViewsLike) -> Any:
+        """Residuals of any of the fitted views, given their confounds.
+
+        Parameters
+        ----------
+        X : Views, mapping or list of matrices
+            A mapping or `Views` holds the confounds and any of the other fitted views; a list holds
+            all of them, in order.
+
+        Returns
+        -------
+        same type of container as X
+            Dense residuals; without the confounds if `drop`.
+
+        Raises
+        ------
+        ValueError
+            If the confounds are missing, or views or widths differ from the fitted ones.
+        """
+        check_is_fitted(self)
+        given = as_views(X, self.view_names_)
+        self._check_confounds(given)
+        self._check_fitted_to(given)
+        views, z = self._checked(given, minimum=1), self.confounds
+        found: dict[str, Any] = {}
+        for name, block in views.blocks.items():
+            if name == z:
+                if not self.drop:
+                    found[name] = given[name]
+                continue
+            explained = partial(self._explained, name)
+            residual = block.mapped(partial(_less, self.means_[name]), block.shape[1])
+            residual = residual - views.rows_beside(z, name).mapped(explained, block.shape[1])
+            found[name] = self._frame(residual, np.array(self._names_of(name)), given[name])
+        return in_same_container(X, given, found)
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """Names of the columns of all views that `transform` returns, ``view__column``.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; the columns are those of the fitted DataFrames, or x0, x1, ...
+        """
+        check_is_fitted(self)
+        kept = [name for name in self.view_names_ if not (self.drop and name == self.confounds)]
+        names = [f"{name}__{column}" for name in kept for column in self._names_of(name)]
+        return np.array(names, dtype=object)
+
+    def _names_of(self, view: str) -> list[str]:
+        columns = self._columns[view] or range(self._widths[view])
+        return [name if isinstance(name, str) else f"x{i}" for i, name in enumerate(columns)]
+
+    def _design(self, block: Block, mean: np.ndarray) -> np.ndarray:
+        """Confounds, and their squares about the training mean, which has the same span."""
+        Z = to_host(block.dense().matrix).astype(np.float64)
+        return np.hstack([Z, (Z - mean) ** 2]) if self.squares else Z
+
+    def _explained(self, name: str, matrix: Any) -> Any:
+        """What the confounds explain of rows of a view."""
+        block = as_block(matrix)
+        if not self.squares:
+            return block.project(self._mean_of_design, self.coefficients_[name])
+        Z = self._design(block, self.means_[self.confounds]) - self._mean_of_design
+        return block.placed(Z @ self.coefficients_[name])
+
+    # ---- input checks ----------------------------------------------------------------------------
+
+    def _check_confounds(self, views: Views) -> None:
+        z = self.confounds
+        if z not in views:
+            raise ValueError(
+                f"Deconfound(confounds={z!r}) needs the view {z!r} beside the others, in fit and "
+                f"in transform. Got the views {list(views.names)}."
+            )
+        known = views.seen[:, views.names.index(z)]
+        if n_missing := int((views.seen.any(axis=1) & ~known).sum()):
+            raise ValueError(
+                f"Confounds {z!r} are missing for {n_missing} of {len(views)} objects. Pair each "
+                "row with its confounds, or leave these objects out."
+            )
+
+    def _checked(self, views: Views, minimum: int) -> Views:
+        blocks = {}
+        for name, block in views.blocks.items():
+            if block.is_sparse and name != self.confounds:
+                raise ValueError(
+                    f"View {name!r} is sparse, and its residuals would be dense. Use "
+                    "CCA(confounds=...) or MVCCA(confounds=...), which keep it sparse, or pass "
+                    "dense rows."
+                )
+            blocks[name] = block.checked(self, name, ensure_min_samples=minimum)
+        return Views.of(blocks, views.seen, views.ids)
+
+    def _check_fitted_to(self, views: Views) -> None:
+        for name, block in views.items():
+            if name not in self._widths:
+                raise ValueError(
+                    f"Unknown view {name!r}; Deconfound was fitted on the views "
+                    f"{list(self.view_names_)}."
+                )
+            if block.shape[1] != self._widths[name]:
+                raise ValueError(
+                    f"View {name!r} has {block.shape[1]} features, but Deconfound is expecting "
+                    f"{self._widths[name]} features as input."
+                )
+            check_column_names(name, self._columns[name], column_labels(block))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _less(mean: np.ndarray, matrix: Any) -> Any:
+    """Rows less their mean, in their precision."""
+    return matrix - as_block(matrix).placed(mean)
