@@ -123,6 +123,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
     cv_results_: dict[str, Any]
     view_names_: tuple[str, ...]  # that have scores
     _widths: dict[str, int]  # of the fitted views, confounds included
+    _y_is_vector: bool | None = None  # whether the second of two lone matrices was a vector
 
     @property
     def maps_(self) -> Maps | None:
@@ -400,6 +401,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         """
         if reset:
             forget(self)
+            for name in ("_y_is_vector", "_training"):
+                self.__dict__.pop(name, None)
         if not holds_views(X):
             frames = {"X": X} if y is None else {"X": X, "y": y}
             return self._open_matrices(frames, reset=reset, unpaired=unpaired)
@@ -504,6 +507,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             source = X if kind_of(X).on_device else as_source(X)
             if source is not None:
                 is_vector = name == "y" and source.ndim == 1
+                if is_vector and reset:
+                    self._y_is_vector = True
                 block = as_block(source[:, None] if is_vector else source)
                 block = block.checked(self, name, **options)
                 if name == "X" and reset:
@@ -520,7 +525,10 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             checked = check(X, **options)
         except ValueError as error:
             raise explained(error, X, **options) from None
-        block = as_block(checked.reshape(-1, 1) if checked.ndim == 1 else checked)
+        is_vector = checked.ndim == 1
+        if is_vector and reset:
+            self._y_is_vector = True  # predictions of it are vectors, too
+        block = as_block(checked.reshape(-1, 1) if is_vector else checked)
         return block if is_plain else block.canonical()
 
     def _open_fit(
@@ -747,10 +755,9 @@ class StatisticEstimator(LinearEstimator):
         """Whether `score` is the mean correlation, for which moments of new rows suffice."""
         return type(self).score is MultiViewEstimator.score
 
-    def nests_components(self, reg: Mapping[str, float]) -> bool:
+    def nests_components(self) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""
-        has_patterns = hasattr(self, "predict")  # which depend on all components under a ridge
-        return self.keeps_solutions and not (has_patterns and any(reg.values()))
+        return self.keeps_solutions
 
     def learn(self, rows: Rows, statistic: Any) -> None:
         """Solve the problem and set the fitted attributes."""

@@ -19,6 +19,7 @@ from mvcca.inspection._intervals import CorrelationIntervals, correlation_interv
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
 from mvcca.inspection._permutation import permutation_test
 from mvcca.inspection._permutation_result import PermutationTest
+from mvcca.inspection._projection import vip
 from mvcca.inspection._stability import Stability, stability
 from mvcca.inspection._two_views import views_of as views_of
 from mvcca.inspection._variable_intervals import (
@@ -46,5 +47,6 @@ __all__ = [
     "permutation_test",
     "stability",
     "variable_correlations",
+    "vip",
     "weight_intervals",
 ]

@@ -172,8 +172,9 @@ def explained_variance(
     y: MatrixLike | None = None,
     *,
     variates: str | None = None,
+    standardize: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Fraction of each view's standardized variance explained by each component.
+    """Fraction of each view's variance explained by each component.
 
     This is the mean squared loading over the d_p non-constant variables of view p,
 
@@ -181,7 +182,8 @@ def explained_variance(
 
     With the view's own variates (q = p, the default) this is the variance extracted; with those of
     another view it is the redundancy of view p given view q [1]_, the variance of p explained by a
-    linear regression on component i of q.
+    linear regression on component i of q. Where components are uncorrelated, as those of CCA
+    without a ridge and of PLS with deflation, their fractions add up.
 
     Parameters
     ----------
@@ -192,7 +194,10 @@ def explained_variance(
     y : matrix, optional
         The second view, if the estimator was fitted on two matrices.
     variates : str, optional
-        The view q of the explaining variates; by default each view's own.
+        The view q of the explaining variates; by default each view's own. For PLS regression, the
+        first view, ``"X"`` of two lone matrices: R's ``explvar``.
+    standardize : bool, default=True
+        Whether variables count alike; if not, each counts by its variance.
 
     Returns
     -------
@@ -209,10 +214,11 @@ def explained_variance(
     .. [1] Stewart and Love, "A general canonical correlation index", Psychological Bulletin 70(3),
        1968.
     """
-    return {
-        name: (values[varies] ** 2).mean(axis=0)
-        for name, (values, varies) in _correlated(*projected(estimator, X, y), variates).items()
-    }
+    found = {}
+    for name, (values, squares) in _correlated(*projected(estimator, X, y), variates).items():
+        counts = squares > 0 if standardize else squares
+        found[name] = np.average(values**2, axis=0, weights=counts)
+    return found
 
 
 def projected(estimator: Any, X: Any, y: Any) -> tuple[Views, Views]:
@@ -232,7 +238,7 @@ def _shared_rows(views: Views, p: str, q: str) -> tuple[np.ndarray, np.ndarray]:
 def _correlated(
     views: Views, scores: Views, variates: str | None
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Correlations of every view's variables with scores, and a mask of non-constant variables."""
+    """Correlations of every view's variables with scores, and centred squares of the variables."""
     if variates is not None and variates not in scores:
         raise ValueError(
             f"variates={variates!r} is not a view of X; the views are {list(scores.names)}."
@@ -249,7 +255,10 @@ def _correlated(
 
 
 def _column_correlations(X: Block, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Correlations (d, k) of the columns of X and Z, and a mask of non-constant columns of X."""
+    """Correlations (d, k) of the columns of X and Z, and centred sums of squares of X (d,).
+
+    The squares of constant columns are 0.
+    """
     mean = X.column_means()
     Z = Z - Z.mean(axis=0, dtype=float)
     cross, squares = np.zeros((len(mean), Z.shape[1])), np.zeros(len(mean))
@@ -261,4 +270,4 @@ def _column_correlations(X: Block, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     varies = lengths[0] > _ROUNDING * np.sqrt(len(Z)) * np.abs(mean)
     scale = np.outer(np.where(varies, lengths[0], 0), lengths[1])
     correlations = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
-    return np.clip(correlations, -1, 1), varies
+    return np.clip(correlations, -1, 1), np.where(varies, squares, 0)

@@ -358,7 +358,7 @@ class KCCA(RankedByCorrelation, StatisticEstimator):
         """Features of the rows."""
         return features_of(self.feature_maps_, views)
 
-    def nests_components(self, reg: Mapping[str, float]) -> bool:
+    def nests_components(self) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""
         return True
 

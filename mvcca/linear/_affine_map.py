@@ -218,7 +218,7 @@ class AffineMap(PredictingEstimator):
             exactness=Exactness(rounding={target: np.zeros_like(variances)}),
         )
 
-    def nests_components(self, reg: Mapping[str, float]) -> bool:
+    def nests_components(self) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""
         return True
 

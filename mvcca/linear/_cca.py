@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mvcca.base import RankedByCorrelation, Requirements, StatisticEstimator
 from mvcca.blocks.checks import check_same_rows
-from mvcca.linear._predicting import PredictingEstimator
+from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.model_selection import Goal
 from mvcca.statistics import OF_HOLES
 from mvcca.views import Labels, Views, as_views
@@ -19,7 +19,7 @@ from mvcca.views import Labels, Views, as_views
 _MISSING: dict[str, list[Any]] = {"missing": [StrOptions({"error", *OF_HOLES})]}
 
 
-class CCA(RankedByCorrelation, PredictingEstimator):
+class CCA(RankedByCorrelation, TwoMatrixEstimator):
     r"""Canonical correlation analysis, with an optional ridge.
 
     Finds unit-variance linear maps of two views that correlate as much as they can [1]_,
@@ -81,13 +81,18 @@ class CCA(RankedByCorrelation, PredictingEstimator):
     eigenvalues_ : ndarray, shape (n_components_,)
         λ = 1 + ρ, as in `MVCCA`.
     patterns_ : dict of str to ndarray, shape (n_features, n_components_)
-        Least-squares coefficients of a view's features on the scores of the other view, by which
+        Least-squares coefficients of a view's features on each score of the other view, by which
         `predict` predicts it.
+    own_patterns_ : dict of str to ndarray, shape (n_features, n_components_)
+        The same on each of the view's own scores, by which `inverse_transform` goes back.
     confound_coefficients_ : dict of str to ndarray, shape (n_confounds, n_features)
         B, by view; with `confounds` only. ``means_`` and ``ranks_`` then hold the confounds, too.
     precisions_ : dict of str to ndarray, shape (n_features, n_features)
         Inverse covariance of each view's features; only if `missing` allows holes, which are filled
         with it before rows are projected.
+    x_weights_, y_weights_, x_loadings_, y_loadings_, x_rotations_, y_rotations_, coef_, intercept_
+        As in :mod:`sklearn.cross_decomposition` with ``scale=False``, after a fit to two lone
+        matrices; see :doc:`/migration`.
     reg_ : float
         The chosen ridge; with ``reg="cv"`` only, as are the next three.
     ranking_ : str
@@ -136,7 +141,6 @@ class CCA(RankedByCorrelation, PredictingEstimator):
 
     retrieval_ranking = ("retrieval_scores", "profile-likelihood")
     requires = Requirements(views=(2, 2), many_rows=True)
-    patterns_: dict[str, np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: StatisticEstimator._parameter_constraints[name]
         for name in ("n_components", "reg", "cv_goal", "reg_unit", "center")
@@ -160,9 +164,6 @@ class CCA(RankedByCorrelation, PredictingEstimator):
         self.center = center
         self.confounds = confounds
         self.missing = missing
-
-    def _coefficients(self, source: str, target: str) -> np.ndarray:
-        return self.patterns_[target].T
 
 
 class MVCCA(RankedByCorrelation, StatisticEstimator):

@@ -13,21 +13,23 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import RegressorTags
 from sklearn.utils._param_validation import StrOptions
 
 from mvcca.linear._rescaled import RescaledEstimator
+from mvcca.linear._two_matrices import TwoMatrixEstimator
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.model_selection import SEARCHED, Goal, Space, numbers_of_components
 from mvcca.problem import Basis, Maps, Rows, check_variance
 from mvcca.problem.linalg import Directions, Scaling, canonical_directions, top_singular
 from mvcca.statistics import Moments, PairMoments, column_slices
 from mvcca.views import Views
-from mvcca.views.powers_of_two import Exponents, exponents_of, means_back
+from mvcca.views.powers_of_two import Exponents, exponents_of, means_back, scaled
 
 T = TypeVar("T")
 
 
-class PLS(RescaledEstimator):
+class PLS(TwoMatrixEstimator, RescaledEstimator):
     r"""Partial least squares, by one decomposition or by deflation.
 
     Finds the directions of two views with the largest covariance [1]_,
@@ -89,6 +91,14 @@ class PLS(RescaledEstimator):
         Training means; zeros with ``center=False``.
     eigenvalues_ : ndarray, shape (n_components_,)
         σ, the singular values of the residuals of Σ_xy; for more than two views, eigenvalues.
+    patterns_, own_patterns_ : dict of str to ndarray, shape (n_features, n_components_)
+        Of two views, by which `predict` and `inverse_transform` work; see `CCA`.
+    scales_ : dict of str to ndarray, shape (n_features,)
+        Standard deviations of the columns; with ``scale=True`` only.
+    x_weights_, y_weights_, x_loadings_, y_loadings_, x_rotations_, y_rotations_, coef_, intercept_
+        As in :mod:`sklearn.cross_decomposition`, after a fit to two lone matrices; see
+        :doc:`/migration`. With algorithm="regression" also ``x_scores_`` and ``y_scores_``, of the
+        rows in memory that `fit` learned from.
     ranking_ : str
         The chosen ranking, as in `CCA`; with ``n_components="cv"`` only, as is the next one.
     cv_results_ : dict of str to array
@@ -166,6 +176,33 @@ class PLS(RescaledEstimator):
 
     def _learn_rows(self, rows: Rows) -> None:
         self.precisely(rows, self._learn_narrow_or_wide)
+        if self._deflated_by("y") == "X" and rows.views.names == ("X", "y"):
+            self._keep_training_scores(rows.views)
+
+    def _keep_training_scores(self, views: Views) -> None:
+        """Keep scikit-learn's ``x_scores_`` and ``y_scores_``, unless rows are in files."""
+        if views.is_lazy or views.on_device:
+            return
+        views = scaled(views, {name: -own for name, own in self._exponents.items()})
+        T, Q = self.maps_.project("X", views["X"]), self.y_loadings_
+        # (ȳ - Σ_{j<k} t_j q_jᵀ) q_k / q_kᵀq_k, from the residuals that component k is found from;
+        # squares of q_k could leave the range of floats.
+        sizes = np.abs(Q).max(axis=0)
+        unit = Q / sizes
+        to_loadings = {"y": unit / np.where(self._scale("y") > 0, self._scale("y"), 1)}
+        of_y = replace(self.maps_.select(["y"]), weights=to_loadings).project("y", views["y"])
+        residual = of_y - T @ np.triu(Q.T @ unit, 1)
+        self._training = {"x_scores_": T, "y_scores_": residual / (unit**2).sum(axis=0) / sizes}
+
+    def _training_scores(self, name: str) -> np.ndarray:
+        if hasattr(self, "_training"):
+            return self._training[name]
+        return super()._training_scores(name)
+
+    def _deflated_by(self, name: str) -> str:
+        """The view whose scores are regressed out of a view."""
+        by_first = self.algorithm == "regression" and len(self.view_names_) == 2
+        return self.view_names_[0] if by_first else name
 
     def _learn_narrow_or_wide(self, rows: Rows) -> None:
         all_wide = len(rows.bases) == len(rows.views.names)
@@ -174,7 +211,7 @@ class PLS(RescaledEstimator):
         else:
             self.learn(rows, self.statistic_of(rows))
 
-    def nests_components(self, reg: Mapping[str, float]) -> bool:
+    def nests_components(self) -> bool:
         """Whether a fit with fewer components is the first components of a fit with more."""
         return self.algorithm != "regression"
 
@@ -188,7 +225,9 @@ class PLS(RescaledEstimator):
         between = {(p, q): covariance[columns[p], columns[q]] for p, q in pairs}
         of_rows = isinstance(statistic, Moments)
         variances = {n: rows.variances(n, B, of_rows) for n, B in within.items()}
-        self._solve(rows, statistic.mean(), variances, between, within)
+        self._solve(
+            rows, statistic.mean(), variances, between, within, lambda name, W: within[name] @ W
+        )
 
     def _learn_wide(self, rows: Rows) -> None:
         """Solve views that are all in bases of their row spaces, by n x n products.
@@ -209,7 +248,14 @@ class PLS(RescaledEstimator):
         for name, variance in variances.items():
             check_variance(name, variance)
         means = {name: np.zeros(block.shape[1]) for name, block in blocks.items()}
-        self._solve(rows, means, variances, between, {})
+
+        def image(name: str, W: np.ndarray) -> np.ndarray:
+            scores = blocks[name] @ W
+            if rows.sample_weight is not None:
+                scores *= rows.sample_weight[:, None]
+            return blocks[name].T @ scores / (n_rows - 1 if self.center else n_rows)
+
+        self._solve(rows, means, variances, between, {}, image)
 
     def _solve(
         self,
@@ -218,7 +264,9 @@ class PLS(RescaledEstimator):
         variances: Mapping[str, np.ndarray],
         between: Mapping[tuple[str, str], np.ndarray],
         within: Mapping[str, np.ndarray],
+        image: Callable[[str, np.ndarray], np.ndarray],
     ) -> None:
+        """Find the maps; `image` returns Σ_pp W of a view."""
         units = {
             name: self._units(variances[name], rows.bases.get(name), len(mean))
             for name, mean in means.items()
@@ -247,7 +295,18 @@ class PLS(RescaledEstimator):
             variances=dict(variances),
             bound=found.bound,
         )
+        if len(means) == 2 and maps.bound:
+            images = {name: image(name, W) for name, W in maps.weights.items()}
+            maps = maps.with_patterns(images, next(iter(between.values())))
         self._keep(maps.lifted(rows.bases).checked(rows.n_components))
+
+    def _keep(self, maps: Maps) -> None:
+        super()._keep(maps)
+        if self.scale:
+            assert maps.variances is not None
+            self.scales_ = means_back(
+                {name: np.sqrt(own) for name, own in maps.variances.items()}, self._exponents
+            )
 
     def _exponents_of(self, views: Views) -> Exponents:
         if self.scale:
@@ -261,10 +320,23 @@ class PLS(RescaledEstimator):
     def _in_given_units(self, maps: Maps) -> Maps:
         if self.scale:
             return super()._in_given_units(maps)
-        assert maps.eigenvalues is not None
         weights, (x, y) = dict(maps.weights), maps.names[:2]  # weights have a length of 1
+        powers = {name: self._power(name) for name in maps.names}  # of their scores
         if self.algorithm == "regression":
             weights[y] = np.ldexp(weights[y], self._power(x) - self._power(y))
+            powers[y] = self._power(x)
+        if maps.patterns is not None and maps.own_patterns is not None:
+            with np.errstate(over="ignore"):
+                patterns = {
+                    name: np.ldexp(maps.patterns[name], self._power(name) - powers[other])
+                    for name, other in ((x, y), (y, x))
+                }
+                own_patterns = {
+                    name: np.ldexp(maps.own_patterns[name], self._power(name) - powers[name])
+                    for name in (x, y)
+                }
+            maps = replace(maps, patterns=patterns, own_patterns=own_patterns)
+        assert maps.eigenvalues is not None
         with np.errstate(over="ignore"):
             eigenvalues = np.ldexp(maps.eigenvalues, self._power(x) + self._power(y))
         if not np.isfinite(eigenvalues).all():
@@ -287,6 +359,13 @@ class PLS(RescaledEstimator):
         if basis is not None:
             diagonal = np.full(rank, diagonal @ basis.lift(np.eye(rank, 1))[:, 0] ** 2)
         return Scaling.of(diagonal)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.algorithm == "regression":
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags(poor_score=True)
+        return tags
 
     def _complete(self, views: Views, reset: bool) -> Views:
         views = super()._complete(views, reset)
@@ -331,6 +410,8 @@ class CFA(PLS):
         Training means.
     eigenvalues_ : ndarray, shape (n_components_,)
         Singular values of X̄ᵀȲ / (n - 1), decreasing.
+    patterns_, own_patterns_ : dict of str to ndarray, shape (n_features, n_components_)
+        As in `PLS`.
     ranking_ : str
         The chosen ranking, as in `CCA`; with ``n_components="cv"`` only, as is the next one.
     cv_results_ : dict of str to array

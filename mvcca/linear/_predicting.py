@@ -34,7 +34,8 @@ class PredictingEstimator(StatisticEstimator):
         -------
         rows : array, shape (n_rows, n_features of the target)
             In the space of the target's own rows: their mean is added. Rows of a Dask array or on a
-            device give an array of the same kind.
+            device give an array of the same kind. If y was fitted as a vector, so is its
+            prediction.
 
         Raises
         ------
@@ -99,12 +100,13 @@ class PredictingEstimator(StatisticEstimator):
         target = self._checked_target(source, target)
         mean, maps = self.means_[target], self.maps_.select([source])
         product = maps.weights[source] @ self._coefficients(source, target)
+        is_vector = target == "y" and self._y_is_vector
         project = partial(replace(maps, weights={source: product}).project, source)
 
         def predicted(block: Block) -> Any:
             rows = block.mapped(project, len(mean))
             rows += as_block(rows).placed(mean)
-            return rows
+            return rows[:, 0] if is_vector else rows
 
         return predicted
 

@@ -45,6 +45,7 @@ _RANKING = "ranking"  # searched, too, though no parameter of an estimator
 _BY_COMPONENT = (  # fitted attributes, whose last axis they are
     "weights_",
     "patterns_",
+    "own_patterns_",
     "eigenvalues_",
     "canonical_correlations_",
     "expected_correlations_",
@@ -412,7 +413,7 @@ class _Part:
         for alike in _grouped(settings, lambda own: own.params | {"n_components": None}):
             widest = max(alike, key=lambda own: own.params.get("n_components") or 0)
             model = self.learned(widest)
-            nests = model.nests_components(self._ridges(widest))
+            nests = model.nests_components()
             for setting in alike:
                 k = setting.params.get("n_components")
                 if setting is widest:
@@ -453,14 +454,12 @@ class _Part:
                 solutions[of_widest].checked(k, signs=False)
             found = {k: path.correlations(maps, pairs) for k, maps in solutions.items()}
             return [float(found[solution_of[k]][:, :k].mean()) for k in numbers]
-        lifted = {k: path.lifted(maps) for k, maps in solutions.items()}
+        lifted = {k: path.lifted(path.with_patterns_of(maps)) for k, maps in solutions.items()}
         models = [setting.of(self.opened) for setting in settings]
         for model, k in zip(models, numbers, strict=True):
             maps = lifted[solution_of[k]]
             if k is not None:
                 maps = maps.leading(k)
-            if path.with_patterns:
-                maps = replace(maps, patterns=path.patterns(solutions[solution_of[k]], k))
             model._keep(maps.checked(k))
         return models
 

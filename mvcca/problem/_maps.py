@@ -25,6 +25,7 @@ from mvcca.statistics import PairCovariance, Regression, filled
 from mvcca.views import Views
 from mvcca.views.powers_of_two import Exponents, means_back, weights_back
 
+_EPS = np.finfo(float).eps
 LARGEST_CORRELATION = 0.999  # samples do not tell larger ones from 1, whose weight is infinite
 
 
@@ -74,7 +75,9 @@ class Maps:
         Correlations and deviations of the scores to expect on new rows; only if the matrices of
         the problem are covariances of the rows.
     patterns : dict of str to ndarray, shape (n_features, k), or None
-        Least-squares coefficients of the features on the scores of the other one of two views.
+        Least-squares coefficients of the features on each score of the other one of two views.
+    own_patterns : dict of str to ndarray, shape (n_features, k), or None
+        The same on each of the view's own scores.
     ranks : dict of str to int, or None
         Rank of each view's constraint.
     variances : dict of str to ndarray, shape (n_features,), or None
@@ -95,6 +98,7 @@ class Maps:
     values: np.ndarray | None = None
     expected: Expected | None = None
     patterns: dict[str, np.ndarray] | None = None
+    own_patterns: dict[str, np.ndarray] | None = None
     ranks: dict[str, int] | None = None
     variances: dict[str, np.ndarray] | None = None
     bound: int | None = None
@@ -168,33 +172,75 @@ class Maps:
     def lifted(self, bases: Mapping[str, Basis]) -> Maps:
         """The same maps as weights of the features, from coordinates in `bases`."""
         weights, means = dict(self.weights), dict(self.means)
-        patterns = self.patterns and dict(self.patterns)
+        patterns, own_patterns = dict(self.patterns or {}), dict(self.own_patterns or {})
         regression = self.regression and self.regression.lifted(bases)
         for name, basis in bases.items():
             if name not in weights:  # confounds
                 continue
-            weights[name] = basis.lift(weights[name])
-            other = [patterns[name].T] if patterns else []
-            centred = basis.back(np.vstack([means[name], *other]))
+            k, weights[name] = weights[name].shape[1], basis.lift(weights[name])
+            of_rows = [found[name].T for found in (patterns, own_patterns) if found]
+            centred = basis.back(np.vstack([means[name], *of_rows]))
             means[name] = basis.mean + centred[0]
             if patterns:
-                patterns[name] = centred[1:].T
-        return replace(self, weights=weights, means=means, patterns=patterns, regression=regression)
+                patterns[name], own_patterns[name] = centred[1 : k + 1].T, centred[k + 1 :].T
+        return replace(
+            self,
+            weights=weights,
+            means=means,
+            patterns=patterns or None,
+            own_patterns=own_patterns or None,
+            regression=regression,
+        )
 
     def rescaled(self, exponents: Exponents) -> Maps:
         """Maps of the features, from those of features that are divided by powers of two."""
         weights, means = weights_back(self.weights, exponents), means_back(self.means, exponents)
-        return replace(self, weights=weights, means=means)
+        of_features = {name: own[:, None] for name, own in exponents.items()}
+        with np.errstate(over="ignore"):
+            patterns, own_patterns = (
+                found and means_back(found, of_features)
+                for found in (self.patterns, self.own_patterns)
+            )
+        return replace(
+            self, weights=weights, means=means, patterns=patterns, own_patterns=own_patterns
+        )
+
+    def with_patterns(self, images: Mapping[str, np.ndarray], between: Any) -> Maps:
+        """The same maps of two views p and q, with patterns.
+
+        Parameters
+        ----------
+        images : mapping of str to ndarray, shape (n_features, k)
+            Σ_pp W_p of each view.
+        between : ndarray, shape (n_features of p, n_features of q)
+            Σ_pq.
+        """
+        (p, W_p), (q, W_q) = self.weights.items()
+        variances = {}
+        for name, W in self.weights.items():
+            own = np.einsum("ik,ik->k", W, images[name])
+            # A score that does not vary predicts nothing.
+            variances[name] = np.where(own > _EPS * own.max(initial=0), own, np.inf)
+        return replace(
+            self,
+            patterns={p: between @ W_q / variances[q], q: between.T @ W_p / variances[p]},
+            own_patterns={name: images[name] / variances[name] for name in (p, q)},
+        )
 
     def leading(self, k: int) -> Maps:
-        """The first k components, without patterns, which depend on all of them."""
+        """The first k components."""
+        patterns, own_patterns = (
+            found and {name: P[:, :k] for name, P in found.items()}
+            for found in (self.patterns, self.own_patterns)
+        )
         return replace(
             self,
             weights={name: W[:, :k] for name, W in self.weights.items()},
             eigenvalues=None if self.eigenvalues is None else self.eigenvalues[:k],
             values=None if self.values is None else self.values[:k],
             expected=None if self.expected is None else self.expected.leading(k),
-            patterns=None,
+            patterns=patterns,
+            own_patterns=own_patterns,
         )
 
     # ---- what a fit learns -----------------------------------------------------------------------
@@ -225,8 +271,11 @@ class Maps:
         assert self.variances is not None
         of_components = fixed_signs(self.weights, self.variances)
         weights = {name: W * of_components for name, W in self.weights.items()}
-        patterns = self.patterns and {name: P * of_components for name, P in self.patterns.items()}
-        return replace(self, weights=weights, patterns=patterns)
+        patterns, own_patterns = (
+            found and {name: P * of_components for name, P in found.items()}
+            for found in (self.patterns, self.own_patterns)
+        )
+        return replace(self, weights=weights, patterns=patterns, own_patterns=own_patterns)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of an estimator, by name."""
@@ -237,6 +286,7 @@ class Maps:
             "ranks_": self.ranks,
             "patterns_": self.patterns,
             "precisions_": self.precisions,
+            "own_patterns_": self.own_patterns,
             "n_components_": next(W.shape[1] for W in self.weights.values()),
         }
         if self.regression is not None:

@@ -77,7 +77,8 @@ class Problem:
     with_diagonal : bool, default=False
         Whether the blocks A_pp take part too; eigenvalues are then those of A itself.
     with_patterns : bool, default=False
-        Whether to find `Maps.patterns`, too, by which one of two views is predicted from the other.
+        Whether to find `Maps.patterns` and `Maps.own_patterns` of two views, too, by which one is
+        predicted from the other and from itself.
     ranks_between : mapping of str to int, optional
         Upper bounds of the ranks of a view's blocks A_pq, where they are known to lack full rank.
     rank_expected : mapping of str to str
@@ -174,13 +175,8 @@ class Problem:
             if n_components < len(found.values):
                 maps = maps.leading(n_components)
             if self.with_patterns and len(within) == 2 and maps.bound:
-                # Σ_yx W_x (W_xᵀ Σ_xx W_x)⁺ of either view y
-                (p, W_p), (q, W_q) = maps.weights.items()
-                patterns = {
-                    p: between[p, q] @ W_q @ linalg.pinvh(W_q.T @ within[q] @ W_q),
-                    q: between[p, q].T @ W_p @ linalg.pinvh(W_p.T @ within[p] @ W_p),
-                }
-                maps = replace(maps, patterns=patterns)
+                images = {name: within[name] @ W for name, W in maps.weights.items()}
+                maps = maps.with_patterns(images, next(iter(between.values())))
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
 
     @property

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
@@ -88,7 +87,7 @@ class RidgePath:
     means : mapping of str to ndarray
         Mean of each view as the problem was posed, before its axes.
     with_patterns : bool
-        Whether the problem asks for `Maps.patterns`; see `patterns`.
+        Whether the problem asks for `Maps.patterns`; see `with_patterns_of`.
     regression : Regression or None
         The regression of the rows on confounds, if the problem is that of residuals.
     bases : mapping of str to Basis
@@ -213,18 +212,13 @@ class RidgePath:
         weights = {name: axes.vectors @ maps.weights[name] for name, axes in self.axes.items()}
         return score_correlations(weights, pairs)
 
-    def patterns(self, maps: Maps, k: int | None) -> dict[str, np.ndarray]:
-        """`Maps.patterns` of the original features, by the first k of the maps of two views."""
+    def with_patterns_of(self, maps: Maps) -> Maps:
+        """Maps that `solve` returned, with `Maps.patterns`, if the problem asks for them."""
+        if not self.with_patterns or len(maps.weights) != 2 or not maps.bound:
+            return maps
         between, within = self.problem.blocks()
-        (p, q), A = next(iter(between.items()))
-        found = {}
-        for name, other, C in ((p, q, A), (q, p, A.T)):
-            W = maps.weights[other][:, :k]
-            variances = W.T @ (within[other] @ W)
-            axes = self.axes[name]
-            centred = axes.back((C @ W @ linalg.pinvh(variances)).T)
-            found[name] = centred.T
-        return found
+        images = {name: within[name] @ W for name, W in maps.weights.items()}
+        return maps.with_patterns(images, next(iter(between.values())))
 
 
 class _Conditioned(Scaling):
