@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mvcca import CCA, KCCA, MLCCA, MVCCA, PerView, Views, retrieval_scorer
 from mvcca.datasets import load_digits_views, make_gaussian_views
-from mvcca.problem import expected_correlation, expected_covariances
+from mvcca.problem import SampleBias, expected_correlation, expected_covariances
 from mvcca.retrieval import RetrievalIndex, evaluate_retrieval, recall_curve, top_k
 from mvcca.retrieval.ranking import Ranking
 
@@ -129,6 +129,35 @@ def test_expected_correlations_are_close_to_those_of_new_rows(reg):
     assert error.max() < 0.06
     optimism = np.abs(correlations(model, gaussian_views(1500, rho, 60, seed=1)) - new)
     assert error.sum() < 0.6 * optimism.sum()
+
+
+@pytest.mark.filterwarnings("ignore:Few rows")
+def test_of_components_below_the_noise_edge_nothing_is_expected():
+    n, width = 200, 20
+    noise = CCA(width).fit(gaussian_views(n, np.array([0.3]), width, seed=3))  # ρ leaves no trace
+    assert noise.canonical_correlations_[0] < SampleBias(n, (width, width)).edge
+    np.testing.assert_allclose(noise.expected_correlations_, 1 / np.sqrt(n))
+    # Many weak components are each below the edge, but not together.
+    weak = CCA(width).fit(gaussian_views(n, np.full(width, 0.3), width, seed=0))
+    below = weak.canonical_correlations_ < SampleBias(n, (width, width)).edge
+    assert below.sum() > 10
+    assert (weak.expected_correlations_[below] > 1.5 / np.sqrt(n)).any()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Few rows")
+@pytest.mark.parametrize(
+    ("n", "width", "rho", "most"),
+    [(200, 10, 0.3, 0.05), (200, 20, 0.5, 0.04), (200, 20, 0.3, 0.09)],
+)
+def test_weak_components_are_expected_to_correlate_nearly_as_they_do(n, width, rho, most):
+    bias = []
+    for seed in range(200):
+        model = CCA(1).fit(gaussian_views(n, np.array([rho]), width, seed))
+        a, b = (W[:, 0] for W in model.weights_.values())
+        found = rho * a[0] * b[0] / np.linalg.norm(a) / np.linalg.norm(b)
+        bias.append(model.expected_correlations_[0] - found)
+    assert abs(np.mean(bias)) < most
 
 
 def test_without_rows_to_spare_all_components_weigh_the_same():

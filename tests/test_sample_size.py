@@ -37,7 +37,7 @@ def test_required_correlation_and_sample_size_are_inverse(study):
 def test_held_out_sample_sizes_are_the_first_that_suffice():
     for rho, widths, share in [(0.3, (5, 10), 0.9), (0.7, (40, 3), 0.8), (0.05, (1, 1), 0.99)]:
         n = held_out_sample_size(rho, widths, share=share)
-        found = [SampleBias.of(rows, widths).held_out(rho) for rows in (n - 1, n)]
+        found = [SampleBias(rows, widths).held_out(rho) for rows in (n - 1, n)]
         assert found[0] < share * rho <= found[1]
 
 
@@ -72,12 +72,12 @@ def held_out_correlation(rng, n, widths, rho):
     ],
 )
 def test_the_limit_of_held_out_correlations_is_near_that_of_samples(n, widths, rho, simulated):
-    assert SampleBias.of(n, widths).held_out(rho) == pytest.approx(simulated, abs=0.015)
+    assert SampleBias(n, widths).held_out(rho) == pytest.approx(simulated, abs=0.015)
 
 
 def test_sample_correlations_and_loadings_tend_to_their_limits():
     n, widths, rho = 1500, (250, 120), 0.7
-    rng, bias = np.random.default_rng(1), SampleBias.of(1500, (250, 120))
+    rng, bias = np.random.default_rng(1), SampleBias(1500, (250, 120))
     X, Y = planted(rng, n, widths, rho)
     (Q, _), (U, _) = np.linalg.qr(X), np.linalg.qr(Y)
     left, r, right = np.linalg.svd(Q.T @ U)
@@ -92,7 +92,7 @@ def test_sample_correlations_and_loadings_tend_to_their_limits():
 
 
 def test_the_bias_is_inverted_above_the_edge_and_nothing_is_told_below():
-    bias = SampleBias.of(200, (20, 10))
+    bias = SampleBias(200, (20, 10))
     rho = np.linspace(bias.threshold + 1e-3, 1, 50)
     np.testing.assert_allclose(bias.population(bias.sample(rho)), rho, atol=1e-10)
     assert (bias.sample(rho) >= bias.held_out(rho)).all()
@@ -102,8 +102,28 @@ def test_the_bias_is_inverted_above_the_edge_and_nothing_is_told_below():
     assert bias.population(bias.edge + 1e-9) == pytest.approx(bias.threshold, abs=1e-3)
 
 
+def test_independent_views_are_mostly_called_noise_and_others_are_not():
+    n, widths = 200, (12, 9)
+    rng, bias = np.random.default_rng(0), SampleBias(n, widths)
+
+    def correlations(rho):
+        bases = [np.linalg.qr(V)[0] for V in planted(rng, n, widths, rho)]
+        return np.minimum(np.linalg.svd(bases[0].T @ bases[1])[1], 1)
+
+    independent = np.array([correlations(0.0) for _ in range(400)])
+    sums = (independent**2).sum(axis=1)
+    # One standard deviation above the mean, 12 · 9 / 199, is the limit: 84 % are within it.
+    within = [bias.is_noise(r).any() for r in independent]
+    assert 0.8 < np.mean(within) < 0.92
+    assert sums.mean() == pytest.approx(108 / 199, abs=0.01)
+    behind = np.array([bias.is_noise(correlations(0.9)) for _ in range(400)])
+    assert not behind[:, 0].any()  # of what is left, as often
+    assert 0.8 < behind[:, -1].mean() < 0.92
+    assert not bias.is_noise(np.full(9, bias.edge - 0.01)).any()
+
+
 def test_large_samples_are_not_biased():
-    bias = SampleBias.of(10**9, (3, 2))
+    bias = SampleBias(10**9, (3, 2))
     rho = np.array([0.1, 0.5, 0.99])
     for limit in (bias.sample(rho), bias.population(rho), bias.held_out(rho)):
         np.testing.assert_allclose(limit, rho, atol=1e-6)
@@ -132,7 +152,7 @@ def test_the_decay_of_principal_variances_is_their_slope():
         (lambda: held_out_sample_size(-0.3, (5, 10)), "between 0 and 1, got -0.3"),
         (lambda: spectrum_decay(np.ones((9, 3))), "two independent features"),
         (lambda: spectrum_decay(np.eye(5), explained=0), "share of variance"),
-        (lambda: SampleBias.of(30, (20, 9)), r"more rows than p \+ q \+ 1 = 30, got 30"),
+        (lambda: SampleBias(30, (20, 9)), r"more rows than p \+ q \+ 1 = 30, got 30"),
     ],
 )
 def test_arguments_out_of_range_are_named(call, message):

@@ -101,7 +101,7 @@ class Pair:
     @cached_property
     def bias(self) -> SampleBias:
         """Bias of the correlations of samples of this size."""
-        return SampleBias.of(self.n_rows, self.ranks)
+        return SampleBias(self.n_rows, self.ranks)
 
     @cached_property
     def components(self) -> Components:

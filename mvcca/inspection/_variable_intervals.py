@@ -178,8 +178,8 @@ def loading_intervals(
     tanh(artanh ℓ ± z s) / κ, within [-1, 1], where s is the standard deviation of artanh ℓ over
     resamples of the rows, whose components get the signs of those of all rows.
 
-    In simulations of one component, intervals of nominal 90 % covered .88 to .96 of the time;
-    percentile intervals .09 to .91. Of two components with close correlations, .5 and .4, single
+    In simulations of one component, intervals of nominal 90 % covered .88 to .98 of the time;
+    percentile intervals .08 to .90. Of two components with close correlations, .5 and .4, single
     loadings were covered .81 of the time at n = 200 with 10 features per view. Where intervals of
     correlations overlap, use the communalities of `subspaces`.
 

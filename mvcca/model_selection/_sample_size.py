@@ -151,7 +151,7 @@ def held_out_sample_size(
         raise ValueError(f"Expected a share between 0 and 1, got share={share}.")
 
     def suffices(n_rows: int) -> bool:
-        return bool(SampleBias.of(n_rows, widths).held_out(correlation) >= share * correlation)
+        return bool(SampleBias(n_rows, widths).held_out(correlation) >= share * correlation)
 
     low = sum(widths) + 1  # too few: maps of so few rows fit them perfectly
     high = 2 * low

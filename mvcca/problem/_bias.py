@@ -23,20 +23,26 @@ class SampleBias:
 
     Attributes
     ----------
-    shares : (float, float)
-        c_1 = p / (n - 1) and c_2 = q / (n - 1), which add up to less than 1.
+    n_rows : float
+        Number n of rows, less the rank of removed confounds; more than p + q + 1.
+    ranks : (int, int)
+        Numbers p and q of independent features.
     """
 
-    shares: tuple[float, float]
+    n_rows: float
+    ranks: tuple[int, int]
 
-    @classmethod
-    def of(cls, n_rows: float, ranks: tuple[int, int]) -> SampleBias:
-        """Limits for views of these ranks, of n_rows > p + q + 1 objects less removed confounds."""
-        if n_rows <= sum(ranks) + 1:
+    def __post_init__(self) -> None:
+        if self.n_rows <= sum(self.ranks) + 1:
             raise ValueError(
-                f"Expected more rows than p + q + 1 = {sum(ranks) + 1}, got {n_rows:g}."
+                f"Expected more rows than p + q + 1 = {sum(self.ranks) + 1}, got {self.n_rows:g}."
             )
-        return cls((ranks[0] / (n_rows - 1), ranks[1] / (n_rows - 1)))
+
+    @cached_property
+    def shares(self) -> tuple[float, float]:
+        """c_1 = p / (n - 1) and c_2 = q / (n - 1), which add up to less than 1."""
+        p, q = self.ranks
+        return p / (self.n_rows - 1), q / (self.n_rows - 1)
 
     @cached_property
     def edge(self) -> float:
@@ -79,6 +85,20 @@ class SampleBias:
         signal, left = np.maximum(self._signal(t), 0), (1 - a) * (1 - b) * t - a * b
         squares = [_ratio(signal, _mixed(t, own) * left) for own in (a, b)]
         return np.sqrt(np.clip(squares, 0, 1))
+
+    def is_noise(self, r: np.ndarray) -> np.ndarray:
+        """Mask of the sample correlations (k,), of all components, that independent views explain.
+
+        They are those up to the edge, if their Σ r² is at most one standard deviation above what
+        it is for independent views: many weak components show there, though each is below the edge.
+        """
+        rest = r <= self.edge
+        n_above = int(np.sum(~rest))
+        m, p, q = (float(count) - n_above for count in (self.n_rows - 1, *self.ranks))
+        mean = p * q / m
+        variance = 2 * p * q * (m - p) * (m - q) / (m**2 * (m - 1) * (m + 2))  # Pillai, 1955
+        independent = np.sum(r[rest] ** 2) <= mean + np.sqrt(max(variance, 0))
+        return rest & independent
 
     def _signal(self, t: np.ndarray) -> np.ndarray:
         """N, positive if the component stands out."""

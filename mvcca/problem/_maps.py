@@ -20,6 +20,7 @@ from scipy.optimize import isotonic_regression
 from mvcca.blocks import Block, as_block, namespace, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import Basis
+from mvcca.problem._bias import SampleBias
 from mvcca.problem.linalg import fixed_signs
 from mvcca.statistics import PairCovariance, Regression, filled
 from mvcca.views import Views
@@ -425,6 +426,16 @@ def expected_moments(
                 increasing=False,
             ).x
             r = (training * np.clip(shares, 0, 1))[: len(r)]
+            no_ridge = list(degrees) == list(spectrum.ranks) and set(spectrum.slopes) == {1.0}
+            if (
+                no_ridge
+                and sum(degrees) + 1 < count
+                and training[0] ** 2 < 4 * sum(degrees) / count
+            ):
+                # No component is far above noise. Leaving one out is unbiased above the noise edge,
+                # but not below it, where the limit of large views is 0.
+                bias = SampleBias(count, (spectrum.ranks[0], spectrum.ranks[1]))
+                r = np.where(bias.is_noise(training)[: len(r)], 0, r)
             # Likelihoods whose deviations are below those of the training rows rank no better.
             variances[p][-1], variances[q][-1] = np.maximum(new[:, : len(r)], of_views)
         elif degrees_of_freedom is not None:
