@@ -30,7 +30,7 @@ ORDER = {
         "deep_labels",
     ],
     "large_data": ["batches", "streaming"],
-    "inspection": ["displays", "permutation_test"],
+    "inspection": ["study", "permutation_test", "displays"],
 }
 
 

@@ -36,6 +36,7 @@ CLASSES = np.arange(N) % 4
 COMMANDS = (
     "demo",
     "compare",
+    "test",
     "fit",
     "transform",
     "search",

@@ -21,11 +21,12 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_html_repr
 from sklearn.utils._param_validation import InvalidParameterError
 
 from mvcca import MVCCA, JoinViews, PerView, SplitViews, Views
+from mvcca.blocks import read_array
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.standard_normal((30, 4))
@@ -338,6 +339,16 @@ def test_tags_are_those_of_the_transformers():
     assert not PerView({"a": SimpleImputer(), "b": PCA()}).__sklearn_tags__().input_tags.allow_nan
     assert PerView(LinearDiscriminantAnalysis()).__sklearn_tags__().target_tags.required
     assert not PerView(PCA()).__sklearn_tags__().target_tags.required
+
+
+def test_views_of_files_with_column_names_pass_through(tmp_path):
+    rows = np.arange(12.0).reshape(4, 3)
+    (tmp_path / "a.csv").write_text("x,y,z\n" + "\n".join(",".join(map(str, r)) for r in rows))
+    with pytest.warns(UserWarning, match="is read as a header"):
+        block = read_array(str(tmp_path / "a.csv"))
+    assert block.columns == ("x", "y", "z")
+    for step in ("passthrough", FunctionTransformer(feature_names_out="one-to-one")):
+        np.testing.assert_array_equal(PerView(step).fit_transform({"a": block})["a"], rows)
 
 
 # ---- SplitViews ----------------------------------------------------------------------------------

@@ -48,14 +48,12 @@ def planted(seed, n, p, rho, q=None, draw=None):
 
 
 def study():
-    from real import data_home
+    from real import fetch_brain_cognition
 
-    with np.load(data_home() / "brain_cognition.npz") as stored:
-        regions = ["MeanThickness" not in name for name in stored["thickness_names"]]
-        thickness = pd.DataFrame(
-            stored["thickness"][:, regions], columns=stored["thickness_names"][regions]
-        )
-        scores = pd.DataFrame(stored["toolbox"], columns=stored["toolbox_names"])
+    data = fetch_brain_cognition()
+    thickness, scores = (
+        pd.DataFrame(block, columns=data.feature_names[name]) for name, block in data.views.items()
+    )
     return thickness, scores, PCA(25, svd_solver="full").fit_transform(thickness)
 
 

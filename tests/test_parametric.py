@@ -31,11 +31,9 @@ def cars():
 
 
 def brain():
-    from real import data_home
+    from real import fetch_brain_cognition
 
-    with np.load(data_home() / "brain_cognition.npz") as stored:
-        regions = ["MeanThickness" not in name for name in stored["thickness_names"]]
-        thickness, scores = stored["thickness"][:, regions], stored["toolbox"]
+    thickness, scores = (block for _, block in fetch_brain_cognition().views.items())
     reduced = PCA(svd_solver="full").fit(thickness)
     explained = np.cumsum(reduced.explained_variance_ratio_)
     k = int(np.argmax(explained >= 0.9)) + 1

@@ -9,6 +9,7 @@ data come from and which arrays a file holds. A data set with a published split 
 from real._coco import fetch_coco_captions, fetch_coco_label_vectors, fetch_coco_labels
 from real._files import data_home
 from real._sets import (
+    fetch_brain_cognition,
     fetch_mfeat,
     fetch_mnist_halves,
     fetch_multi30k,
@@ -22,6 +23,7 @@ from real._sets import (
 
 __all__ = [
     "data_home",
+    "fetch_brain_cognition",
     "fetch_coco_captions",
     "fetch_coco_label_vectors",
     "fetch_coco_labels",

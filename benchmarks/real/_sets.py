@@ -1,4 +1,4 @@
-"""Images, sounds, texts, tunes and mice: one function per data set."""
+"""Images, sounds, texts, tunes, brains and mice: one function per data set."""
 
 from __future__ import annotations
 
@@ -160,6 +160,24 @@ def fetch_nutrimouse(labels: str = "diet") -> Bunch:
         views=Views({name: arrays[name] for name in names}),
         labels=arrays[labels],
         feature_names={name: arrays[f"{name}_names"] for name in names},
+    )
+
+
+def fetch_brain_cognition() -> Bunch:
+    """Brain and cognition: thickness of 68 cortical regions and 4 scores of the NIH toolbox.
+
+    139 people; the data of a public tutorial of CCA. The mean thickness of each hemisphere, which
+    depends on the others, is left out.
+    """
+    arrays = read("brain_cognition.npz")
+    is_region = np.char.find(arrays["thickness_names"], "MeanThickness") < 0
+    return Bunch(
+        views=Views({"thickness": arrays["thickness"][:, is_region], "toolbox": arrays["toolbox"]}),
+        labels=None,
+        feature_names={
+            "thickness": arrays["thickness_names"][is_region],
+            "toolbox": arrays["toolbox_names"],
+        },
     )
 
 

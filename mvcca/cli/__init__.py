@@ -1,7 +1,8 @@
 """Command line: the exit codes, one-line errors and signals of any Unix tool.
 
-`parser` defines the commands and `options` their arguments; `demo`, `compare`, `fit`, `transform`,
-`search`, `migrate` and `info` run them. Modules that do the work are imported when a command runs.
+`parser` defines the commands and `options` their arguments; `demo`, `compare`, `test`, `fit`,
+`transform`, `search`, `migrate` and `info` run them. Modules that do the work are imported when a
+command runs.
 """
 
 from __future__ import annotations

@@ -232,6 +232,35 @@ length 1)"""
     _add_block_rows(command)
 
 
+def add_to_test(command: ArgumentParser) -> None:
+    """Add the options of `mvcca test`."""
+    text = "{}, one row per subject: .csv or .tsv with a header, or any file with a matrix"
+    command.add_argument("first", metavar="X", help=text.format("one set of variables"))
+    command.add_argument("second", metavar="Y", help=text.format("the other set"))
+    text = """variables to remove from both sets, such as age and site; columns of text become
+indicators"""
+    _add(command, "--confounds", text, metavar="FILE")
+    text = """families, sites or other groups of subjects that are not independent: a column of the
+confounds, or a file with one per line. Permutations exchange whole groups of the same size"""
+    _add(command, "--groups", text, metavar="COLUMN|FILE")
+    _flag(command, "--within", "permute subjects within their groups, not whole groups")
+    text = """column that identifies the subjects in every file; rows are matched by it (default:
+files have the same subjects in the same order)"""
+    _add(command, "--ids", text, metavar="COLUMN")
+    text = """principal components of each set (default: as many as explain 90 %% of its variance,
+at most a tenth of the subjects)"""
+    _add(command, "--components", text, values.positive_int)
+    text = "transform variables by their ranks to normal distributions (default: yes)"
+    command.add_argument("--rank", action=BooleanOptionalAction, default=True, help=text)
+    text = "remove squares of the confounds, too (default: yes)"
+    command.add_argument("--squares", action=BooleanOptionalAction, default=True, help=text)
+    _add(command, "--permutations", "number of permutations", values.positive_int, default=999)
+    _add(command, "--level", "coverage of the intervals", values.fraction, "F", 0.9)
+    _add(command, "--seed", "random seed", values.seed, default=0)
+    _add(command, "--jobs", "number of processes (default: 1)", values.positive_int)
+    _add(command, "--report", "report to write, .html", metavar="FILE")
+
+
 def add_to_info(command: ArgumentParser) -> None:
     """Add the options of `mvcca info`."""
     _add_model(command)
@@ -244,6 +273,13 @@ def add_to_methods(_: ArgumentParser) -> None:
 def add_to_completion(command: ArgumentParser) -> None:
     """Add the options of `mvcca completion`."""
     command.add_argument("shell", choices=("bash", "zsh"), help="the shell to complete in")
+
+
+TEST_NOTE = """The first table shows, for each component, its correlation in these subjects, the
+95th percentile of shuffled pairs, the p-value of a permutation test (corrected for the number of
+components), an estimate of the correlation in the population with an interval, and the correlation
+in subjects that were left out of all steps. Variables are listed by their loadings, the
+correlations with their own set's variate."""
 
 
 def add_to_all(command: ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from mvcca.machine.printable import printable
 _COMMANDS: dict[str, tuple[str, Callable[[ArgumentParser], None]]] = {
     "demo": ("compare methods on handwritten digits", options.add_to_demo),
     "compare": ("compare methods on data in files", options.add_to_compare),
+    "test": ("test whether correlations of two tables are real", options.add_to_test),
     "fit": ("fit a method to views in files and save the model", options.add_to_fit),
     "transform": ("project rows in files into the shared space", options.add_to_transform),
     "search": ("find the best items of one view for queries in another", options.add_to_search),
@@ -31,6 +32,7 @@ _NOTES = {
     "transform": options.TRANSFORM_NOTE,
     "search": options.SEARCH_NOTE,
     "migrate": options.MIGRATE_NOTE,
+    "test": options.TEST_NOTE,
 }
 
 _VIEWS = "--view image=image.npy --view text=text.npy"
@@ -39,6 +41,10 @@ _EXAMPLES = {
     "compare": [
         f"compare {_VIEWS} --labels y.npy",
         f"compare {_VIEWS} --methods cca,nkcca --reg 0.01 0.1 1 --report report.html",
+    ],
+    "test": [
+        "test brain.csv behaviour.csv --report report.html",
+        "test brain.csv behaviour.csv --confounds c.csv --groups family --ids subject",
     ],
     "fit": [f"fit {_VIEWS} --method cca --param n_components=10 -o model.mvcca"],
     "transform": [f"transform model.mvcca {_VIEWS} -o 'scores-{{view}}.npy'"],

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mvcca.base import forget
-from mvcca.blocks import as_block
+from mvcca.blocks import NamedColumns, as_block
 from mvcca.blocks.checks import of_view, reject_masks
 from mvcca.compose._known_rows import transform_noting_empty
 from mvcca.views import Views, as_views, holds_views, in_same_container
@@ -332,7 +332,8 @@ def _as_taken(transformer: Any, block: Any) -> Any:
     while isinstance(first, Pipeline):
         first = first.steps[0][1]
     if get_tags(_as_transformer(first)).input_tags.two_d_array:
-        return block
+        # scikit-learn takes what has `columns` for a DataFrame, and misses its other attributes.
+        return np.asarray(block) if isinstance(block, NamedColumns) else block
     kind = getattr(getattr(block, "dtype", None), "kind", "O")  # of a DataFrame: any
     if block.shape[1] != 1 or kind in "biufc":
         raise ValueError(

@@ -21,6 +21,8 @@ from mvcca.inspection._permutation import permutation_test
 from mvcca.inspection._permutation_result import PermutationTest
 from mvcca.inspection._projection import vip
 from mvcca.inspection._stability import Stability, stability
+from mvcca.inspection._study import study
+from mvcca.inspection._study_result import Study
 from mvcca.inspection._two_views import views_of as views_of
 from mvcca.inspection._variable_intervals import (
     Subspace,
@@ -35,6 +37,7 @@ __all__ = [
     "ParametricTests",
     "PermutationTest",
     "Stability",
+    "Study",
     "Subspace",
     "VariableIntervals",
     "component_correlations",
@@ -46,6 +49,7 @@ __all__ = [
     "parametric_tests",
     "permutation_test",
     "stability",
+    "study",
     "variable_correlations",
     "vip",
     "weight_intervals",

@@ -6,6 +6,7 @@ of as many numbers as the views have independent features, and small decompositi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,11 +36,14 @@ class Components:
         Of unit-variance scores of the rows that were fitted.
     within : pair of ndarray, shape (..., r, r)
         Covariances of these rows.
+    counts : ndarray, shape (..., n), or None
+        How often each row was fitted; None if once.
     """
 
     correlations: np.ndarray
     maps: tuple[np.ndarray, np.ndarray]
     within: tuple[np.ndarray, np.ndarray]
+    counts: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,8 @@ class Pair:
         Coordinates of the features.
     confounds : ndarray, shape (n, rank)
         Orthonormal basis of the centred confounds, without columns if there are none.
+    variables : pair of ndarray, shape (n, n_variables), or None
+        What to give the loadings of, less the confounds; None for the features.
     """
 
     names: tuple[str, str]
@@ -64,6 +70,7 @@ class Pair:
     bases: tuple[np.ndarray, np.ndarray]
     features: tuple[np.ndarray, np.ndarray]
     confounds: np.ndarray
+    variables: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(cls, X: Any, y: Any, confounds: Any, who: str) -> Pair:
@@ -73,10 +80,9 @@ class Pair:
         Z = _confounds_basis(confounds, len(views), who)
         blocks, columns = [], []
         for name, block in views.items():
-            names = column_names(block)
+            columns.append(_columns(name, block))
             block = check_array(block, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
             blocks.append(as_block(block).dense().matrix)
-            columns.append(names or tuple(f"{name}[{j}]" for j in range(block.shape[1])))
         bases = [_without(name, block, Z) for name, block in zip((p, q), blocks, strict=True)]
         features = [
             basis.T @ (block - block.mean(axis=0))
@@ -87,6 +93,26 @@ class Pair:
         )
         pair._check_rows(who)
         return pair
+
+    def with_variables(self, variables: Any) -> Pair:
+        """The same rows, with other variables by view name to give the loadings of."""
+        if not isinstance(variables, Mapping) or set(variables) != set(self.names):
+            raise ValueError(
+                f"Expected variables as a mapping with a matrix for each of {list(self.names)}, "
+                f"got {list(variables) if isinstance(variables, Mapping) else type(variables)}."
+            )
+        Z, of_views, columns = self.confounds, [], []
+        for name in self.names:
+            block = variables[name]
+            V = check_array(block, dtype=float, input_name=f"variables of {name!r}")
+            if len(V) != len(Z):
+                raise ValueError(
+                    f"Expected {len(Z)} rows of the variables of {name!r}, got {len(V)}."
+                )
+            V = V - V.mean(axis=0)
+            of_views.append(V - Z @ (Z.T @ V))
+            columns.append(_columns(name, block))
+        return replace(self, variables=(of_views[0], of_views[1]), columns=(columns[0], columns[1]))
 
     @property
     def n_rows(self) -> int:
@@ -125,6 +151,13 @@ class Pair:
 
     def loadings(self, found: Components) -> tuple[np.ndarray, np.ndarray]:
         """Correlations (..., n_features, k) of features and scores of the same view."""
+        if self.variables is not None:
+            counts = np.ones(len(self.confounds)) if found.counts is None else found.counts
+            a, b = (
+                _weighted_correlations(V, basis @ W, counts)
+                for V, basis, W in zip(self.variables, self.bases, found.maps, strict=True)
+            )
+            return a, b
         of_views = []
         for R, W, S in zip(self.features, found.maps, found.within, strict=True):
             deviations = np.sqrt(np.einsum("rd,...rs,sd->...d", R, S, R, optimize=True))
@@ -149,7 +182,7 @@ class Pair:
             sums = w @ J
             scatter[number] = (J * w[:, None]).T @ J - np.outer(sums, sums) / w.sum()
         degrees = weights.sum(axis=1) - 1 - self.confounds.shape[1]
-        return _cca(scatter / degrees[:, None, None], self.ranks)
+        return replace(_cca(scatter / degrees[:, None, None], self.ranks), counts=weights)
 
     def held_out_scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
         """Scores (n_test, k) of held-out rows by CCA of others, matched with that of all rows."""
@@ -225,6 +258,22 @@ class Pair:
             )
 
 
+def _columns(name: str, block: Any) -> tuple[str, ...]:
+    """Names of the columns of a matrix."""
+    return column_names(block) or tuple(f"{name}[{j}]" for j in range(block.shape[1]))
+
+
+def _weighted_correlations(V: np.ndarray, scores: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Correlations (..., d, k) of variables (n, d) and scores (..., n, k) of rows that count w."""
+    share = w / w.sum(axis=-1, keepdims=True)
+    means = share @ V, (share[..., None] * scores).sum(axis=-2)
+    cross = V.T @ (share[..., None] * scores) - means[0][..., None] * means[1][..., None, :]
+    squares = share @ V**2 - means[0] ** 2, (share[..., None] * scores**2).sum(-2) - means[1] ** 2
+    scale = np.sqrt(np.maximum(squares[0][..., None] * squares[1][..., None, :], 0))
+    found = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
+    return np.asarray(np.clip(found, -1, 1))
+
+
 def _confounds_basis(confounds: Any, n_rows: int, who: str) -> np.ndarray:
     if confounds is None:
         return np.zeros((n_rows, 0))
@@ -258,7 +307,9 @@ def _cca(S: np.ndarray, ranks: tuple[int, int]) -> Components:
     p, q = ranks
     if S.shape[-1] > p + q:
         of_z, with_z = S[:, p + q :, p + q :], S[:, p + q :, : p + q]
-        S = S[:, : p + q, : p + q] - with_z.swapaxes(1, 2) @ np.linalg.solve(of_z, with_z)
+        # Resamples may lack a category, whose indicator is then constant.
+        explained = with_z.swapaxes(1, 2) @ np.linalg.pinv(of_z, hermitian=True) @ with_z
+        S = S[:, : p + q, : p + q] - explained
     within = S[:, :p, :p], S[:, p:, p:]
     try:
         roots = [np.linalg.inv(np.linalg.cholesky(B)) for B in within]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +159,7 @@ def loading_intervals(
     X: ViewsLike | MatrixLike,
     y: MatrixLike | None = None,
     *,
+    variables: Mapping[str, MatrixLike] | None = None,
     level: float = 0.9,
     confounds: MatrixLike | None = None,
     n_resamples: int = 500,
@@ -189,6 +190,9 @@ def loading_intervals(
         Two paired views, or the first of them. Sparse views are converted to dense.
     y : matrix, optional
         The second view, if X is a single matrix.
+    variables : mapping of str to matrix of shape (n_rows, n_variables), optional
+        By view name, the variables whose loadings are wanted: those that the principal components
+        X and y were computed from, for example. By default the columns of X and y.
     level : float, default=0.9
         Nominal coverage of the two-sided intervals.
     confounds : matrix of shape (n_rows, n_confounds), optional
@@ -225,6 +229,8 @@ def loading_intervals(
     (6, 5)
     """
     pair, flags, groups = _known(X, y, confounds, level, "The interval of loadings")
+    if variables is not None:
+        pair = pair.with_variables(variables)
     z, rng = stats.norm.ppf((1 + level) / 2), check_random_state(random_state)
     n_known = _n_known(flags)
     found = pair.loadings(pair.components)

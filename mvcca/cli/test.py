@@ -1,0 +1,86 @@
+"""`mvcca test`: is a correlation of two tables real, how large is it, and what drives it?"""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvcca.cli.console import note, show
+from mvcca.cli.errors import CommandError, UsageError
+from mvcca.cli.inputs import checked_output
+from mvcca.inspection import study
+from mvcca.views.files import Table, matched, read_ids, read_table
+
+
+def run(options: Namespace) -> None:
+    """Run the command."""
+    files = [file for file in (options.first, options.second, options.confounds) if file]
+    report = None if options.report is None else checked_output(options.report, files)
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--report: expected a name ending in .html, got {options.report}")
+    tables = _matched(list(map(read_table, files)), options)
+    first, second, *confounds = tables
+    groups, rest = _groups(options, confounds[0] if confounds else None, len(first))
+    names = [Path(file).stem for file in files]
+    if names[0] == names[1]:
+        names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
+    result = study(
+        {names[0]: first.numbers(), names[1]: second.numbers()},
+        confounds=None if rest is None else rest.numbers(categories=True),
+        groups=groups,
+        within=options.within,
+        rank_gaussian=options.rank,
+        squares=options.squares,
+        n_components=options.components,
+        n_permutations=options.permutations,
+        level=options.level,
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
+    show(options, str(result), result.as_dict())
+    if report is not None:
+        result.write(report, command=f"mvcca {shlex.join(options.arguments)}")
+        note(f"report: {report}")
+
+
+def _matched(tables: list[Table], options: Namespace) -> list[Table]:
+    """Tables with the same subjects in the same order."""
+    if options.ids is not None:
+        heights = max(map(len, tables))
+        tables = matched(tables, options.ids)
+        if len(tables[0]) < heights:
+            note(f"{len(tables[0]):,} of {heights:,} subjects are in all files")
+        return tables
+    if len({len(table) for table in tables}) > 1:
+        found = ", ".join(f"{table.file} {len(table):,}" for table in tables)
+        raise CommandError(
+            f"files must have the same subjects in the same order, got rows: {found}. Name the "
+            "column that identifies them with --ids"
+        )
+    return [table.without([""]) if "" in table.columns else table for table in tables]
+
+
+def _groups(options: Namespace, confounds: Table | None, n_rows: int) -> tuple[Any, Table | None]:
+    """The group of each subject, from a column of the confounds or a file, and the confounds."""
+    name = options.groups
+    if name is None:
+        return None, confounds
+    if confounds is not None and name in confounds.columns:
+        groups = confounds.column(name)
+        others = [column for column in confounds.columns if column != name]
+        return _codes(groups), confounds.without([name]) if others else None
+    if not Path(name).is_file():
+        where = "" if confounds is None else f" nor a column of {confounds.file}"
+        raise UsageError(f"--groups: {name!r} is no file{where}")
+    groups = read_ids(name, n_rows)
+    if len(groups) != n_rows:
+        raise CommandError(f"{name}: {len(groups):,} groups for {n_rows:,} subjects")
+    return _codes(groups), confounds
+
+
+def _codes(groups: np.ndarray) -> np.ndarray:
+    return np.unique(groups, return_inverse=True)[1]

@@ -1,0 +1,318 @@
+"""Result of a study: tables, sentences, a figure and an HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from mvcca.inspection._intervals import CorrelationIntervals
+from mvcca.inspection._permutation_result import PermutationTest
+from mvcca.inspection._tables import frame_of, text_table
+from mvcca.machine.replacing import replacing
+from mvcca.model_selection import required_correlation, sample_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+_ALPHA = 0.05
+_LISTED = 8  # variables of each view
+_LOADINGS = ("view", "variable", "loading", "low", "high", "cross_loading")
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What two sets of variables share: correlations, how certain they are, what drives them.
+
+    ``print`` shows it as tables and sentences.
+
+    Attributes
+    ----------
+    model : Pipeline
+        All steps, fitted to all rows. It projects new rows, and can be cross-validated.
+    variables : dict of str to tuple of str
+        Names of the variables of both views.
+    n_rows, n_independent, n_confounds : int
+        Number of rows; of rows that are independent, one per group, which the intervals are of; and
+        rank of the confounds that were removed, squares included.
+    n_components : dict of str to int
+        Principal components of each view; of a view that is not reduced, its variables.
+    explained : dict of str to float
+        Share of each view's variance in its principal components.
+    test : PermutationTest
+        P-values of the components, and the correlations of permuted rows.
+    in_sample : ndarray, shape (k,)
+        Correlations of the rows, which are too large.
+    intervals : CorrelationIntervals
+        Estimates for the population, and the noise edge.
+    held_out : ndarray, shape (k,)
+        Correlations of rows that were left out of every step, pooled over folds.
+    loadings : dict of str to ndarray, shape (n_variables, k)
+        Correlations of the variables, after ranks and confounds, with their own view's variates.
+    loading_ends : dict of str to ndarray, shape (2, n_variables, k)
+        Intervals of the loadings in the population: -1 to 1 for components in the noise.
+    cross_loadings : dict of str to ndarray, shape (n_variables, k)
+        Their correlations with the other view's variates.
+    decay : dict of str to float
+        Exponent of each view's principal variances, on which the rows that a study needs depend.
+    """
+
+    model: Pipeline
+    variables: Mapping[str, tuple[str, ...]]
+    n_rows: int
+    n_independent: int
+    n_confounds: int
+    n_components: Mapping[str, int]
+    explained: Mapping[str, float]
+    test: PermutationTest
+    in_sample: np.ndarray
+    intervals: CorrelationIntervals
+    held_out: np.ndarray
+    loadings: Mapping[str, np.ndarray]
+    loading_ends: Mapping[str, np.ndarray]
+    cross_loadings: Mapping[str, np.ndarray]
+    decay: Mapping[str, float]
+
+    # ---- figures ---------------------------------------------------------------------------------
+
+    @property
+    def significant(self) -> np.ndarray:
+        """Whether the p-value of each component is below 0.05."""
+        return self.test.p_values < _ALPHA
+
+    @property
+    def chance(self) -> np.ndarray:
+        """95th percentile of the correlations of permuted rows, by component."""
+        return np.percentile(self.test.permuted, 100 * (1 - _ALPHA), axis=0)
+
+    @property
+    def redundancy(self) -> dict[str, np.ndarray]:
+        """Share of each view's standardized variance that the other view's variates explain."""
+        return {name: (found**2).mean(axis=0) for name, found in self.cross_loadings.items()}
+
+    def rows_needed(self, correlation: float) -> int:
+        """Rows with which views like these would show a correlation reliably.
+
+        See `mvcca.model_selection.sample_size`.
+        """
+        return sample_size(correlation, self._sizes, decay=self._decays)
+
+    @property
+    def smallest_correlation(self) -> float:
+        """Population correlation that these rows show reliably; 1 or more if none."""
+        return required_correlation(
+            self.n_independent - self.n_confounds, self._sizes, decay=self._decays
+        )
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        first, second = self.n_components.values()
+        return first, second
+
+    @property
+    def _decays(self) -> tuple[float, float]:
+        first, second = self.decay.values()
+        return first, second
+
+    # ---- tables ----------------------------------------------------------------------------------
+
+    def to_frame(self) -> DataFrame:
+        """Table of the components.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per component: its number from 1, correlation in these rows, 95th percentile of
+            permuted rows, p-value, estimate for the population with its interval, correlation of
+            held-out rows, the redundancy of each view, and a note, as in `CorrelationIntervals`.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return frame_of(*self.table())
+
+    def loadings_frame(self, component: int = 1) -> DataFrame:
+        """Table of the variables of both views.
+
+        Parameters
+        ----------
+        component : int, default=1
+            Number of the component, from 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per variable: view, name, loading with its interval, and cross-loading, those of
+            each view in decreasing order of the loading's absolute value.
+        """
+        return frame_of(_LOADINGS, list(self.sorted_loadings(component)))
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of `to_frame`."""
+        found = self.intervals
+        return {
+            "component": np.arange(1, len(self.held_out) + 1),
+            "in_sample": self.in_sample,
+            "chance_95": self.chance,
+            "p_value": self.test.p_values,
+            "population": found.estimate,
+            "low": found.low,
+            "high": found.high,
+            "held_out": self.held_out,
+            **{f"redundancy_{name}": values for name, values in self.redundancy.items()},
+        }
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Header and lines of `to_frame`."""
+        columns = self.columns()
+        lines = zip(*columns.values(), self.intervals.flags, strict=True)
+        return (*columns, "note"), [
+            (int(line[0]), *map(float, line[1:-1]), line[-1]) for line in lines
+        ]
+
+    def sorted_loadings(self, component: int = 1) -> Iterator[tuple[Any, ...]]:
+        """Lines of `loadings_frame`."""
+        i = component - 1
+        for view, names in self.variables.items():
+            own, cross = self.loadings[view][:, i], self.cross_loadings[view][:, i]
+            for j in np.argsort(-np.abs(own), kind="stable"):
+                low, high = self.loading_ends[view][:, j, i]
+                yield view, names[j], *map(float, (own[j], low, high, cross[j]))
+
+    # ---- words -----------------------------------------------------------------------------------
+
+    def sentences(self) -> list[str]:
+        """What the study found, in words."""
+        return [self._verdict(), self._generalization(), self._power()]
+
+    def _verdict(self) -> str:
+        p, count = self.test.p_values, int(self.significant.sum())
+        first, second = self.variables
+        r = self.in_sample[0]
+        if count == 0:
+            return (
+                f"No correlation between {first} and {second} can be told from chance: the first "
+                f"is {r:.2f} in these {self.n_rows} rows, and shuffled pairs exceed "
+                f"{self.chance[0]:.2f} in 5 % of cases (p = {p[0]:.3g})."
+            )
+        what = "One component is" if count == 1 else f"{count} components are"
+        found = self.intervals
+        rho, low, high = found.estimate[0], found.low[0], found.high[0]
+        return (
+            f"{what} significant (p = {p[count - 1]:.3g}, corrected for {len(p)} tested). The "
+            f"first correlation is {r:.2f} in these {self.n_rows} rows and about {rho:.2f} in the "
+            f"population ({found.level:.0%} interval {low:.2f} to {high:.2f})."
+        )
+
+    def _generalization(self) -> str:
+        edge, r = self.intervals.edge, self.in_sample[0]
+        where = "above" if r > edge else "below"
+        return (
+            f"Views of this size that share nothing correlate at {edge:.3f} (the noise edge); the "
+            f"first correlation, {r:.3f}, lies {where} it. In rows that were left out of every "
+            f"step it is {self.held_out[0]:.2f}."
+        )
+
+    def _power(self) -> str:
+        least = self.smallest_correlation
+        estimate = float(self.intervals.estimate[0]) or 0.3
+        what = "the estimated" if self.intervals.estimate[0] else "a"
+        needed = f"{what} correlation of {estimate:.2f} needs {self.rows_needed(estimate):,} rows"
+        if least >= 1:
+            return f"No correlation could be estimated reliably from so few rows: {needed}."
+        return (
+            f"These rows estimate correlations from {least:.2f} reliably (90 % power, errors of at "
+            f"most 10 %): {needed}."
+        )
+
+    def __str__(self) -> str:
+        parts = [*self.sentences(), "", text_table(*self.table())]
+        parts += [
+            "",
+            "Largest loadings of component 1",
+            text_table(_LOADINGS, list(self._listed())),
+        ]
+        return "\n".join([*parts, "", *self.steps()])
+
+    def _listed(self) -> Iterator[tuple[Any, ...]]:
+        """The largest loadings of each view."""
+        counts = dict.fromkeys(self.variables, 0)
+        for line in self.sorted_loadings():
+            counts[line[0]] += 1
+            if counts[line[0]] <= _LISTED:
+                yield line
+
+    def steps(self) -> list[str]:
+        """What was done with the rows, in words."""
+        sizes = ", ".join(
+            f"{name}: {len(self.variables[name])} variables"
+            + (
+                f", {k} principal components with {self.explained[name]:.0%} of the variance"
+                if k < len(self.variables[name])
+                else ""
+            )
+            for name, k in self.n_components.items()
+        )
+        lost = f"{self.n_confounds} confounds (with squares) removed; " if self.n_confounds else ""
+        found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
+        if self.n_independent < self.n_rows:
+            found.append(
+                f"Intervals and the noise edge are of {self.n_independent} rows, one of each group."
+            )
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that `print` shows, in JSON-compatible values."""
+        header, lines = self.table()
+        return {
+            "conclusions": self.sentences(),
+            "steps": self.steps(),
+            "components": [dict(zip(header, line, strict=True)) for line in lines],
+            "loadings": [
+                dict(zip(_LOADINGS, line, strict=True)) for line in self.sorted_loadings()
+            ],
+            "noise_edge": self.intervals.edge,
+        }
+
+    # ---- figure and page -------------------------------------------------------------------------
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the correlations of each component: these rows, chance, population and held-out.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from mvcca.inspection._study_page import draw_correlations
+
+        return draw_correlations(self, ax)
+
+    def write(self, path: str | Path, *, command: str = "") -> None:
+        """Write an HTML page.
+
+        Parameters
+        ----------
+        path : str or Path
+            A name ending in .html.
+        command : str, optional
+            The command that made it, to be named.
+        """
+        from mvcca.inspection._study_page import study_page
+
+        path = Path(path)
+        if path.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"Expected a name ending in .html, got {str(path)!r}.")
+        with replacing(path) as file:
+            file.write(study_page(self, command).encode(errors="backslashreplace"))
