@@ -243,7 +243,7 @@ def run_of_compare() -> dict[str, set[str]]:
     data = mvcca.datasets.load_digits_views()
     views, labels = data.views[:150], data.labels[:150]
     mvcca.compare("default", views, labels, cv=2, budget="1s")  # imports and caches
-    return executed_by(lambda: mvcca.compare("default", views, labels, cv=5, budget="20s"))
+    return executed_by(lambda: mvcca.compare("default", views, labels, cv=5, budget="5s"))
 
 
 def run_of_sam() -> dict[str, set[str]]:

@@ -20,6 +20,7 @@ TINY = {
     "n_components": 2,
     "n_epochs": 2,
     "n_neighbors": 10,
+    "n_landmarks": 50,
     "max_epochs": 2,
     "hidden_layer_sizes": (8,),
 }

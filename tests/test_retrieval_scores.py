@@ -486,7 +486,7 @@ def test_estimators_without_correlations_say_so():
 def test_digits_are_found_better_than_by_the_cosine_of_scores(estimator):
     data = load_digits_views()
     order = np.random.default_rng(0).permutation(len(data.labels))
-    train, test = order[:1200], order[1200:]
+    train, test = order[:600], order[600:1200]
     model = estimator.fit(data.views[train])
     rows, labels = data.views[test], data.labels[test]
     weighted = evaluate_retrieval(rows, labels, measures="map", estimator=model).mean()["map"]
