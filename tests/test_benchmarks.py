@@ -73,6 +73,7 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "many_views.py": ("digits", (), ()),
     "match_probability.py": ('--data "MNIST halves"', MNIST, ()),
     "migration.py": ("--rows 10000 --repeats 1", (), ()),
+    "missing_cells.py": ("--seeds 2 --rows 100 --draws 1", ("mfeat.npz",), ()),
     "mnist_folds.py": ("--rows 2000 --folds 2 --methods cca", MNIST, ()),
     "ncca_mnist.py": ("--rows 500 --components 2", MNIST, ()),
     "out_of_core.py": ("--rows 0.04 --threads 1", (), ()),

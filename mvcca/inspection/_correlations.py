@@ -106,8 +106,8 @@ def loadings(
 
         corr(x_pj, z_qi),
 
-    over the objects seen in both views. With q = p, the default, these are loadings; with q ≠ p,
-    cross-loadings [1]_.
+    over the objects seen in both views, less those in which the variable is missing (NaN). With
+    q = p, the default, these are loadings; with q ≠ p, cross-loadings [1]_.
 
     Parameters
     ----------
@@ -260,6 +260,8 @@ def _column_correlations(X: Block, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     The squares of constant columns are 0.
     """
     mean = X.column_means()
+    if np.isnan(mean).any():
+        return _correlations_of_cells(X.dense().matrix.astype(float), Z)
     Z = Z - Z.mean(axis=0, dtype=float)
     cross, squares = np.zeros((len(mean), Z.shape[1])), np.zeros(len(mean))
     for rows in block_slices(len(Z), 16 * len(mean)):
@@ -271,3 +273,19 @@ def _column_correlations(X: Block, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     scale = np.outer(np.where(varies, lengths[0], 0), lengths[1])
     correlations = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
     return np.clip(correlations, -1, 1), np.where(varies, squares, 0)
+
+
+def _correlations_of_cells(X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same, each column of X over the rows in which it is not NaN, as if all rows had it."""
+    seen = ~np.isnan(X)
+    mask, n = seen.astype(float), np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen, X, 0).sum(axis=0) / n
+    centred = np.where(seen, X - mean, 0)
+    Z = Z - Z.mean(axis=0, dtype=float)
+    squares = mask.T @ Z**2 - (mask.T @ Z) ** 2 / n[:, None]
+    lengths = np.linalg.norm(centred, axis=0)
+    varies = lengths > _ROUNDING * np.sqrt(n) * np.abs(mean)
+    scale = np.where(varies, lengths, 0)[:, None] * np.sqrt(np.maximum(squares, 0))
+    cross = centred.T @ Z
+    correlations = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
+    return np.clip(correlations, -1, 1), np.where(varies, lengths**2 * len(Z) / n, 0)

@@ -290,17 +290,23 @@ class MVCCA(RankedByCorrelation, StatisticEstimator):
       enough rows that this is not needed, components are poor without a ridge.
     - ``"em"`` takes the mean and the covariance of all features under which the cells are most
       likely, if features are jointly Gaussian [6]_. It needs cells that are missing at random, and
-      enough rows: it wins where objects seen in two views are at least twice as many as features,
-      five times without a ridge. It warns below. Each step takes a matrix inverse per pattern of
-      missing cells; ``config_context(progress=True)`` counts the steps.
+      enough rows: as many as tell as much as twice as many complete rows as features, five times
+      without a ridge, counted by the harmonic mean of the rows that have two features. It warns
+      below. Each step takes a matrix inverse per pattern of missing cells;
+      ``config_context(progress=True)`` counts the steps.
+
+    If objects miss whole views only, the default retrieves as well: it learns from the objects of
+    each pair of views. Of few rows, neither does better than a ridge and imputed means
+    (``benchmarks/missing_cells.py``).
 
     Both equal a fit to complete rows if nothing is missing. Sums over rows add, so that
     `partial_fit`, files, Dask arrays and folds give what one fit gives. Rows are used as float64
     tables in blocks, with statistics of all pairs of features, so that views of tens of thousands
     of features do not fit in memory; those of ``"em"`` are as large as the rows if patterns hardly
     repeat. `transform` fills the holes of a row by E[x_m | x_o], the expectation of its missing
-    cells given the others of the same view. What to expect of new rows is derived from the number
-    of complete rows that would tell as much.
+    cells given the others of the same view, by the training covariance with a ridge of d / n for d
+    features and n rows. What to expect of new rows is derived from the number of complete rows that
+    would tell as much.
 
     References
     ----------

@@ -132,8 +132,8 @@ class CellMoments:
                 notes.append(
                     f"The correlations of pairs of features contradict each other: {clipped:.2%} "
                     "of the trace of their matrix had to be added to make it positive definite. "
-                    'Components may be far from those of complete rows; set missing="em", or '
-                    "reg >= 0.1."
+                    "Without a ridge of 0.1 or more, components may be far from those of complete "
+                    'rows; missing="em" needs fewer rows.'
                 )
         return Recovered.of(self.widths, mean, Sigma, self.counts, notes, center)
 

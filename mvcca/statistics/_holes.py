@@ -19,7 +19,6 @@ from mvcca.statistics._moments import Moments, column_slices
 from mvcca.views import Views
 
 _BATCH = 2**22  # numbers in the matrices that are inverted at once
-_LEAST_VARIANCE = 1e-6  # share of a feature's variance that others never explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +60,18 @@ class Recovered:
 
     @cached_property
     def precisions(self) -> dict[str, np.ndarray]:
-        """Inverse covariance of each view's features, by which `filled` fills the holes of rows."""
-        Sigma = self.moments.covariance()
+        """Inverse covariance of each view's features, by which `filled` fills the holes of rows.
+
+        It has a ridge of the number of features per row, in units of their variances: regressions
+        on d features from n rows fit as much noise, and explain about half of the variance [1]_.
+
+        References
+        ----------
+        .. [1] Hoerl, Kennard and Baldwin, "Ridge regression: some simulations", 1975.
+        """
+        Sigma, n = self.moments.covariance(), self.moments.counts[0, 0]
         return {
-            name: precision(Sigma[own, own])
+            name: precision(Sigma[own, own], self.moments.widths[name] / n)
             for name, own in column_slices(self.moments.widths).items()
         }
 
@@ -90,13 +97,13 @@ def table_of(views: Views) -> np.ndarray:
     return table
 
 
-def precision(Sigma: np.ndarray) -> np.ndarray:
-    """Inverse of a covariance, (d, d), in which no feature is determined by the others."""
+def precision(Sigma: np.ndarray, ridge: float) -> np.ndarray:
+    """Inverse of a covariance, (d, d), with a ridge in units of the variances."""
     variances = np.diag(Sigma)
     variances = np.where(variances > 0, variances, 1)  # a constant tells of no other feature
     scale = np.sqrt(variances)
     correlation = Sigma / scale / scale[:, None]
-    np.fill_diagonal(correlation, 1 + _LEAST_VARIANCE)
+    np.fill_diagonal(correlation, 1 + ridge)
     inverse: np.ndarray = np.linalg.inv(correlation) / scale / scale[:, None]
     return inverse
 

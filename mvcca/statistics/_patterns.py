@@ -172,8 +172,8 @@ class PatternMoments:
         if not self.seen.all() and n_complete < _ROWS_PER_FEATURE * len(origin):
             notes.append(
                 f'missing="em" has few rows: with their holes they tell as much as '
-                f"{n_complete:.0f} complete ones of {len(origin)} features, and below "
-                f"{_ROWS_PER_FEATURE} per feature a fit to the complete rows is often better."
+                f"{n_complete:.0f} complete ones of {len(origin)} features. Below "
+                f"{_ROWS_PER_FEATURE} per feature, complete rows or a ridge are often better."
             )
         return Recovered.of(self.widths, origin, Sigma, n_pairs, notes, center)
 
