@@ -243,7 +243,7 @@ LABELLED = [est for est in VARIANTS if est.requires.labels]
 UNPAIRED = [est for est in LABELLED if est not in DEEP]
 # The number of components is bounded by the data, not only by the networks.
 BOUNDED = [est for est in VARIANTS if est not in DEEP or asks(est, "reg")]
-WEIGHTED = [est for est in VARIANTS if has_fit_parameter(est, "sample_weight")]
+WEIGHTED = [est for est in [*VARIANTS, *OTHERS] if has_fit_parameter(est, "sample_weight")]
 SIZED = [est for est in VARIANTS if asks(est, "n_components")]
 # Ties among neighbours are drawn by the position of a row, and a row counts once as a neighbour;
 # landmarks are rows, and so are triplets.
@@ -1648,7 +1648,11 @@ def test_lists_of_different_heights_are_unpaired_views(estimator):
     assert 0 < listed.score(list(blocks.values()), list(labels.values())) <= 1
 
 
-@crossed("form", {"dense": np.asarray, "sparse": sp.csr_array}, POSITION_BLIND)
+@crossed(
+    "form",
+    {"dense": np.asarray, "sparse": sp.csr_array},
+    [own for own in WEIGHTED if own in [*POSITION_BLIND, *OTHERS]],
+)
 def test_integer_weights_are_repetitions(estimator, form):
     weights = np.random.default_rng(6).integers(0, 4, N)
     blocks = {name: form(X) for name, X in blocks_for(estimator).items()}
@@ -1657,6 +1661,38 @@ def test_integer_weights_are_repetitions(estimator, form):
         model = clone(estimator).fit(blocks, LABELS, sample_weight=weights)
     expected = clone(estimator).fit(repeated, LABELS.repeat(weights, axis=0))
     assert_same_model(model, expected, 1e-10)
+
+
+@over([*ESTIMATORS, *OTHERS])
+def test_weights_of_scores_are_repetitions(estimator):
+    blocks, weights = blocks_for(estimator), np.random.default_rng(6).integers(0, 4, N)
+    model = clone(estimator).fit(blocks, LABELS)
+    repeated = {name: X.repeat(weights, axis=0) for name, X in blocks.items()}
+    labels = LABELS.repeat(weights, axis=0)
+    with untouched(weights):
+        found = model.score(blocks, LABELS, sample_weight=weights)
+    atol = 1e-5 if estimator in DEEP else 1e-9  # networks compute in float32
+    assert found == pytest.approx(model.score(repeated, labels), abs=atol)
+    with pytest.raises(ValueError, match="Negative values"):
+        model.score(blocks, LABELS, sample_weight=-weights)
+
+
+@over([est for est in UNPAIRED if est in ESTIMATORS])
+def test_weights_of_ranked_rows_are_repetitions(estimator):
+    views = Views.unpaired(blocks_for(estimator))
+    labels = np.tile(LABELS, (len(views.names), 1))
+    weights = np.random.default_rng(6).integers(0, 3, len(views))
+    model, objects = clone(estimator).fit(views, labels), np.repeat(np.arange(len(views)), weights)
+    found = model.score(views, labels, sample_weight=weights)
+    assert found == pytest.approx(model.score(views[objects], labels[objects]), abs=1e-9)
+    with pytest.raises(ValueError, match="must be whole numbers"):
+        model.score(views, labels, sample_weight=weights + 0.5)
+
+
+@over([est for est in ESTIMATORS if est not in WEIGHTED])
+def test_methods_without_a_weighted_form_refuse_weights(estimator):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+        clone(estimator).fit(blocks_for(estimator), LABELS, sample_weight=np.ones(N))
 
 
 @pytest.mark.filterwarnings("ignore:n <= p")

@@ -41,6 +41,7 @@ from mvcca import (
     MLCCA,
     MVCCA,
     MVMLCCA,
+    FoldSearchCV,
     JoinViews,
     PerView,
     SplitViews,
@@ -454,13 +455,58 @@ def test_sample_weights_are_routed_to_the_folds():
     X = paired()
     weights = np.random.default_rng(0).integers(0, 4, N).astype(float)
     with config_context(enable_metadata_routing=True):
-        model = CCA().set_fit_request(sample_weight=True)
+        model = CCA().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
         found = cross_val_score(model, X, cv=FOLDS, params={"sample_weight": weights})
     expected = [
         CCA().fit(X[train], sample_weight=weights[train]).score(X[test])
         for train, test in FOLDS.split(X)
     ]
     np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, FoldSearchCV])
+def test_searches_fit_and_score_with_sample_weights(search):
+    X, grid = paired(), {"reg": [0.0, 0.1, 1.0]}
+    weights = np.random.default_rng(0).integers(0, 4, N)
+    with config_context(enable_metadata_routing=True):
+        model = CCA().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        results = search(model, grid, cv=FOLDS).fit(X, sample_weight=weights).cv_results_
+    for number, (train, test) in enumerate(FOLDS.split(X)):
+        repeated, held_out = (X[np.repeat(part, weights[part])] for part in (train, test))
+        expected = [CCA(reg=reg).fit(repeated).score(held_out) for reg in grid["reg"]]
+        np.testing.assert_allclose(results[f"split{number}_test_score"], expected, atol=1e-9)
+
+
+def test_scores_alone_can_be_weighted():
+    X, weights = paired(), np.random.default_rng(0).integers(0, 4, N)
+    with config_context(enable_metadata_routing=True):
+        model = CCA().set_fit_request(sample_weight=False).set_score_request(sample_weight=True)
+        search = FoldSearchCV(model, {"reg": [0.1]}, cv=FOLDS).fit(X, sample_weight=weights)
+    for number, (train, test) in enumerate(FOLDS.split(X)):
+        held_out = X[np.repeat(test, weights[test])]
+        expected = CCA(reg=0.1).fit(X[train]).score(held_out)
+        found = search.cv_results_[f"split{number}_test_score"][0]
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_pipelines_route_sample_weights_to_their_steps():
+    X, weights = paired(), np.random.default_rng(0).integers(0, 4, N)
+    repeated = X[np.repeat(np.arange(N), weights)]
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(
+            PerView(StandardScaler()).set_fit_request(sample_weight=True),
+            CCA().set_fit_request(sample_weight=True),
+        ).fit(X, sample_weight=weights)
+    expected = make_pipeline(PerView(StandardScaler()), CCA()).fit(repeated)
+    for name, scores in expected.transform(X).items():
+        np.testing.assert_allclose(model.transform(X)[name], scores, atol=1e-9)
+
+
+def test_transformers_without_weights_are_named():
+    with pytest.raises(ValueError, match="PCA takes no sample_weight"):
+        PerView(PCA(2)).fit(paired(), sample_weight=np.ones(N))
+    unlearned = PerView("passthrough").fit(paired(), sample_weight=np.ones(N))
+    assert unlearned.transform(paired()).names == paired().names
 
 
 # ---- output containers ---------------------------------------------------------------------------

@@ -60,7 +60,7 @@ from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.statistics import OF_HOLES, Regression
 from mvcca.statistics.passes import checkpoint_of_fit
-from mvcca.views import Views, as_views, holds_views, in_same_container
+from mvcca.views import Labels, Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
@@ -304,7 +304,7 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
         if self.ranking_.endswith(CORRECTED):
             self.bank_ = bank_of(self, self._open_again(X, y))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean correlation of the projected views, or mean average precision without pairs.
 
         The correlation is averaged over components and over pairs of views that share objects. If
@@ -319,6 +319,9 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             Rows to project.
         y : matrix or labels, optional
             Labels; or the second view, for an unsupervised estimator and a lone matrix X.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts; whole numbers where rows are ranked, which then count as
+            so many equal rows.
 
         Returns
         -------
@@ -331,10 +334,12 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             If no object is seen in two views and no labels are given.
         """
         check_is_fitted(self)
-        views = self._open_again(X, y)
+        views, weights = self._open_again(X, y), None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, views, reset=False)
         if (self.without_confounds(views).seen.sum(axis=1) > 1).any():
             scores = views.replace(self.scores_of(views, self.maps_)).in_memory()
-            correlation = _mean_correlation(scores)
+            correlation = _mean_correlation(scores, weights)
             if correlation is not None:
                 return correlation
         if y is None or (self.requires.pairs and not self.requires.labels):
@@ -342,6 +347,8 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 f"{type(self).__name__}.score needs objects that are seen in two views, or labels "
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
             )
+        if weights is not None:
+            X, y = _repeated(views, y, is_per_view(X, y) if holds_views(X) else False, weights)
         return retrieval_scorer("map")(self, X, y)
 
     def _open_again(self, X: Any, y: Any) -> Views:
@@ -616,14 +623,31 @@ def _missing_y(name: str, labelled: bool) -> str:
     )
 
 
-def _mean_correlation(scores: Views) -> float | None:
+def _repeated(
+    views: Views, y: Any, per_view: bool, weights: np.ndarray
+) -> tuple[Views, dict[str, Labels]]:
+    """Views with each object as often as it counts, and the labels of their rows."""
+    if (weights != np.rint(weights)).any():
+        raise ValueError(
+            "sample_weight of rows that are ranked must be whole numbers: a gallery cannot hold a "
+            'part of an item. Leave them out, or pass scoring=retrieval_scorer("map") to a search.'
+        )
+    objects = np.repeat(np.arange(len(views)), weights.astype(int))
+    labels = LabelsByView.of(views, y, per_view).take(views.rows_of(objects))
+    return views[objects], {name: labels[name] for name in views.names}
+
+
+def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float | None:
     """Mean over components and pairs of views that share objects; None if no two views do."""
     correlations = []
     for pair in combinations(scores.names, 2):
         both = scores.select(pair)
-        both = both[both.seen.all(axis=1)]
-        if len(both) > 1:
-            correlations.append(column_correlations(*(to_host(X) for _, X in both.items())))
+        counts = both.seen.all(axis=1) if weights is None else weights * both.seen.all(axis=1)
+        kept = counts > 0
+        if kept.sum() > 1:
+            first, second = (to_host(X) for _, X in both[kept].items())
+            own = None if weights is None else weights[kept]
+            correlations.append(column_correlations(first, second, own))
     return float(np.mean(correlations)) if correlations else None
 
 

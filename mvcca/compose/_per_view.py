@@ -12,7 +12,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from mvcca.base import forget
 from mvcca.blocks import NamedColumns, as_block
@@ -23,6 +28,7 @@ from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import is_per_view, labels_by_view
 from mvcca.views.output import OutputContainerMixin
 from mvcca.views.typing import LabelsLike, MatrixLike, ViewsLike
+from mvcca.views.validation import checked_sample_weight
 
 
 class PerView(OutputContainerMixin, BaseEstimator):
@@ -79,7 +85,9 @@ class PerView(OutputContainerMixin, BaseEstimator):
     def __init__(self, transformer: Any = "passthrough") -> None:
         self.transformer = transformer
 
-    def fit(self, X: ViewsLike | MatrixLike, y: LabelsLike | None = None) -> Self:
+    def fit(
+        self, X: ViewsLike | MatrixLike, y: LabelsLike | None = None, sample_weight: Any = None
+    ) -> Self:
         """Fit a transformer to each view.
 
         Parameters
@@ -88,6 +96,9 @@ class PerView(OutputContainerMixin, BaseEstimator):
             The views; a single matrix is one view.
         y : labels, optional
             Labels of the objects, or a list or mapping with the labels of each view.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts, for transformers whose `fit` takes weights, as that of
+            ``StandardScaler`` does.
 
         Returns
         -------
@@ -96,14 +107,17 @@ class PerView(OutputContainerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a mapping of transformers does not name the views, or a transformer rejects its view.
+            If a mapping of transformers does not name the views, a transformer rejects its view, or
+            there are weights for a transformer that takes none.
         """
-        self._fit("fit", X, y)
+        self._fit("fit", X, y, sample_weight)
         return self
 
-    def fit_transform(self, X: ViewsLike | MatrixLike, y: LabelsLike | None = None) -> Any:
+    def fit_transform(
+        self, X: ViewsLike | MatrixLike, y: LabelsLike | None = None, sample_weight: Any = None
+    ) -> Any:
         """Fit a transformer to each view and return the transformed views; see `fit`."""
-        return self._fit("fit_transform", X, y)
+        return self._fit("fit_transform", X, y, sample_weight)
 
     def transform(self, X: ViewsLike | MatrixLike) -> Any:
         """Transform any of the fitted views.
@@ -238,26 +252,36 @@ class PerView(OutputContainerMixin, BaseEstimator):
                 self.transformer = {**self.transformer, **replaced}
         return super().set_params(**params)
 
-    def _fit(self, method: str, X: Any, y: Any) -> Any:
+    def _fit(self, method: str, X: Any, y: Any, sample_weight: Any) -> Any:
         self._validate_params()
         if not holds_views(X):
             block = self._checked(X, reset=True)
             transformers = self._clones(("X",))
-            done = getattr(transformers["X"], method)(block, y)
+            weights = None
+            if sample_weight is not None:
+                weights = _check_sample_weight(sample_weight, block, ensure_non_negative=True)
+            options = _weights_of("X", transformers["X"], weights)
+            done = getattr(transformers["X"], method)(block, y, **options)
             self.transformers_ = transformers
             return done
         per_view = y is not None and is_per_view(X, y)
         views = as_views(X, unpaired=per_view)
         labels = labels_by_view(views, y, per_view)
         transformers = self._clones(views.names)
+        weights = None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, views, reset=True)
         done = {}
         for name, block in views.items():
             transformer = transformers[name]
+            own = None if weights is None else weights[views.objects(name)]
+            options = _weights_of(name, transformer, own)
             if _stays_in_file(transformer, block):
                 _in_view(name, transformer, transformer.fit, block[:1])
                 done[name] = block
             else:
                 call = getattr(transformer, method)
+                call = partial(call, **options)
                 done[name] = _in_view(name, transformer, call, block, labels[name])
         forget(self)
         self.n_features_in_, self.transformers_ = views.shape[1], transformers
@@ -317,6 +341,18 @@ def _in_view(
         return method(_as_taken(transformer, block), *labels)
     except (ValueError, TypeError) as error:
         raise of_view(name, error) from error
+
+
+def _weights_of(name: str, transformer: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    """The argument with the weights of a view's rows, for a transformer that learns from them."""
+    if weights is None or isinstance(transformer, FunctionTransformer):  # which learns nothing
+        return {}
+    if not has_fit_parameter(transformer, "sample_weight"):
+        raise ValueError(
+            f"View {name!r}: {type(transformer).__name__} takes no sample_weight. Leave the "
+            "weights out, or use a transformer that takes them."
+        )
+    return {"sample_weight": weights}
 
 
 def _stays_in_file(transformer: Any, block: Any) -> bool:

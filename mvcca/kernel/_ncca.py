@@ -22,6 +22,7 @@ from mvcca.model_selection import GOALS, SEARCHED, Goal, Space, searched
 from mvcca.problem import Maps
 from mvcca.problem.linalg import fixed_signs
 from mvcca.views import Views, holds_views
+from mvcca.views.validation import checked_sample_weight
 
 # Lanczos works on MᵀM, so that singular values are precise to half the digits only.
 _ROUNDING = 1e-7
@@ -247,7 +248,7 @@ class NCCA(MultiViewEstimator):
         self.n_components_ = len(sigma)
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean correlation of the two views' functions, over components.
 
         Parameters
@@ -256,6 +257,8 @@ class NCCA(MultiViewEstimator):
             Both views. A lone matrix is the first.
         y : matrix, optional
             The second view, if X is a lone matrix; ignored otherwise.
+        sample_weight : array-like, shape (n_objects,), optional
+            How often each object counts.
 
         Returns
         -------
@@ -273,9 +276,11 @@ class NCCA(MultiViewEstimator):
             raise ValueError(
                 f"NCCA.score takes the views {list(self.view_names_)}, got {list(views.names)}."
             )
-        views = views[views.seen.all(axis=1)]
-        scores = [self._projection(name)(block) for name, block in views.items()]
-        return float(np.mean(column_correlations(*scores)))
+        both, weights = views.seen.all(axis=1), None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, views, reset=False)[both]
+        first, second = (self._projection(n)(block) for n, block in views[both].items())
+        return float(np.mean(column_correlations(first, second, weights)))
 
     def _projection(self, name: str, maps: Maps | None = None) -> Callable[[Any], Any]:
         values = self.smoothers_[name], self.weights_[name], self.normalizers_[name]

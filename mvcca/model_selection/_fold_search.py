@@ -535,6 +535,7 @@ class _Search:
             isinstance(score, _PassthroughScorer)
             and settings[0].unfitted.scores_correlations
             and data.sample_weight is None
+            and not score_params
             and not any(ranking for own in settings for ranking in own.rankings.values())
         )
 
