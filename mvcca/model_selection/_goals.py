@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mvcca.measures import average_precision_of_lists, column_correlations
-from mvcca.problem import Expected
+from mvcca.problem import Expected, Maps
 from mvcca.retrieval.ranking import CORRECTED, Ranking, ranking_by
 from mvcca.views import Views
 from mvcca.views.labels_by_view import LabelsByView
@@ -131,7 +131,7 @@ class Projected:
         if k == self.n_components:
             return self
         scores, bank = ({n: A[:, :k] for n, A in own.items()} for own in (self.scores, self.bank))
-        expected = None if self.expected is None else self.expected.leading(k)
+        expected = Maps({}, {}, expected=self.expected).leading(k).expected
         return Projected(scores, bank, expected, None if self.factors is None else self.factors[:k])
 
     def weighted(self) -> Projected:

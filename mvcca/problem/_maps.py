@@ -49,11 +49,6 @@ class Expected:
     correlations: np.ndarray
     deviations: dict[str, np.ndarray]
 
-    def leading(self, k: int) -> Expected:
-        """The moments of the first k scores."""
-        deviations = {name: own[:k] for name, own in self.deviations.items()}
-        return Expected(self.mean[:k], self.correlations[..., :k], deviations)
-
 
 @dataclass(frozen=True, eq=False)
 class Maps:
@@ -230,6 +225,10 @@ class Maps:
 
     def leading(self, k: int) -> Maps:
         """The first k components."""
+        expected = self.expected
+        if expected is not None:
+            deviations = {name: own[:k] for name, own in expected.deviations.items()}
+            expected = Expected(expected.mean[:k], expected.correlations[..., :k], deviations)
         patterns, own_patterns = (
             found and {name: P[:, :k] for name, P in found.items()}
             for found in (self.patterns, self.own_patterns)
@@ -239,7 +238,7 @@ class Maps:
             weights={name: W[:, :k] for name, W in self.weights.items()},
             eigenvalues=None if self.eigenvalues is None else self.eigenvalues[:k],
             values=None if self.values is None else self.values[:k],
-            expected=None if self.expected is None else self.expected.leading(k),
+            expected=expected,
             patterns=patterns,
             own_patterns=own_patterns,
         )
