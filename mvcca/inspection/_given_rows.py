@@ -1,4 +1,4 @@
-"""Rows that a permutation test takes: views, confounds and groups, checked and counted."""
+"""Rows that tests and intervals take: views, confounds and groups, checked and counted."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class GivenRows:
     ) -> GivenRows:
         """Check rows, and find the view that holds confounds."""
         given = {"confounds": confounds, "confounds_y": confounds_y}
-        X, given = _taken_out(X, given)
+        X, given = taken_out(X, given)
         views = paired_views(X, y, _WHO)
         positions = np.arange(len(views))
         if sample_weight is not None:
-            positions = np.repeat(positions, _frequencies(sample_weight, views))
-        arrays = {name: _numbers(f"View {name!r}", block) for name, block in views.items()}
+            positions = np.repeat(positions, frequencies_of(sample_weight, views))
+        arrays = {name: numbers_of(f"View {name!r}", block) for name, block in views.items()}
         for name, array in arrays.items():
             _warn_of_columns(name, array, column_labels(views[name]))
-        found = [None if Z is None else _paired(name, Z, views) for name, Z in given.items()]
+        found = [None if Z is None else paired_numbers(name, Z, views) for name, Z in given.items()]
         codes = None if groups is None else Groups.given_by(groups, views, views.ids).codes
         return cls(
             {name: array[positions] for name, array in arrays.items()},
@@ -73,7 +73,7 @@ def _at(values: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:
     return None if values is None else values[positions]
 
 
-def _taken_out(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def taken_out(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Views without those that hold confounds, and the confounds."""
     names = [Z for Z in given.values() if isinstance(Z, str)]
     if not names:
@@ -88,19 +88,19 @@ def _taken_out(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return views.select([name for name in views.names if name not in names]), found
 
 
-def _frequencies(sample_weight: Any, views: Views) -> np.ndarray:
+def frequencies_of(sample_weight: Any, views: Views) -> np.ndarray:
     """How often each row occurs."""
     weights = checked_sample_weight(sample_weight, views, reset=False)
     if (weights != np.round(weights)).any():
         row = int(np.flatnonzero(weights != np.round(weights))[0])
         raise ValueError(
-            "sample_weight counts how often each row occurs, since permutations exchange whole "
+            "sample_weight counts how often each row occurs, since tests count "
             f"rows: expected integers, got {weights[row]:g} in row {row}."
         )
     return weights.astype(int)
 
 
-def _numbers(what: str, block: Any) -> np.ndarray:
+def numbers_of(what: str, block: Any) -> np.ndarray:
     """A dense matrix of floats; errors begin with what it is."""
     try:
         checked = check_numbers(block, None, dtype=float)
@@ -109,10 +109,10 @@ def _numbers(what: str, block: Any) -> np.ndarray:
     return np.asarray(as_block(checked).dense().matrix)
 
 
-def _paired(name: str, Z: Any, views: Views) -> np.ndarray:
+def paired_numbers(name: str, Z: Any, views: Views) -> np.ndarray:
     """Confounds with a row per object."""
     check_same_rows(name, row_labels(Z), "the views", views.ids)
-    found = _numbers(name, as_matrix(Z))
+    found = numbers_of(name, as_matrix(Z))
     if len(found) != len(views):
         raise ValueError(f"Expected {name} of {len(views)} objects, got {len(found)} rows.")
     return found

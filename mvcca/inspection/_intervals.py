@@ -134,7 +134,7 @@ def correlation_intervals(
     *,
     level: float = 0.9,
     method: str = "inverse",
-    confounds: MatrixLike | None = None,
+    confounds: str | MatrixLike | None = None,
     cv: int | BaseCrossValidator | Iterable[Any] = 10,
     n_resamples: int = 999,
     random_state: Any = None,
@@ -176,9 +176,9 @@ def correlation_intervals(
     method : {"inverse", "percentile", "bca"}, default="inverse"
         "percentile" and "bca" are bootstrap intervals of r, of which published studies report
         many. They warn, and are refused if (p + q) / n > 0.02.
-    confounds : matrix of shape (n_rows, n_confounds), optional
-        Removed from both views by regression, in folds by that of the training rows. Their rank
-        counts as so many rows less.
+    confounds : str or matrix of shape (n_rows, n_confounds), optional
+        A view of X, by name, or a matrix. Removed from both views by regression, in folds by that
+        of the training rows. Their rank counts as so many rows less.
     cv : int, splitter or iterable of (train, test), default=10
         Folds of the held-out correlations; a number is that of shuffled folds. Pass the splits of
         a group splitter if rows depend on each other.

@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils import check_array
 
-from mvcca.blocks import as_block
+from mvcca.inspection._given_rows import (
+    frequencies_of,
+    numbers_of,
+    paired_numbers,
+    taken_out,
+)
 from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
 from mvcca.machine.warnings import warn
 from mvcca.problem import SampleBias
@@ -73,21 +77,24 @@ class Pair:
     variables: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, confounds: Any, who: str) -> Pair:
+    def of(cls, X: Any, y: Any, confounds: Any, who: str, *, sample_weight: Any = None) -> Pair:
         """Check the rows of two views; `who` begins the error messages."""
+        X, given = taken_out(X, {"confounds": confounds})
         views = two_paired_views(X, y, who)
-        p, q = views.names
-        Z = _confounds_basis(confounds, len(views), who)
-        blocks, columns = [], []
+        rows = np.arange(len(views))
+        if sample_weight is not None:
+            rows = np.repeat(rows, frequencies_of(sample_weight, views))
+        Z = np.zeros((len(rows), 0))
+        if confounds is not None:
+            Z = paired_numbers("confounds", given["confounds"], views)[rows]
+            Z = orthonormal_basis("confounds", Z)
+        bases, features, columns = [], [], []
         for name, block in views.items():
+            numbers = numbers_of(f"View {name!r}", block)[rows]
+            bases.append(_without(name, numbers, Z))
+            features.append(bases[-1].T @ (numbers - numbers.mean(axis=0)))
             columns.append(_columns(name, block))
-            block = check_array(block, accept_sparse=True, dtype=float, input_name=f"view {name!r}")
-            blocks.append(as_block(block).dense().matrix)
-        bases = [_without(name, block, Z) for name, block in zip((p, q), blocks, strict=True)]
-        features = [
-            basis.T @ (block - block.mean(axis=0))
-            for basis, block in zip(bases, blocks, strict=True)
-        ]
+        p, q = views.names
         pair = cls(
             (p, q), (columns[0], columns[1]), (bases[0], bases[1]), (features[0], features[1]), Z
         )
@@ -104,7 +111,7 @@ class Pair:
         Z, of_views, columns = self.confounds, [], []
         for name in self.names:
             block = variables[name]
-            V = check_array(block, dtype=float, input_name=f"variables of {name!r}")
+            V = numbers_of(f"Variables of {name!r}", block)
             if len(V) != len(Z):
                 raise ValueError(
                     f"Expected {len(Z)} rows of the variables of {name!r}, got {len(V)}."
@@ -272,19 +279,6 @@ def _weighted_correlations(V: np.ndarray, scores: np.ndarray, w: np.ndarray) -> 
     scale = np.sqrt(np.maximum(squares[0][..., None] * squares[1][..., None, :], 0))
     found = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
     return np.asarray(np.clip(found, -1, 1))
-
-
-def _confounds_basis(confounds: Any, n_rows: int, who: str) -> np.ndarray:
-    if confounds is None:
-        return np.zeros((n_rows, 0))
-    if np.ndim(confounds) == 1:
-        confounds = np.reshape(confounds, (-1, 1))
-    Z = check_array(confounds, dtype=float, input_name="confounds")
-    if len(Z) != n_rows:
-        raise ValueError(
-            f"{who} takes confounds of the same objects as the views, {n_rows} rows; got {len(Z)}."
-        )
-    return orthonormal_basis("confounds", Z)
 
 
 def _without(name: str, X: np.ndarray, Z: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from mvcca.inspection._pair import Pair
@@ -107,8 +108,9 @@ def parametric_tests(
     X: ViewsLike | MatrixLike,
     y: MatrixLike | None = None,
     *,
-    confounds: MatrixLike | None = None,
+    confounds: str | MatrixLike | None = None,
     approximation: str = "r",
+    sample_weight: ArrayLike | None = None,
 ) -> ParametricTests:
     r"""Test canonical correlations by the distributions of Wilks, Pillai, Hotelling-Lawley and Roy.
 
@@ -132,11 +134,14 @@ def parametric_tests(
         Two paired views, or the first of them. Sparse views are converted to dense.
     y : matrix, optional
         The second view, if X is a single matrix.
-    confounds : matrix of shape (n_rows, n_confounds), optional
-        Removed from both views by regression. Their rank counts as so many rows less.
+    confounds : str or matrix of shape (n_rows, n_confounds), optional
+        A view of X, by name, or a matrix. Removed from both views by regression. Their rank counts
+        as so many rows less.
     approximation : {"r", "mckeon"}, default="r"
         F approximation of T: that of R's ``summary.manova``, or McKeon's [3]_, which SAS and
         statsmodels use. They differ.
+    sample_weight : array of int, shape (n_rows,), optional
+        How often each row occurs.
 
     Returns
     -------
@@ -173,7 +178,7 @@ def parametric_tests(
     """
     if approximation not in _HOTELLING_LAWLEY:
         raise ValueError(f"Expected approximation to be 'r' or 'mckeon', got {approximation!r}.")
-    pair = Pair.of(X, y, confounds, "The parametric test")
+    pair = Pair.of(X, y, confounds, "The parametric test", sample_weight=sample_weight)
     correlations, (p, q) = pair.components.correlations, pair.ranks
     squares, n = correlations**2, pair.n_rows
     with np.errstate(divide="ignore"):  # correlations of 1

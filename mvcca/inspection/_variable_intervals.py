@@ -161,7 +161,7 @@ def loading_intervals(
     *,
     variables: Mapping[str, MatrixLike] | None = None,
     level: float = 0.9,
-    confounds: MatrixLike | None = None,
+    confounds: str | MatrixLike | None = None,
     n_resamples: int = 500,
     random_state: Any = None,
 ) -> VariableIntervals:
@@ -195,8 +195,9 @@ def loading_intervals(
         X and y were computed from, for example. By default the columns of X and y.
     level : float, default=0.9
         Nominal coverage of the two-sided intervals.
-    confounds : matrix of shape (n_rows, n_confounds), optional
-        Removed from both views by regression; loadings are of what is left of the variables.
+    confounds : str or matrix of shape (n_rows, n_confounds), optional
+        A view of X, by name, or a matrix. Removed from both views by regression; loadings are of
+        what is left of the variables.
     n_resamples : int, default=500
         Number of resamples.
     random_state : int, RandomState or None, default=None
@@ -262,7 +263,7 @@ def weight_intervals(
     y: MatrixLike | None = None,
     *,
     level: float = 0.9,
-    confounds: MatrixLike | None = None,
+    confounds: str | MatrixLike | None = None,
     n_resamples: int = 500,
     random_state: Any = None,
 ) -> VariableIntervals:
