@@ -77,6 +77,11 @@ SMALLEST: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "mnist_folds.py": ("--rows 2000 --folds 2 --methods cca", MNIST, ()),
     "ncca_mnist.py": ("--rows 500 --components 2", MNIST, ()),
     "out_of_core.py": ("--rows 0.04 --threads 1", (), ()),
+    "permutation_speed.py": (
+        "--rows 100 --widths 5 4 --permutations 50 --refits 5 --repeats 1",
+        (),
+        (),
+    ),
     "ranking.py": ("--rows 2000 --columns 16 --repeats 1 --bank 500", (), ("faiss",)),
     "ranking_quality.py": ("digits --splits 1", (), ()),
     "real_data.py": ("scene", ("scene.npz",), ()),

@@ -14,7 +14,8 @@ from mvcca.inspection._loading_nulls import LOADINGS
 from mvcca.inspection._nuisance import (
     Centred,
     Complement,
-    HuhJhun,
+    Theil,
+    orthonormal,
     orthonormal_with_ones,
     residuals_of,
 )
@@ -42,6 +43,15 @@ class Options:
     def is_stepwise(self) -> bool:
         """Whether components are tested one after the other, if there are two views."""
         return self.statistic != HELD_OUT and self.reg != "cv"
+
+    @property
+    def n_steps(self) -> int | None:
+        """Number of components to test, None for all.
+
+        With a ridge, sums over all later correlations reject too often after a strong component:
+        features that nearly fill the rows leave them hardly any variance.
+        """
+        return 1 if self.has_ridge and self.statistic != "roy" else self.n_components
 
     @property
     def has_ridge(self) -> bool:
@@ -83,6 +93,11 @@ class Options:
                 'than two views, statistic="held-out" and reg="cv" have a test of the global null '
                 "hypothesis only. Omit it."
             )
+        if self.n_steps == 1 and (self.n_components or 1) > 1:
+            raise ValueError(
+                f'With a ridge, statistic="{self.statistic}" has a test of the global null '
+                'hypothesis only. Use statistic="roy" to test components one after the other.'
+            )
         if n_views > 2 and not self.is_stepwise:
             raise ValueError(
                 f'statistic="held-out" and reg="cv" are for two views, got {n_views}. Test pairs '
@@ -118,17 +133,18 @@ class Design:
     Attributes
     ----------
     sides : list of Side
-        Of two views, rows of the first are rearranged; of more, those of all but the first.
-    exchange : Exchange
-        Of the rows of ``sides[0].complement``.
+        Of two views, rows of the first are rearranged, and if both have confounds of their own,
+        also those of the second; of more views, those of all but the first.
+    exchanges : list of Exchange
+        Of the rows of each side.
     groups : ndarray of int, shape (m,), or None
-        Group of each of these rows.
+        Group of each of the rows of the first side.
     dropped_rows : ndarray of int
-        Rows of the data that they leave out.
+        Rows of the data that are left out.
     """
 
     sides: list[Side]
-    exchange: Exchange
+    exchanges: list[Exchange]
     groups: np.ndarray | None
     dropped_rows: np.ndarray
 
@@ -147,18 +163,22 @@ class Design:
             Side.of(name, X, complements[name], for_ridge=options.has_ridge)
             for name, X in arrays.items()
         ]
-        _check_ranks(sides, options.ridges(names), n_rows)
+        _check_ranks(sides, options.ridges(names), n_rows, groups if options.within else None)
         if len(sides) == 2:
             first = moved if moved is not None else min(sides, key=lambda side: side.rank).name
             sides.sort(key=lambda side: side.name != first)
-        kept = sides[0].complement.kept
-        if groups is not None:
-            groups = np.unique(groups[kept], return_inverse=True)[1]
-        exchange = Exchange.of(len(kept), groups, within=options.within, flips=options.sign_flips)
-        exchange.check()
-        is_theil = options.projection == "theil" or groups is not None or options.sign_flips
-        dropped = np.setdiff1d(np.arange(n_rows), kept) if is_theil else np.empty(0, dtype=int)
-        return cls(sides, exchange, groups, dropped)
+        codes = [_at(groups, side.complement.kept) for side in sides]
+        exchanges = [
+            Exchange.of(len(side.basis), own, within=options.within, flips=options.sign_flips)
+            for side, own in zip(sides, codes, strict=True)
+        ]
+        for exchange in exchanges:
+            exchange.check()
+        theirs = [side.complement for side in sides if isinstance(side.complement, Theil)]
+        dropped = [np.setdiff1d(np.arange(n_rows), own.kept) for own in theirs]
+        return cls(
+            sides, exchanges, codes[0], np.unique(np.concatenate([[], *dropped])).astype(int)
+        )
 
     @property
     def n_rows(self) -> int:
@@ -185,25 +205,51 @@ def _complements(
         name = "huh-jhun" if groups is None and not options.sign_flips else "theil"
     if Z is None and W is None and not options.sign_flips:
         return None, dict.fromkeys(names, Centred(n_rows))
-    own = orthonormal_with_ones("confounds", Z, n_rows)
+    own, other = (
+        _basis(what, confound, n_rows, options)
+        for what, confound in (("confounds", Z), ("confounds_y", W))
+    )
     if W is None:
         return None, dict.fromkeys(names, residuals_of(own, name, groups))
-    other = orthonormal_with_ones("confounds_y", W, n_rows)
     first, second = names
-    # Rows that are not rearranged need no other form than their residuals.
+    theirs = residuals_of(other, name, groups)
     if Z is None:
-        return second, {first: Centred(n_rows), second: residuals_of(other, name, groups)}
-    return first, {first: residuals_of(own, name, groups), second: HuhJhun(other)}
+        return second, {first: Centred(n_rows), second: theirs}
+    return None, {first: residuals_of(own, name, groups), second: theirs}
 
 
-def _check_ranks(sides: Sequence[Side], reg: Mapping[str, float], n_rows: int) -> None:
-    """Refuse views without a ridge that span all that confounds leave."""
-    free = min(len(side.basis) - isinstance(side.complement, Centred) for side in sides)
+def _basis(name: str, Z: np.ndarray | None, n_rows: int, options: Options) -> np.ndarray:
+    """An orthonormal basis of confounds, and of the mean unless groups have lost theirs."""
+    if Z is not None and options.within:
+        return orthonormal(name, Z)
+    return orthonormal_with_ones(name, Z, n_rows)
+
+
+def _at(groups: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    """Groups of some rows, numbered from 0."""
+    return None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+
+
+def _check_ranks(
+    sides: Sequence[Side], reg: Mapping[str, float], n_rows: int, groups: np.ndarray | None
+) -> None:
+    """Refuse views without a ridge that span all that confounds, and means of groups, leave."""
+    n_left = []
+    for side in sides:
+        n_means = int(isinstance(side.complement, Centred))
+        if groups is not None:
+            n_means = len(np.unique(groups[side.complement.kept]))
+        n_left.append(len(side.basis) - n_means)
+    free = min(n_left)
     ranks = sum(side.rank for side in sides if not reg[side.name])
     if not ranks or ranks < free:
         return
     n_confounds = n_rows - 1 - free
-    without = f", {n_confounds} independent confounds or dropped rows" if n_confounds else ""
+    without = (
+        f", {n_confounds} independent confounds, means of groups or dropped rows"
+        if n_confounds
+        else ""
+    )
     raise ValueError(
         f"With {n_rows} objects{without} and {ranks} independent features, correlations are 1 by "
         "construction. Reduce the views first, for example by PCA, or pass a ridge, reg."

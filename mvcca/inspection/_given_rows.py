@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,21 @@ class GivenRows:
             _at(codes, positions),
             positions,
         )
+
+    def within_groups(self) -> GivenRows:
+        """Rows less the mean of their group."""
+        codes = self.groups
+        assert codes is not None
+        counts = np.bincount(codes)
+
+        def centred(X: np.ndarray) -> np.ndarray:
+            sums = np.zeros((len(counts), X.shape[1]))
+            np.add.at(sums, codes, X)
+            return X - (sums / np.maximum(counts, 1)[:, None])[codes]
+
+        first, second = (None if Z is None else centred(Z) for Z in self.confounds)
+        arrays = {name: centred(X) for name, X in self.arrays.items()}
+        return replace(self, arrays=arrays, confounds=(first, second))
 
 
 def _at(values: np.ndarray | None, positions: np.ndarray) -> np.ndarray | None:

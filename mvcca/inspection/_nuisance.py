@@ -165,8 +165,12 @@ def _gain(Z: np.ndarray) -> tuple[float, float]:
 def orthonormal_with_ones(name: str, Z: np.ndarray | None, n_rows: int) -> np.ndarray:
     """An orthonormal basis of confounds and a column of ones, (n_rows, rank)."""
     ones = np.full((n_rows, 1), 1 / np.sqrt(n_rows))
-    if Z is None:
-        return ones
+    return ones if Z is None else np.hstack([ones, orthonormal(name, Z)])
+
+
+def orthonormal(name: str, Z: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of centred confounds, (n_rows, rank)."""
+    n_rows = len(Z)
     rows = principal_components(Z)[1]
     if not rows.shape[1]:
         raise ValueError(f"{name} do not vary: all their rows are equal. Omit them.")
@@ -175,7 +179,7 @@ def orthonormal_with_ones(name: str, Z: np.ndarray | None, n_rows: int) -> np.nd
             f"{rows.shape[1]} independent {name} leave nothing of {n_rows} objects to permute. "
             "Reduce the confounds, for example to principal components."
         )
-    return np.hstack([ones, rows / linalg.norm(rows, axis=0)])
+    return rows / linalg.norm(rows, axis=0)
 
 
 def residuals_of(Z: np.ndarray, projection: str, groups: np.ndarray | None) -> HuhJhun | Theil:

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from mvcca.inspection._exchange import Exchange
 from mvcca.inspection._loading_nulls import LoadingNull
+from mvcca.inspection._nuisance import Complement
 from mvcca.inspection._sides import Side
 from mvcca.inspection._statistics import of_several_views, stepwise
 
@@ -31,6 +32,22 @@ class Trial(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Bipartial:
+    """Rows of a view with other confounds, rearranged and seen in the space of the first view.
+
+    Permuting one view only would be too liberal if each depends on the confounds of the other.
+    """
+
+    rows: np.ndarray  # (m_own, q)
+    exchange: Exchange
+    own: Complement
+    other: Complement
+
+    def __call__(self, rng: np.random.RandomState) -> np.ndarray:
+        return self.other.reduce(self.own.lift(self.exchange.apply(self.rows, rng)))
+
+
+@dataclass(frozen=True, eq=False)
 class Stepwise:
     """Tests of all components of two views, each without those before it.
 
@@ -44,6 +61,8 @@ class Stepwise:
         With a ridge, U F L and V F R with the singular vectors L and R of K = F UᵀV F.
     exchange : Exchange
     loadings : LoadingNull or None
+    bipartial : Bipartial or None
+        How to rearrange the rows of `fixed`, too.
     """
 
     statistic: str
@@ -53,14 +72,17 @@ class Stepwise:
     fixed: np.ndarray
     exchange: Exchange
     loadings: LoadingNull | None = None
+    bipartial: Bipartial | None = None
 
     def __call__(self, rng: np.random.RandomState) -> np.ndarray:
         moved = self.exchange.apply(self.moved, rng)
-        C = moved.T @ self.fixed
+        fixed = self.fixed if self.bipartial is None else self.bipartial(rng)
+        C = moved.T @ fixed
         found = stepwise(self.statistic, C, len(self.observed))
         if self.loadings is None:
             return found
-        fixed = self.exchange.apply(self.fixed, rng) if self.loadings.of_permuted else self.fixed
+        if self.loadings.of_permuted:
+            fixed = self.exchange.apply(self.fixed, rng)
         return np.append(found, self.loadings.maxima(C, (moved, fixed), len(self.observed)))
 
 

@@ -53,9 +53,22 @@ numbers, times = np.unique(counts, return_counts=True)
 print(dict(zip(numbers.tolist(), times.tolist(), strict=True)), "samples by number of components")
 
 # %%
-# Any estimator of paired views, with a ridge or more than two views, can be compared with clones
-# that are fitted to shuffled pairs. The band of component i is then that of component i of the
-# clones, which shows what is clearly above chance, but gives no p-value.
+# The test takes confounds, families of related subjects (``groups``), a ridge and more than two
+# views as well, and draws the null distribution of its statistic. Here, ages explain a part of both
+# views, and the rows of the test are residuals that may be permuted.
+
+rng = np.random.default_rng(0)
+age = rng.normal(size=(150, 1))
+aged = {name: block + age for name, block in views.items()}
+test = permutation_test(aged, confounds=age, n_components=4, random_state=0)
+print(test)
+test.plot(component=4)
+plt.show()
+
+# %%
+# Any estimator of paired views can be compared with clones that are fitted to shuffled pairs. The
+# band of component i is then that of component i of the clones, which shows what is clearly above
+# chance, but gives no p-value.
 
 quadrants = load_digits_views("quadrants").views[:400]
 four = MVCCA(12, reg=0.1).fit(quadrants)
