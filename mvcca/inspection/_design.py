@@ -185,11 +185,6 @@ class Design:
         """Number of rows that are rearranged."""
         return len(self.sides[0].complement.kept)
 
-    @property
-    def has_one_complement(self) -> bool:
-        """Whether all views have the same confounds removed."""
-        return all(side.complement is self.sides[0].complement for side in self.sides)
-
 
 def _complements(
     names: Sequence[str],

@@ -123,10 +123,10 @@ def permutation_test(
         groups and sign flips depend. "auto" is Theil with these, otherwise Huh-Jhun.
     loadings : {"cross", "own", "own-permuted"}, optional
         Test correlations of variables with the other view's variates ("cross"), or with those of
-        their own view. In every permutation, weights are computed from permuted rows and applied to
-        unpermuted rows, as in PermCCA since August 2024. "own-permuted" is its null until then,
-        with variates of permuted rows, for the reproduction of published results: it rejects up to
-        71 % of irrelevant variables.
+        their own view. They are compared with loadings of the permuted data: weights from permuted
+        rows are applied to the rows that they were computed from, as in PermCCA since August 2024.
+        "own-permuted" is its null until then, correlations of variables with variates of permuted
+        rows, to reproduce published results: it rejects up to 71 % of irrelevant variables.
     sample_weight : array-like of int, shape (n_rows,), optional
         How often each row occurs.
     n_jobs : int, optional
@@ -254,13 +254,10 @@ def _stepwise(design: Design, rows: GivenRows, options: Options) -> Stepwise:
     observed = of_correlations(options.statistic, r)[: options.n_steps]
     loadings = None
     if options.loadings is not None:
-        variables = [_variables(side.complement, rows.arrays[side.name]) for side in design.sides]
-        variates = [first, second]
-        if not design.has_one_complement:  # products need rows of the same objects
-            sides = design.sides
-            variables = [s.complement.lift(own) for s, own in zip(sides, variables, strict=True)]
-            variates = [s.complement.lift(own) for s, own in zip(sides, variates, strict=True)]
-        loadings = LoadingNull.of(options.loadings, tuple(variables), tuple(variates))
+        of_moved, of_fixed = (
+            _variables(side.complement, rows.arrays[side.name]) for side in design.sides
+        )
+        loadings = LoadingNull.of(options.loadings, (of_moved, of_fixed), (first, second))
     bipartial = None
     if all(Z is not None for Z in rows.confounds):
         own = design.exchanges[1]
@@ -318,7 +315,7 @@ def _loadings(
     """Loadings and their p-values, in the order of the views."""
     if not isinstance(trial, Stepwise) or trial.loadings is None:
         return {}
-    found = trial.loadings.observed(len(trial.observed))
+    found = trial.loadings.observed(trial.correlations, len(trial.observed))
     own = {side.name: i for i, side in enumerate(design.sides)}
     first = found[own[names[0]]]
     largest = first[np.abs(first).argmax(axis=0), np.arange(first.shape[1])]
