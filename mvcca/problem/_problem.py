@@ -34,7 +34,6 @@ from mvcca.statistics import (
     PairCovariance,
     PairMoments,
     Recovered,
-    Regression,
     column_slices,
 )
 
@@ -153,7 +152,7 @@ class Problem:
                 ranks=found.ranks,
                 variances=variances,
                 bound=found.bound,
-                regression=None if of_rows else self.regression,
+                regression=getattr(self.moments, "regression", None),
             )
             if self.recovered is not None:
                 precisions = {name: self.recovered.precisions[name] for name in whiteners}
@@ -178,11 +177,6 @@ class Problem:
                 images = {name: within[name] @ W for name, W in maps.weights.items()}
                 maps = maps.with_patterns(images, next(iter(between.values())))
         return maps.lifted(self.rows.bases) if lift and self.rows.bases else maps
-
-    @property
-    def regression(self) -> Regression | None:
-        """The regression on confounds of whose residuals the moments are, if there are any."""
-        return self.moments.regression if isinstance(self.moments, Moments) else None
 
     def of_pairs(self) -> list[PairCovariance]:
         """Covariances of the rows of each two views that share objects, if they are known."""
@@ -260,7 +254,8 @@ class Problem:
         n_rows = min((rows.sample_weight_of(name).sum() for name in ranks), default=np.inf)
         if self.recovered is not None:
             n_rows = min(n_rows, float(self.recovered.moments.counts.min()))
-        n_rows -= 0 if self.regression is None else self.regression.rank
+        regression = getattr(self.moments, "regression", None)
+        n_rows -= 0 if regression is None else regression.rank
         if rows.needs_many and n_rows < _ROWS_PER_RANK * n_independent:
             each = " and ".join(f"{name!r} (rank {rank})" for name, rank in ranks.items())
             warn(

@@ -148,7 +148,7 @@ class RidgePath:
             ),
             problem.means,
             problem.with_patterns,
-            problem.regression,
+            getattr(problem.moments, "regression", None),
             rows.bases,
         )
 

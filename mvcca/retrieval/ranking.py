@@ -112,13 +112,15 @@ class Ranking:
                 empty |= {name: rows | empty.get(name, False) for name, rows in found.items()}
             else:
                 X = step.transform(X)
-        if hasattr(model, "project"):
+        names = getattr(model, "view_names_", None)
+        if getattr(model, "confounds", None) is not None:
             views = model.as_fitted_views(X, unpaired)
             scores = model.project(views, self.method)
-            has_confounds = len(scores) < len(views.names)
-            projected = views.select(list(scores)) if has_confounds else views
+            projected = views.select(list(scores))
+        elif hasattr(model, "project"):
+            views = projected = as_views(X, names, unpaired=unpaired)
+            scores = model.project(views, self.method)
         else:  # an estimator of another package
-            names = getattr(model, "view_names_", None)
             views = as_views(X, names, unpaired=unpaired)
             projected = as_views(self._called(X), names, unpaired=unpaired)
             scores = {name: _numbers(block) for name, block in projected.items()}
