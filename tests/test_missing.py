@@ -342,8 +342,8 @@ def test_collinear_columns_without_holes_are_dropped_as_ever(missing):
 
 
 # Two views of 10 features, 30 % of the cells missing: error of the first correlation, and
-# correlation on new rows, by a simulation whose generator is unknown; ours was chosen to resemble it,
-# so that this guards the figures and does not confirm them.
+# correlation on new rows, by a simulation whose generator is unknown; ours was chosen to resemble
+# it, so that this guards the figures and does not confirm them.
 SIMULATED = {
     250: {"complete": (0, 0.739), "mean imputed": (0.088, 0.737), "EM": (0.018, 0.717)},
     1000: {"pairwise": (0.099, 0.42), "mean imputed": (0.096, 0.750), "EM": (0.008, 0.750)},
