@@ -15,8 +15,8 @@ from sklearn.decomposition import PCA
 from mvcca.datasets import make_gaussian_views, make_multilabel_views
 from mvcca.inspection import loadings as loadings_of
 from mvcca.inspection import permutation_test
-from mvcca.inspection._exchange import Exchange
-from mvcca.inspection._nuisance import HuhJhun, Theil, kept_rows, orthonormal_with_ones
+from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._nuisance import HuhJhun, Theil, kept_rows, orthonormal_with_ones
 from mvcca.linear import CCA, MVCCA
 from mvcca.machine.config import config_context
 from mvcca.views import Views
@@ -300,7 +300,7 @@ def test_three_views_are_tested_by_the_whole_correlation_matrix():
 
 
 def test_the_held_out_statistic_is_that_of_models_fitted_to_folds():
-    from mvcca.inspection._held_out import folds_of
+    from mvcca.inspection.permutation._held_out import folds_of
 
     X, Y = draw(5, 60, 5, 3, 0.6)
     found = permutation_test(X, Y, statistic="held-out", reg=0.1, n_permutations=19, random_state=6)
@@ -324,7 +324,7 @@ def test_the_held_out_statistic_is_that_of_models_fitted_to_folds():
 
 
 def test_a_searched_ridge_is_searched_again_in_every_permutation():
-    from mvcca.inspection._held_out import folds_of
+    from mvcca.inspection.permutation._held_out import folds_of
     from mvcca.model_selection import RIDGES
 
     X, Y = draw(6, 40, 6, 4, 0.7)

@@ -17,12 +17,8 @@ from mvcca.inspection._correlations import (
 )
 from mvcca.inspection._intervals import CorrelationIntervals, correlation_intervals
 from mvcca.inspection._parametric import ParametricTest, ParametricTests, parametric_tests
-from mvcca.inspection._permutation import permutation_test
-from mvcca.inspection._permutation_result import PermutationTest
 from mvcca.inspection._projection import vip
 from mvcca.inspection._stability import Stability, stability
-from mvcca.inspection._study import study
-from mvcca.inspection._study_result import Study
 from mvcca.inspection._two_views import views_of as views_of
 from mvcca.inspection._variable_intervals import (
     Subspace,
@@ -30,6 +26,8 @@ from mvcca.inspection._variable_intervals import (
     loading_intervals,
     weight_intervals,
 )
+from mvcca.inspection.permutation import PermutationTest, permutation_test
+from mvcca.inspection.study import Study, study
 
 __all__ = [
     "CorrelationIntervals",

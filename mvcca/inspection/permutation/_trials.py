@@ -9,11 +9,11 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
-from mvcca.inspection._exchange import Exchange
-from mvcca.inspection._loading_nulls import LoadingNull
-from mvcca.inspection._nuisance import Complement
-from mvcca.inspection._sides import Side
-from mvcca.inspection._statistics import of_several_views, stepwise
+from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._loading_nulls import LoadingNull
+from mvcca.inspection.permutation._nuisance import Complement
+from mvcca.inspection.permutation._sides import Side
+from mvcca.inspection.permutation._statistics import of_several_views, stepwise
 
 
 class Trial(Protocol):

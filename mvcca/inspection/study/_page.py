@@ -17,7 +17,7 @@ from mvcca.machine.pages import Picture, template
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mvcca.inspection._study_result import Study
+    from mvcca.inspection.study._result import Study
 
 _MOST_LOADINGS = 20  # of a view, in its figure
 
@@ -33,7 +33,7 @@ class Illustration(NamedTuple):
 def study_page(study: Study, command: str = "") -> str:
     """The page of a study, with figures if matplotlib is installed."""
     first, second = study.variables
-    return template("mvcca.inspection", "study.html").render(
+    return template("mvcca.inspection.study", "study.html").render(
         title=f"Is {first} correlated with {second}?",
         study=study,
         table=study.table(),

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mvcca.inspection._intervals import CorrelationIntervals
-from mvcca.inspection._permutation_result import PermutationTest
 from mvcca.inspection._tables import frame_of, text_table
+from mvcca.inspection.permutation import PermutationTest
 from mvcca.machine.replacing import replacing
 from mvcca.model_selection import required_correlation, sample_size
 
@@ -295,7 +295,7 @@ class Study:
         -------
         matplotlib Axes
         """
-        from mvcca.inspection._study_page import draw_correlations
+        from mvcca.inspection.study._page import draw_correlations
 
         return draw_correlations(self, ax)
 
@@ -309,7 +309,7 @@ class Study:
         command : str, optional
             The command that made it, to be named.
         """
-        from mvcca.inspection._study_page import study_page
+        from mvcca.inspection.study._page import study_page
 
         path = Path(path)
         if path.suffix.lower() not in (".html", ".htm"):

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mvcca.inspection._exchange import Exchange
-from mvcca.inspection._loading_nulls import LOADINGS
-from mvcca.inspection._nuisance import (
+from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._loading_nulls import LOADINGS
+from mvcca.inspection.permutation._nuisance import (
     Centred,
     Complement,
     Theil,
@@ -19,8 +19,8 @@ from mvcca.inspection._nuisance import (
     orthonormal_with_ones,
     residuals_of,
 )
-from mvcca.inspection._sides import Side
-from mvcca.inspection._statistics import STATISTICS
+from mvcca.inspection.permutation._sides import Side
+from mvcca.inspection.permutation._statistics import STATISTICS
 from mvcca.problem import reg_of_names
 
 HELD_OUT = "held-out"

@@ -1,6 +1,6 @@
 """A study of two sets of variables, from rows to conclusions: what they share, and how surely.
 
-The result is in `_study_result`, its HTML page in `_study_page`.
+The result is in `_result`, its HTML page in `_page`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from sklearn.pipeline import Pipeline
 from mvcca.compose import Deconfound, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
 from mvcca.inspection._intervals import correlation_intervals
-from mvcca.inspection._permutation import permutation_test
-from mvcca.inspection._study_result import Study
 from mvcca.inspection._two_views import as_matrix, two_paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
+from mvcca.inspection.permutation import permutation_test
+from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
 from mvcca.model_selection import spectrum_decay

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from mvcca.inspection._nuisance import Centred, Complement
+from mvcca.inspection.permutation._nuisance import Centred, Complement
 from mvcca.machine import lapack
 from mvcca.problem import principal_components
 

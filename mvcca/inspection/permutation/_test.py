@@ -11,15 +11,15 @@ from joblib import Parallel, delayed
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from mvcca.inspection._design import HELD_OUT, Design, Options
 from mvcca.inspection._given_rows import GivenRows
-from mvcca.inspection._held_out import HeldOut, Tuned, folds_of
-from mvcca.inspection._loading_nulls import LoadingNull
-from mvcca.inspection._nuisance import Complement
-from mvcca.inspection._permutation_result import PermutationTest, p_values
-from mvcca.inspection._sides import unit_columns
-from mvcca.inspection._statistics import of_correlations
-from mvcca.inspection._trials import (
+from mvcca.inspection.permutation._design import HELD_OUT, Design, Options
+from mvcca.inspection.permutation._held_out import HeldOut, Tuned, folds_of
+from mvcca.inspection.permutation._loading_nulls import LoadingNull
+from mvcca.inspection.permutation._nuisance import Complement
+from mvcca.inspection.permutation._result import PermutationTest, p_values
+from mvcca.inspection.permutation._sides import unit_columns
+from mvcca.inspection.permutation._statistics import of_correlations
+from mvcca.inspection.permutation._trials import (
     Bipartial,
     SeveralViews,
     Stepwise,

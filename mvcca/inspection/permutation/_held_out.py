@@ -10,11 +10,11 @@ import numpy as np
 from scipy import linalg
 from sklearn.model_selection import GroupKFold, KFold
 
-from mvcca.inspection._exchange import Exchange
-from mvcca.inspection._nuisance import Centred
-from mvcca.inspection._sides import Side
-from mvcca.inspection._statistics import stepwise
-from mvcca.inspection._trials import canonical_variates
+from mvcca.inspection.permutation._exchange import Exchange
+from mvcca.inspection.permutation._nuisance import Centred
+from mvcca.inspection.permutation._sides import Side
+from mvcca.inspection.permutation._statistics import stepwise
+from mvcca.inspection.permutation._trials import canonical_variates
 
 N_FOLDS = 5
 
