@@ -4,7 +4,7 @@ A method computes its between- and within-view matrices from a statistic of the 
 and precision are handled here. Nothing here knows of estimators.
 """
 
-from mvcca.problem._bases import Absolute, Basis, Explicit, Span, principal_components, row_space
+from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
 from mvcca.problem._bias import SampleBias
 from mvcca.problem._confounds import exactness_given, given, regression_on
 from mvcca.problem._maps import (
@@ -31,6 +31,7 @@ from mvcca.problem._rows import (
     mean_and_variance,
     reg_of_names,
 )
+from mvcca.problem.linalg import Absolute
 
 __all__ = [
     "LARGEST_CORRELATION",

@@ -19,7 +19,7 @@ from scipy import linalg
 from mvcca.blocks import as_block
 from mvcca.machine import lapack
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, rounding_of
+from mvcca.problem.linalg import above_rounding, extreme_eigenvalues, ridge_in, rounding_of
 from mvcca.statistics import Moments, column_slices
 
 # Condition numbers up to which a Gram matrix of rows is as good as the rows:
@@ -27,18 +27,6 @@ _WELL_CONDITIONED = 1e3  # of rows with the ridge
 _ORTHONORMAL = 1e4  # of rows without it, so that their basis is orthonormal
 _EPS = np.finfo(float).eps
 _BLOCK_NUMBERS = 2**20  # of columns that are centred at a time
-
-
-class Absolute(float):
-    """A ridge r in the units of the matrix C that it is added to, C + r I.
-
-    A plain number r in its place makes C + r μ I, with μ the mean diagonal of C.
-    """
-
-
-def ridge_in(reg: float, unit: float) -> float:
-    """The ridge that is added to a matrix with mean diagonal `unit`."""
-    return float(reg) if isinstance(reg, Absolute) else reg * unit
 
 
 class Basis(Protocol):

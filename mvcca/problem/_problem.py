@@ -17,7 +17,6 @@ from sklearn.exceptions import DataDimensionalityWarning
 
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
-from mvcca.problem._bases import ridge_in
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
 from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
 from mvcca.problem.linalg import (
@@ -27,6 +26,7 @@ from mvcca.problem.linalg import (
     Tridiagonal,
     Whitener,
     canonical_directions,
+    ridge_in,
     rounding_of,
 )
 from mvcca.statistics import (

@@ -15,11 +15,10 @@ import numpy as np
 
 from mvcca.blocks import as_block
 from mvcca.machine.threads import threads_to_factorise
-from mvcca.problem._bases import ridge_in
 from mvcca.problem._maps import Maps, score_correlations
 from mvcca.problem._problem import Problem
 from mvcca.problem._rows import check_variance
-from mvcca.problem.linalg import Scaling, Tridiagonal, rounding_of
+from mvcca.problem.linalg import Scaling, Tridiagonal, ridge_in, rounding_of
 from mvcca.statistics import Moments, PairCovariance, Regression
 from mvcca.views import Views
 

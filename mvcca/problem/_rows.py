@@ -22,16 +22,14 @@ import numpy as np
 from mvcca.blocks import as_block, to_host
 from mvcca.machine.warnings import warn
 from mvcca.problem._bases import (
-    Absolute,
     Basis,
     Explicit,
     Span,
     moments_of_spans,
     principal_components,
-    ridge_in,
     row_space,
 )
-from mvcca.problem.linalg import rounding_of
+from mvcca.problem.linalg import Absolute, ridge_in, rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view

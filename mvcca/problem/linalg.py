@@ -21,6 +21,7 @@ from mvcca.machine import lapack
 from mvcca.statistics import DigitsLost
 
 __all__ = [
+    "Absolute",
     "AnyWhitener",
     "Bidiagonal",
     "Directions",
@@ -31,6 +32,7 @@ __all__ = [
     "canonical_directions",
     "extreme_eigenvalues",
     "fixed_signs",
+    "ridge_in",
     "rounding_of",
 ]
 
@@ -38,6 +40,18 @@ _STEPS = 5  # of power iteration
 _ULPS = 2  # units in the last place that sums and differences of a few columns are off by
 # A correlation above 1 by more than this is not rounding.
 _ABOVE_ONE = 1e-6
+
+
+class Absolute(float):
+    """A ridge r in the units of the matrix C that it is added to, C + r I.
+
+    A plain number r in its place makes C + r μ I, with μ the mean diagonal of C.
+    """
+
+
+def ridge_in(reg: float, unit: float) -> float:
+    """The ridge that is added to a matrix with mean diagonal `unit`."""
+    return float(reg) if isinstance(reg, Absolute) else reg * unit
 
 
 @dataclass(frozen=True, eq=False)

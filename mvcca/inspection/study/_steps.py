@@ -80,7 +80,8 @@ def study(
         whole groups of the same size, folds keep groups together, and intervals, which assume
         independent rows, are those of the first subject of each group.
     within : bool, default=False
-        Permute subjects within their groups, and not whole groups; intervals are of all subjects.
+        Permute subjects within their groups, and not whole groups. The p-values are then those of
+        correlations within groups; the other figures are of all subjects.
     rank_gaussian : bool, default=True
         Whether to take step 1. Intervals need distributions that are nearly normal.
     squares : bool, default=True
