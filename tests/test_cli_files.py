@@ -302,7 +302,7 @@ def test_warnings_are_single_lines_on_standard_error(capsys):
     ("arguments", "message"),
     [
         (["--method", "svm"], "unknown method 'svm'"),
-        (["--method", "cca", "--param", "sigma=1"], "the parameters cv_goal, n_components, reg"),
+        (["--method", "cca", "--param", "sigma=1"], "the parameters center, confounds"),
         (
             ["--method", "mvmlcca", "--labels", "y.npy", "--param", "within=sample"],
             "--param within",
@@ -967,7 +967,8 @@ def test_galleries_searched_as_one_are_sums_too(capsys, queries):
 def test_info_says_what_was_fitted(capsys, model):
     found = json.loads(succeed(capsys, "info", "model.mvcca", "--json"))
     assert found["method"] == "CCA"
-    assert found["parameters"] == {"cv_goal": None, "n_components": 2, "reg": 0.01}
+    assert found["parameters"] == model.get_params()
+    assert (found["parameters"]["n_components"], found["parameters"]["reg"]) == (2, 0.01)
     assert found["views"] == {"image": 6, "text": 5}
     assert found["n_components"] == 2
     assert found["canonical_correlations"] == model.canonical_correlations_.tolist()
@@ -1204,6 +1205,12 @@ def test_the_commands_of_the_user_guide_run(capsys):
     np.save("old.npy", image)
     np.save("new.npy", image[:200, :10])
     np.save("rows.npy", np.arange(200))
+    subjects = np.arange(300)
+    for name in ("brain", "behaviour", "confounds"):
+        rows = rng.standard_normal((300, 3))
+        lines = [f"{i},{i // 3},{','.join(map(str, rows[i]))}" for i in subjects]
+        family = "family" if name == "confounds" else f"{name} 0"
+        Path(f"{name}.csv").write_text("\n".join([f"subject,{family},a,b,c", *lines]))
     assert len(commands) > 5
     for command in commands:
         if "--workers" in command or "--scheduler" in command:  # tested above
