@@ -17,8 +17,8 @@ from mvcca.blocks._kinds import (
     to_plain,
 )
 from mvcca.blocks._sparse import grouping, own_csr
+from mvcca.blocks.sources import NamedColumns as NamedColumns
 from mvcca.blocks.sources import (
-    NamedColumns,
     RowSource,
     SourceError,
     as_source,
@@ -33,7 +33,6 @@ from mvcca.blocks.sources import (
 __all__ = [
     "KINDS",
     "Block",
-    "NamedColumns",
     "RowSource",
     "SourceError",
     "as_block",

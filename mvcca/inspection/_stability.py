@@ -30,11 +30,11 @@ class Stability:
     Attributes
     ----------
     weights : dict of str to ndarray, shape (n_splits, k)
-        By view name, |cos| of the weight vectors of the two halves in the metric of the view's
-        covariance: the |correlation| of their scores over all rows.
+        By view name, absolute cosine of the weight vectors of the two halves in the metric of the
+        view's covariance: the absolute correlation of their scores over all rows.
     loadings : dict of str to ndarray, shape (n_splits, k)
-        |correlation| over the variables of the loadings of the two halves; NaN for views of fewer
-        than three variables.
+        Absolute correlation over the variables of the loadings of the two halves; NaN for views of
+        fewer than three variables.
     """
 
     weights: dict[str, np.ndarray]

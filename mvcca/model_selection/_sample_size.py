@@ -24,13 +24,13 @@ def sample_size(
     decay: tuple[float, float],
     method: str = "cca",
 ) -> int:
-    """Number of rows that estimate a component of two views reliably.
+    r"""Number of rows that estimate a component of two views reliably.
 
     With this many rows a test of the first component has 90 % power, and its correlation, weights,
     scores and loadings have errors of at most 10 %. The number comes from a linear model fitted to
     simulations [1]_,
 
-        ln n = b_0 - b_1 ln ρ + b_2 ln(p + q) + b_3 |a_x + a_y|.
+    .. math:: \ln n = b_0 - b_1 \ln \rho + b_2 \ln(p + q) + b_3 |a_x + a_y|.
 
     Parameters
     ----------
