@@ -97,7 +97,7 @@ class TwoMatrixEstimator(PredictingEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Coefficients of y on X, (n_targets, n_features): ``(X - mean) @ coef_.T + intercept_``."""
+        """``(X - mean) @ coef_.T + intercept_`` predicts y; (n_targets, n_features)."""
         x, y = self._lone("X"), self._lone("y")
         return self._regressed(y, x) @ self.weights_[x].T
 
