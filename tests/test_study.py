@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import real
 from sklearn.base import clone
@@ -60,6 +61,24 @@ def test_without_steps_it_is_cca_and_its_test():
     np.testing.assert_allclose(result.intervals.correlations, rho, atol=1e-10)
     test = permutation_test(views, statistic="roy", n_permutations=99, random_state=3)
     np.testing.assert_array_equal(result.test.p_values, test.p_values)
+
+
+@pytest.mark.parametrize("rank_gaussian", [True, False])
+def test_data_frames_name_the_variables_and_change_nothing_else(rank_gaussian):
+    X, Y, age = _cohort(100, effect=2.0)
+    options = {"rank_gaussian": rank_gaussian, "n_permutations": 19, "random_state": 0}
+    options["n_components"] = {"X": 3, "y": 4}
+    frames = pd.DataFrame(X, columns=list("abcdef")), pd.DataFrame(Y, columns=list("uvwx"))
+    expected = study(X, Y, confounds=age, **options)
+    result = study(*frames, confounds=pd.DataFrame(age, columns=["age"]), **options)
+    assert result.variables == {"X": tuple("abcdef"), "y": tuple("uvwx")}
+    assert str(result) != str(expected)
+    for name, values in result.columns().items():
+        np.testing.assert_allclose(values, expected.columns()[name], atol=1e-12)
+    new = {"X": frames[0], "y": frames[1], "confounds": pd.DataFrame(age, columns=["age"])}
+    scores = result.model.transform(new)  # warnings are errors
+    same = expected.model.transform({"X": X, "y": Y, "confounds": age})
+    np.testing.assert_allclose(scores["X"], same["X"], atol=1e-10)
 
 
 def test_held_out_rows_take_part_in_no_step():

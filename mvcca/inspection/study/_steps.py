@@ -134,8 +134,7 @@ def study(
     >>> result.significant.tolist()[:2]
     [True, False]
     """
-    given = two_paired_views(X, y, "A study")
-    views = given.replace({name: np.asarray(block, dtype=float) for name, block in given.items()})
+    views = two_paired_views(X, y, "A study")
     rows = views if confounds is None else _with_confounds(views, confounds)
     steps = _preparation(rank_gaussian, confounds is not None, squares)
     prepared = steps.fit_transform(rows) if steps.steps else rows
@@ -177,7 +176,7 @@ def study(
         )
     return Study(
         model=model,
-        variables={name: _variables(name, block) for name, block in given.items()},
+        variables={name: _variables(name, block) for name, block in views.items()},
         n_rows=len(views),
         n_independent=len(independent),
         n_confounds=n_confounds,
