@@ -167,8 +167,8 @@ def loading_intervals(
 ) -> VariableIntervals:
     r"""Estimate the loadings of the population, with confidence intervals.
 
-    The loading ℓ of a variable is its correlation with the variate of its own view. Weights that
-    fit noise make it too small: among many features per row it shrinks by the factor κ, with
+    The loading ℓ of a variable is its correlation with its view's variate. Weights that fit noise
+    make it too small: among many features per row it shrinks by the factor κ, with
 
     .. math::
 

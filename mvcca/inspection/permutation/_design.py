@@ -133,8 +133,9 @@ class Design:
     Attributes
     ----------
     sides : list of Side
-        Of two views, rows of the first are rearranged, and if both have confounds of their own,
-        also those of the second; of more views, those of all but the first.
+        With two views, each permutation rearranges the rows of the first view; if each view has its
+        own confounds, it rearranges those of the second view, too. With more views, it rearranges
+        the rows of all but the first.
     exchanges : list of Exchange
         Of the rows of each side.
     groups : ndarray of int, shape (m,), or None

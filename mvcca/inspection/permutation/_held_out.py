@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 from scipy import linalg
-from sklearn.model_selection import GroupKFold, KFold
 
+from mvcca.inspection._folds import splits_of
 from mvcca.inspection.permutation._exchange import Exchange
 from mvcca.inspection.permutation._nuisance import Centred
 from mvcca.inspection.permutation._sides import Side
@@ -162,10 +162,6 @@ class Tuned:
 def folds_of(n_rows: int, groups: np.ndarray | None, seed: int) -> np.ndarray:
     """Fold of each row, (n_rows,), groups together."""
     folds = np.empty(n_rows, dtype=int)
-    if groups is None:
-        splits = KFold(min(N_FOLDS, n_rows), shuffle=True, random_state=seed).split(folds)
-    else:
-        splits = GroupKFold(min(N_FOLDS, len(np.unique(groups)))).split(folds, groups=groups)
-    for fold, (_, held_out) in enumerate(splits):
+    for fold, (_, held_out) in enumerate(splits_of(n_rows, min(N_FOLDS, n_rows), groups, seed)):
         folds[held_out] = fold
     return folds

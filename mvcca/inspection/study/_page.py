@@ -95,8 +95,8 @@ def _illustrations(study: Study) -> Iterator[Illustration]:
         yield Illustration(
             f"Loadings of {view}",
             drawn(lambda ax, view=view: draw_loadings(study, view, ax), height),
-            "Correlations of the variables with the variate of their own view (bars) and of the "
-            "other view (circles). Loadings of a component that is not significant mean nothing.",
+            "Correlations between the variables and the variate of their own view (bars) or of the "
+            "other view (circles). Do not interpret a component that is not significant.",
         )
 
 

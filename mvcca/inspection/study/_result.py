@@ -260,7 +260,7 @@ class Study:
             )
             for name, k in self.n_components.items()
         )
-        lost = f"{self.n_confounds} confounds (with squares) removed; " if self.n_confounds else ""
+        lost = f"{self.n_confounds} independent confounds removed; " if self.n_confounds else ""
         found = [f"{self.n_rows} rows; {lost}{sizes}; {len(self.test.permuted)} permutations."]
         if self.n_independent < self.n_rows:
             found.append(

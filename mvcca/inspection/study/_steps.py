@@ -14,11 +14,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
-from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import Pipeline
 
 from mvcca.compose import Deconfound, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
+from mvcca.inspection._folds import splits_of
 from mvcca.inspection._intervals import correlation_intervals
 from mvcca.inspection._two_views import as_matrix, two_paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
@@ -147,7 +147,7 @@ def study(
     model = Pipeline([*steps.steps, ("pca", reduce), ("cca", CCA(None))])
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
         scores = model.fit_transform(rows)  # few rows are what the tests are for
-        folds = _folds(len(views), cv, groups, random_state)
+        folds = splits_of(len(views), cv, groups, random_state)
         held_out = _held_out(model, rows, scores, folds)
     components = model[:-1].transform(rows)
     test = permutation_test(
@@ -250,14 +250,6 @@ def _ends(found: VariableIntervals, name: str, loadings: np.ndarray) -> np.ndarr
     flipped = (found.in_sample[name] * loadings).sum(axis=0) < 0
     low, high = found.low[name], found.high[name]
     return np.array([np.where(flipped, -high, low), np.where(flipped, -low, high)])
-
-
-def _folds(n_rows: int, cv: int, groups: Any, random_state: Any) -> list[tuple[Any, Any]]:
-    """Parts of rows to fit to and to leave out; groups stay together."""
-    place = np.zeros(n_rows)
-    if groups is None:
-        return list(KFold(cv, shuffle=True, random_state=random_state).split(place))
-    return list(GroupKFold(min(cv, len(np.unique(groups)))).split(place, groups=groups))
 
 
 def _held_out(

@@ -1,0 +1,18 @@
+"""Parts of rows to fit to and to leave out, of which groups are never divided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold
+
+
+def splits_of(
+    n_rows: int, n_folds: int, groups: Any, random_state: Any
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit to and to leave out, fold by fold; at most as many folds as groups."""
+    rows = np.arange(n_rows)
+    if groups is None:
+        return list(KFold(n_folds, shuffle=True, random_state=random_state).split(rows))
+    return list(GroupKFold(min(n_folds, len(np.unique(groups)))).split(rows, groups=groups))
