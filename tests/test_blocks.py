@@ -59,6 +59,10 @@ OPERATIONS = {
     "largest": (lambda block: block.extremes()[1], X.max(axis=0)),
     "centred cross": (lambda block: block.centred_cross(U, MEAN), CENTRED.T @ U),
     "centred squares": (lambda block: block.centred_squares(MEAN), (CENTRED**2).sum(axis=0)),
+    "weighted squares": (
+        lambda block: block.centred_squares(MEAN, WEIGHTS),
+        WEIGHTS @ CENTRED**2,
+    ),
     "squared norms": (lambda block: block.squared_norms(MEAN), (CENTRED**2).sum(axis=1)),
     "row squares": (lambda block: block.row_squares(), (X**2).sum(axis=1)),
     "projection": (lambda block: block.project(MEAN, V), CENTRED @ V),

@@ -254,9 +254,13 @@ class Block(ABC):
             centred.matrix *= weights[:, None]
         return mean, other_mean, left, self.cross(centred.matrix)  # Σ (a - m) bᵀ = Σ a bᵀ
 
-    def centred_squares(self, mean: np.ndarray) -> np.ndarray:
-        """Σ (x - mean)² of each column, (d,)."""
-        return self._added(lambda block, _: block.centred_squares(mean))
+    def centred_squares(self, mean: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Σ w (x - mean)² of each column, (d,)."""
+        return self._added(
+            lambda block, rows: block.centred_squares(
+                mean, None if weights is None else weights[rows]
+            )
+        )
 
     def squared_norms(self, mean: np.ndarray) -> np.ndarray:
         """‖x - mean‖² of each row, (n,); sparse rows by expansion."""

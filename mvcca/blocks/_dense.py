@@ -96,9 +96,11 @@ class DenseBlock(Block):
         products = (U.T.astype(self.dtype) @ (self.matrix - rounded)).T
         return products + np.outer(rounded - mean, U.sum(axis=0))
 
-    def centred_squares(self, mean: np.ndarray) -> np.ndarray:
+    def centred_squares(self, mean: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         centred = self.matrix - mean
-        return np.einsum("ij,ij->j", centred, centred)
+        if weights is None:
+            return np.einsum("ij,ij->j", centred, centred)
+        return np.einsum("i,ij,ij->j", weights, centred, centred)
 
     def row_squares(self) -> np.ndarray:
         return np.asarray((self.matrix**2).sum(axis=1))

@@ -150,12 +150,16 @@ class SparseBlock(Block):
     def centred_cross(self, U: np.ndarray, mean: np.ndarray) -> np.ndarray:
         return self.cross(U) - np.outer(mean, U.sum(axis=0))
 
-    def centred_squares(self, mean: np.ndarray) -> np.ndarray:
+    def centred_squares(self, mean: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         X = self.matrix.tocsr()
-        stored = np.bincount(X.indices, minlength=len(mean))
         deviations = (X.data.astype(np.float64) - mean[X.indices]) ** 2
+        of_stored, total = None, float(X.shape[0])
+        if weights is not None:
+            of_stored, total = np.repeat(weights, np.diff(X.indptr)), weights.sum()
+            deviations *= of_stored
+        stored = np.bincount(X.indices, weights=of_stored, minlength=len(mean))
         squares = np.bincount(X.indices, weights=deviations, minlength=len(mean))
-        return squares + (X.shape[0] - stored) * mean**2
+        return squares + np.maximum(total - stored, 0) * mean**2
 
     def squared_norms(self, mean: np.ndarray) -> np.ndarray:
         rows, left = self.centred(mean)

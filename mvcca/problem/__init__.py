@@ -6,6 +6,7 @@ and precision are handled here. Nothing here knows of estimators.
 
 from mvcca.problem._bases import Basis, Explicit, Span, principal_components, row_space
 from mvcca.problem._bias import SampleBias
+from mvcca.problem._centred_rows import CentredRows
 from mvcca.problem._confounds import exactness_given, given, regression_on
 from mvcca.problem._maps import (
     LARGEST_CORRELATION,
@@ -38,6 +39,7 @@ __all__ = [
     "OF_COVARIANCES",
     "Absolute",
     "Basis",
+    "CentredRows",
     "Exactness",
     "Expected",
     "Explicit",
