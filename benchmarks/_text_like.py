@@ -21,7 +21,7 @@ def text_like(
     widths: Sequence[int],
     *,
     n_topics: int = 100,
-    n_words: int = 60,
+    n_words: int = 50,
     of_topics: float = 0.5,
     exponent: float = 1.0,
     seed: int = 0,

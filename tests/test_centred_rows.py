@@ -33,12 +33,12 @@ def saved_sparse(folder, matrix):
 
 
 STORED = {
-    "dense": lambda folder, matrix: matrix,
-    "column-major": lambda folder, matrix: np.asfortranarray(matrix),
-    "CSR": lambda folder, matrix: csr_array(matrix),
+    "dense": lambda _, matrix: matrix,
+    "column-major": lambda _, matrix: np.asfortranarray(matrix),
+    "CSR": lambda _, matrix: csr_array(matrix),
     ".npy": saved,
     ".npz": saved_sparse,
-    "Dask": lambda folder, matrix: dask_of(matrix),
+    "Dask": lambda _, matrix: dask_of(matrix),
 }
 
 

@@ -126,7 +126,7 @@ class CentredRows:
         return image
 
     def _scaled(self, scores: np.ndarray) -> np.ndarray:
-        """f √w times the rows of scores, in place."""
+        """Rows of scores times f √w, in place."""
         scores *= self.factor
         if self.weights is not None:
             scores *= np.sqrt(self.weights).reshape(-1, *[1] * (scores.ndim - 1))
