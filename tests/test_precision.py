@@ -29,6 +29,7 @@ from mvcca import (
     save,
 )
 from mvcca.problem import _rows
+from mvcca.problem._sampled_condition import is_ill_conditioned
 from mvcca.problem.linalg import Whitener, canonical_directions
 from mvcca.statistics import DigitsLost, Moments
 
@@ -107,6 +108,66 @@ def test_ill_conditioned_float32_rows_are_multiplied_again_in_float64(products):
     X, Y = correlated(500, (10, 8), 1e3)
     CCA(2).fit(X.astype(np.float32), Y.astype(np.float32))
     assert products == ["float32", "float64"]
+
+
+@pytest.fixture(scope="module")
+def many_rows():
+    """Views of as many rows as a sample is worth it for: well- and ill-conditioned ones."""
+    return {
+        condition: [X.astype(np.float32) for X in correlated(22_000, (200, 20), condition)]
+        for condition in (1.0, 1e3)
+    }
+
+
+@pytest.mark.parametrize("kind", ["arrays", "files", "weights", "partly paired"])
+def test_a_sample_tells_that_float32_products_of_many_rows_are_in_vain(
+    kind, many_rows, products, tmp_path
+):
+    X, Y = many_rows[1e3]
+    weights = np.random.default_rng(0).integers(1, 4, len(X)) if kind == "weights" else None
+    if kind == "files":
+        for name, block in {"x": X, "y": Y}.items():
+            np.save(tmp_path / name, block)
+        views = Views([np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "xy"])
+    elif kind == "partly paired":
+        index = np.repeat(np.arange(len(X))[:, None], 2, axis=1)
+        index[:5000, 1] = -1
+        index = np.where(index < 0, -1, index - [0, 5000])
+        views = Views([X, Y[5000:], X[:, :9]], np.column_stack([index, np.arange(len(X))]))
+    else:
+        views = Views([X, Y])
+    found = MVCCA(3, reg=0).fit(views, sample_weight=weights).eigenvalues_
+    n_views = len(views.names)
+    assert products[:n_views] == ["float32"] * n_views  # samples
+    assert set(products[n_views:]) == {"float64"}
+    exact = views.replace({name: np.asarray(X, float) for name, X in views.items()})
+    exact = MVCCA(3, reg=0).fit(exact, sample_weight=weights).eigenvalues_
+    assert_allclose(found, exact, atol=1e-9)
+
+
+def test_a_sample_leaves_well_conditioned_rows_and_those_with_a_ridge_to_float32(
+    many_rows, products
+):
+    for condition, reg in ((1.0, 0.0), (1e3, 10.0), (1e3, {"view0": 10.0, "view1": 0.0})):
+        products.clear()
+        CCA(3, reg=reg).fit(Views(many_rows[condition]))
+        assert products == ["float32"] * 3, (condition, reg)
+
+
+def test_rows_that_a_sample_passes_are_checked_all_the_same(many_rows, products, monkeypatch):
+    monkeypatch.setattr(_rows, "is_ill_conditioned", lambda *_: False)
+    CCA(3).fit(*many_rows[1e3])
+    assert products == ["float32", "float64"]
+
+
+def test_a_sample_estimates_condition_numbers_within_a_half():
+    for condition in (5.0, 30.0, 300.0):
+        X = correlated(26_000, (200, 20), condition)[0].astype(np.float32)
+        C = np.corrcoef(X.astype(float).T)
+        true = np.sqrt(np.linalg.cond(C))
+        rows = _rows.Rows(Views([X]), reg={"view0": 0.0}, products=np.dtype(np.float32))
+        assert is_ill_conditioned(rows, true / 1.5)
+        assert not is_ill_conditioned(rows, true * 1.5)
 
 
 def test_ill_conditioned_rows_keep_nine_digits():

@@ -27,12 +27,11 @@ from mvcca.problem._rows import (
     Exactness,
     Reg,
     Rows,
-    Shrinkage,
     check_variance,
     mean_and_variance,
     reg_of_names,
 )
-from mvcca.problem.linalg import Absolute
+from mvcca.problem.linalg import Absolute, Shrinkage
 
 __all__ = [
     "LARGEST_CORRELATION",

@@ -18,11 +18,12 @@ from sklearn.exceptions import DataDimensionalityWarning
 from mvcca.machine.threads import threads_to_factorise
 from mvcca.machine.warnings import warn
 from mvcca.problem._maps import Maps, Spectrum, expected_moments
-from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, Shrinkage, check_variance
+from mvcca.problem._rows import OF_COVARIANCES, Exactness, Rows, check_variance
 from mvcca.problem.linalg import (
     AnyWhitener,
     Bidiagonal,
     Scaling,
+    Shrinkage,
     Tridiagonal,
     Whitener,
     canonical_directions,

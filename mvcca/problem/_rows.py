@@ -29,7 +29,8 @@ from mvcca.problem._bases import (
     principal_components,
     row_space,
 )
-from mvcca.problem.linalg import Absolute, ridge_in, rounding_of
+from mvcca.problem._sampled_condition import is_ill_conditioned
+from mvcca.problem.linalg import Absolute, Shrinkage, ridge_in, rounding_of
 from mvcca.statistics import DigitsLost, Moments, PairMoments
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
@@ -48,13 +49,6 @@ _SEEN_ROUNDING = 1e-2  # share of a direction's length above which rounding is w
 
 
 Reg = float | str | Mapping[str, float]
-
-
-class Shrinkage(float):
-    """A share s in [0, 1]: a matrix C with mean diagonal μ becomes (1 - s) C + s μ I.
-
-    A plain number r in its place makes C + r μ I.
-    """
 
 
 def reg_of_names(
@@ -265,7 +259,7 @@ class Rows:
         float32 : bool, default=True
             Whether float32 products of float32 rows are worth an attempt.
         decompose : bool, default=True
-            Whether `solve` takes views in any basis.
+            Whether `solve` inverts covariances of the views, in any basis.
 
         Raises
         ------
@@ -284,10 +278,12 @@ class Rows:
         )
         if float32 and _FLOAT64 not in dtypes and not self.views.is_sparse:
             in_float32 = replace(rows, products=dtype, improvable=frozenset(self.views.names))
-            try:
-                return solve(in_float32)
-            except DigitsLost:
-                pass  # float64 may have enough of them
+            limit = float(np.sqrt(_TOLERANCES[dtype] / (_ERROR * np.finfo(dtype).eps)))
+            if not (decompose and is_ill_conditioned(in_float32, limit)):
+                try:
+                    return solve(in_float32)
+                except DigitsLost:
+                    pass  # float64 may have enough of them
         try:
             return solve(replace(rows, improvable=decomposable))
         except DigitsLost as lost:

@@ -26,6 +26,7 @@ __all__ = [
     "Bidiagonal",
     "Directions",
     "Scaling",
+    "Shrinkage",
     "Tridiagonal",
     "Whitener",
     "above_rounding",
@@ -46,6 +47,13 @@ class Absolute(float):
     """A ridge r in the units of the matrix C that it is added to, C + r I.
 
     A plain number r in its place makes C + r μ I, with μ the mean diagonal of C.
+    """
+
+
+class Shrinkage(float):
+    """A share s in [0, 1]: a matrix C with mean diagonal μ becomes (1 - s) C + s μ I.
+
+    A plain number r in its place makes C + r μ I.
     """
 
 

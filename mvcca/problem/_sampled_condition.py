@@ -1,0 +1,95 @@
+"""Whether rows are too ill-conditioned for float32 products, estimated from a sample of them.
+
+A pass over all rows in float32 finds out, too, but then it was in vain. The sample decides only
+which precision is tried first: `Rows.check` judges every result by all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+from mvcca.blocks import to_host
+from mvcca.problem.linalg import Shrinkage
+from mvcca.statistics import Moments
+
+if TYPE_CHECKING:
+    from mvcca.problem._rows import Rows
+
+_ROWS_PER_FEATURE = 2  # of the sample; of fewer, the smallest directions are mostly chance
+_JUDGES = 1024  # other rows, on which extreme directions of the sample are measured
+_SHARE = 8  # of the rows, one in so many may be sampled
+_LEAST_PRODUCTS = 1e9  # multiplications, below which a pass in vain costs less than 0.1 s
+_RUNS = 8  # of neighbouring rows, if reading them takes a call each
+_STEPS = 5  # of power iteration
+_TINY = np.finfo(float).tiny
+
+
+def is_ill_conditioned(rows: Rows, limit: float) -> bool:
+    """Whether the condition number of a view, ridge included, is probably above `limit`.
+
+    False where a sample would cost too much compared with a pass over all rows.
+    """
+    views, n_objects = rows.views, len(rows.views)
+    needed = _JUDGES + max(
+        _ROWS_PER_FEATURE * views.widths[name] * n_objects // max(1, X.shape[0])
+        for name, X in views.blocks.items()
+    )
+    n_products = n_objects * float(sum(views.widths.values())) ** 2
+    if needed * _SHARE > n_objects or n_products < _LEAST_PRODUCTS:
+        return False
+    sample = rows.take(_spread(n_objects, needed, _RUNS if views.is_lazy else needed))
+    sample = replace(sample, views=sample.views.in_memory())
+    chosen = _spread(len(sample.views), _JUDGES, _JUDGES)
+    judges = sample.take(chosen)
+    others = sample.take(np.setdiff1d(np.arange(len(sample.views)), chosen))
+    return any(
+        _condition(name, moments, others, judges) > limit
+        for name, moments in others.moments_of_each().items()
+    )
+
+
+def _spread(n_rows: int, n_sampled: int, n_runs: int) -> np.ndarray:
+    """Positions of runs of rows, evenly spread."""
+    length = -(-n_sampled // n_runs)
+    starts = np.linspace(0, n_rows - length, n_runs).astype(np.intp)
+    return np.unique(np.add.outer(starts, np.arange(length)))
+
+
+def _condition(name: str, moments: Moments, rows: Rows, judges: Rows) -> float:
+    """Estimated condition number of a view at unit variances; inf if it is beyond float32.
+
+    In the smallest direction of a sample, its own rows vary less than all rows do in any; other
+    rows vary more than all rows do in their smallest. Both estimates err by about the same factor,
+    so that their geometric mean is right within a third.
+    """
+    B = moments.covariance()
+    variances, X = np.diag(B), judges.views.blocks[name]
+    columns = np.flatnonzero(variances > 0)
+    if moments.counts[0, 0] < 2 or X.shape[0] < 2 or not len(columns):
+        return 1.0
+    ridged = rows.ridged(name, B, variances.mean()) if rows.reg[name] else B
+    scale = 1 / np.sqrt(np.diag(ridged)[columns])
+    C = ridged[np.ix_(columns, columns)] * scale * scale[:, None]
+    factor, failed = linalg.lapack.dpotrf(C, lower=1)
+    if failed:
+        return np.inf
+    ends = np.random.RandomState(0).standard_normal((2, len(columns)))
+    for _ in range(_STEPS):
+        ends /= np.linalg.norm(ends, axis=1)[:, None]
+        ends = np.array([C @ ends[0], linalg.cho_solve((factor, True), ends[1])])
+    lengths = np.linalg.norm(ends, axis=1)
+    W = np.zeros((len(B), 2))
+    W[columns] = scale[:, None] * (ends / lengths[:, None]).T
+    weights = None if judges.sample_weight is None else judges.sample_weight_of(name)
+    scores = to_host(X.project(moments.mean()[name], W)).astype(np.float64)
+    scores -= np.average(scores, axis=0, weights=weights)
+    others = np.average(scores**2, axis=0, weights=weights)
+    share = 1 - rows.reg[name] if isinstance(rows.reg[name], Shrinkage) else 1
+    own, with_ridge = (np.einsum("ik,ik->k", W, matrix @ W) for matrix in (B, ridged))
+    largest, smallest = with_ridge + share * (others - own)  # the ridge is that of all rows
+    of_sample, of_others = lengths[0] * lengths[1], max(largest, 0) / max(smallest, _TINY)
+    return float((of_sample * of_others) ** 0.25)
