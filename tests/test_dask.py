@@ -607,12 +607,22 @@ def _alike(marks, accident, A, B):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("route", ["tiles", "subsets"])
 @pytest.mark.usefixtures("client")
-def test_label_sums_that_died_with_their_workers_are_made_again(cluster, tmp_path):
+def test_label_sums_that_died_with_their_workers_are_made_again(
+    route, cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("mvcca.similarity._gram._STRIPE_COLUMNS", 4)
     views, labels = Views(as_files(planted(), tmp_path)), label_sets()
+    if route == "subsets":  # hardly any of which sets share
+        labels = np.eye(300, dtype=int)[np.random.default_rng(2).integers(300, size=(480, 2))].max(
+            1
+        )
     vectors, codes = np.unique(labels, axis=0, return_inverse=True)
     table = Labels(csr_array(vectors, dtype=np.uint8), codes=codes)
     gram = LabelGram(table, tile_rows=10)
+    n_stripes = 6 if route == "subsets" else -(-table.n_distinct // 10)
+    assert len(gram.stripes(21)) == n_stripes
     sums = LabelSums.of(views, table)
     expected = sums.covariance(gram)
     for which in range(2):

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from mvcca import CCA, LGCFL, PLS, Labels, Views
 from mvcca.datasets import make_multilabel_views
-from mvcca.machine.threads import _blas, each, one_blas_thread_per_block
+from mvcca.machine.threads import _blas, each, one_blas_thread_per_block, stop_if_abandoned
 from mvcca.similarity import LabelGram
 from mvcca.statistics import LabelSums, Moments
 
@@ -87,6 +87,22 @@ def test_an_error_in_a_block_is_raised_and_blas_gets_its_threads_back():
         with pytest.raises(ValueError, match="block 7"):
             each(fail, BLOCKS)
         assert blas_threads() == allowed
+
+
+def test_an_error_in_a_block_stops_long_loops_in_the_others():
+    finished = []
+
+    def work(block):
+        if block.start == 0:
+            raise ValueError("the first block")
+        for _ in range(2000):  # of 10 ms
+            stop_if_abandoned()
+            time.sleep(0.01)
+        finished.append(block)
+
+    with threadpool_limits(2, user_api="blas"), pytest.raises(ValueError, match="the first block"):
+        each(work, BLOCKS[:3])
+    assert not finished
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

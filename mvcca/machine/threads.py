@@ -11,11 +11,11 @@ factorisations of small matrices, whose threads wait for each other at every ste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -28,6 +28,7 @@ _turn = Lock()  # the BLAS limit applies to the whole process
 _counting = Lock()
 _held: list[Any] = []  # one limit, repeated for each caller that holds it
 _block_threads: ContextVar[int | None] = ContextVar("mvcca_block_threads", default=None)
+_abandoned: ContextVar[Event | None] = ContextVar("mvcca_abandoned", default=None)
 
 
 def each(function: Callable[[slice], T], blocks: Iterable[slice]) -> list[T]:
@@ -50,14 +51,26 @@ def one_by_one(function: Callable[[slice], T], blocks: Iterable[slice]) -> Itera
     if n_threads < 2 or not _turn.acquire(blocking=False):  # the cores are busy
         yield from map(function, blocks)
         return
+    abandoned = Event()
     try:
         with _blas().limit(limits=1):
             if _n_blas_threads() > 1:  # limited by another thread: BLAS uses the cores
                 n_threads = 1
-            with ThreadPoolExecutor(n_threads) as pool:
-                yield from pool.map(function, blocks)
+            with ThreadPoolExecutor(n_threads, "", _abandoned.set, (abandoned,)) as pool:
+                try:
+                    yield from pool.map(function, blocks)
+                except BaseException:  # an interrupt, say, which waits for the pool's threads
+                    abandoned.set()
+                    raise
     finally:
         _turn.release()
+
+
+def stop_if_abandoned() -> None:
+    """Raise if the results of `one_by_one` are no longer wanted; for a long loop within a block."""
+    abandoned = _abandoned.get()
+    if abandoned is not None and abandoned.is_set():
+        raise CancelledError
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Label similarity: similarity functions of label vectors, and products with their Gram matrix.
 
 The similarity functions take two stacks of label vectors. `LabelGram` multiplies with the Gram
-matrix G of distinct label vectors without storing it. Sums of the views' features by label are in
-`mvcca.statistics`.
+matrix G of distinct label vectors without storing it, and by `SharedSubsets` without computing it.
+Sums of the views' features by label are in `mvcca.statistics`.
 """
 
 from mvcca.similarity._formulas import (
@@ -16,9 +16,11 @@ from mvcca.similarity._formulas import (
     squared_exponential,
 )
 from mvcca.similarity._gram import LabelGram
+from mvcca.similarity._shared_subsets import SharedSubsets
 
 __all__ = [
     "LabelGram",
+    "SharedSubsets",
     "Similarity",
     "cosine",
     "equal",

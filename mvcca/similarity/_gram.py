@@ -1,23 +1,29 @@
 """Products with the similarity matrix G of label vectors, without storing it.
 
-G is computed tile by tile, or not at all if the similarity factorizes (G = ΦΦᵀ).
+G is computed tile by tile, or not at all: if the similarity factorizes (G = ΦΦᵀ), or if label sets
+share so few subsets that sums over these are cheaper (`SharedSubsets`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import eye_array
 
 from mvcca.blocks import as_block, namespace, to_host
-from mvcca.machine.threads import each
+from mvcca.machine.threads import each, one_by_one
 from mvcca.measures import unit_rows
 from mvcca.similarity._device_gram import DeviceGram
 from mvcca.similarity._formulas import Similarity, similarities_within, similarity_function
+from mvcca.similarity._shared_subsets import SharedSubsets
 from mvcca.views import Labels
 
 _FILLED_ROWS = 128  # rows of a tile per thread
+_STRIPE_COLUMNS = 256  # that a thread multiplies at a time where no tiles are needed
+_SUMMED_ROWS = 4096  # in float32 products, whose sums are float64
 
 
 class LabelGram:
@@ -62,11 +68,7 @@ class LabelGram:
             self._fill = _checked_fill(labels, similarity)
         else:
             raise ValueError(f"unknown similarity {similarity!r}")
-        rows = self._n if self._factor is not None else tile_rows
-        starts = range(0, self._n, rows)
-        self._tile_size = min(rows, self._n) * self._n
-        # Rows of G whose contributions, one `stripe` each, sum to `quadratic`.
-        self.stripes = [slice(start, min(start + rows, self._n)) for start in starts]
+        self._tile_rows = min(self._n if self._factor is not None else tile_rows, self._n)
 
     def __reduce__(self) -> tuple[type[LabelGram], tuple[Any, ...]]:
         return LabelGram, self._arguments  # closures cannot be pickled
@@ -85,27 +87,48 @@ class LabelGram:
         if self._factor is not None:
             root = np.asarray(self._factor.T @ S)
             return np.asarray(root.T @ root, dtype=np.float64)
-        # G is symmetric: SᵀGS = A + Aᵀ with A from its strict lower triangle and half its diagonal.
-        half, buffer = np.zeros((S.shape[1], S.shape[1])), np.empty(self._tile_size, S.dtype)
-        for rows in self.stripes:
-            half += self.stripe(S, rows, buffer)
-        return half + half.T
+        stripes, n_columns = self.stripes(S.shape[1]), S.shape[1]
+        if self._subsets is not None:
+            return self.total(one_by_one(lambda part: self.stripe(S, part), stripes), n_columns)
+        buffer = np.empty(self._tile_rows * self._n, S.dtype)
+        return self.total((self.stripe(S, part, buffer) for part in stripes), n_columns)
 
-    def stripe(self, S: np.ndarray, rows: slice, buffer: np.ndarray | None = None) -> np.ndarray:
-        """Contribution A_i of one of `stripes` to SᵀGS = Σ_i A_i + (Σ_i A_i)ᵀ.
+    def stripes(self, n_columns: int) -> list[slice]:
+        """Parts in which SᵀGS is computed: rows of G, or columns of S if no tiles are needed."""
+        if self._factor is None and self._subsets is not None:
+            return _slices(n_columns, _STRIPE_COLUMNS)
+        return _slices(self._n, self._tile_rows)
 
-        It has the precision of S. Their sum in float64 and in order equals `quadratic`.
-        """
+    def stripe(self, S: np.ndarray, stripe: slice, buffer: np.ndarray | None = None) -> np.ndarray:
+        """Contribution of one of `stripes` to SᵀGS, in the precision of S; see `total`."""
         if self._factor is not None:
             root = np.asarray(self._factor.T @ S)
             return root.T @ root / 2
-        n_rows, n_columns = rows.stop - rows.start, rows.stop
+        if self._subsets is not None:
+            return _columns_of_quadratic(self._subsets, S, stripe)
+        n_rows, n_columns = stripe.stop - stripe.start, stripe.stop
         if buffer is None:
             buffer = np.empty(n_rows * n_columns, S.dtype)
         tile = buffer[: n_rows * n_columns].reshape(n_rows, n_columns)
-        self._fill(rows, slice(0, n_columns), tile)
-        tile[:, rows] *= 0.5
-        return S[rows].T @ (tile @ S[: rows.stop])
+        self._fill(stripe, slice(0, n_columns), tile)
+        tile[:, stripe] *= 0.5
+        return S[stripe].T @ (tile @ S[: stripe.stop])
+
+    def total(self, contributions: Iterable[np.ndarray], n_columns: int) -> np.ndarray:
+        """SᵀGS = A + Aᵀ in float64, from the contributions to A of all `stripes` in order."""
+        # G is symmetric: A is of its strict lower triangle, or of pairs of columns in order, and
+        # half of the diagonal.
+        half = np.zeros((n_columns, n_columns))
+        for stripe, part in zip(self.stripes(n_columns), contributions, strict=True):
+            columns = slice(None) if self._subsets is None else stripe
+            half[: len(part), columns] += part
+        return half + half.T
+
+    def stripe_bytes(self, n_columns: int, dtype: np.dtype) -> int:
+        """Memory of one of `stripes` besides S and its contribution."""
+        if self._factor is None and self._subsets is not None:
+            return self._subsets.n_bytes + 8 * self._n * min(n_columns, _STRIPE_COLUMNS)
+        return dtype.itemsize * self._tile_rows * (self._n + n_columns)
 
     def times(self, V: Any) -> np.ndarray:
         """GV in host memory for a narrow V of shape (U, v), computed on the device of V."""
@@ -115,12 +138,23 @@ class LabelGram:
             V = to_host(V)  # two narrow products
         if self._factor is not None:
             return np.asarray(self._factor @ (self._factor.T @ V))
-        result, buffer = np.empty_like(V, dtype=np.float64), np.empty(self._tile_size, V.dtype)
-        for rows in self.stripes:
+        if self._subsets is not None:
+            return self._subsets.times(V)
+        result = np.empty_like(V, dtype=np.float64)
+        buffer = np.empty(self._tile_rows * self._n, V.dtype)
+        for rows in self.stripes(V.shape[1]):
             tile = buffer[: (rows.stop - rows.start) * self._n].reshape(-1, self._n)
             self._fill(rows, slice(0, self._n), tile)
             result[rows] = tile @ V
         return result
+
+    @cached_property
+    def _subsets(self) -> SharedSubsets | None:
+        """The label subsets that sets share, if products by them are cheaper than by tiles."""
+        labels, similarity, sigma, _ = self._arguments
+        if similarity != "sqexp" or not labels.are_sets:
+            return None
+        return SharedSubsets.of(labels, sigma)
 
     def _on_device(self, like: Any) -> DeviceGram:
         labels, similarity, sigma, _ = self._arguments
@@ -131,6 +165,21 @@ class LabelGram:
         if self._is_identity:
             return S
         return namespace(S).matrix_transpose(as_block(S).placed(self._factor)) @ S
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _columns_of_quadratic(subsets: SharedSubsets, S: np.ndarray, columns: slice) -> np.ndarray:
+    """Columns of SᵀGS down to the diagonal, and half of the block on it."""
+    product, before = subsets.times(S[:, columns]), S[:, : columns.stop]
+    n_rows = len(S) if S.dtype == np.float64 else _SUMMED_ROWS
+    part = np.zeros((columns.stop, product.shape[1]))
+    for rows in _slices(len(S), n_rows):
+        part += before[rows].T @ product[rows].astype(S.dtype, copy=False)
+    part[columns] *= 0.5
+    return part
 
 
 def _packed_fill(labels: Labels, similarity: str, sigma: float) -> Any:

@@ -79,11 +79,10 @@ class ClusterSums:
     ) -> np.ndarray:
         """Label-weighted covariance about some means, (D, D)."""
         n_lines, n_features = len(counts), sum(map(len, means))
-        stripes = gram.stripes
-        rows = max(stripe.stop - stripe.start for stripe in stripes)
+        stripes = gram.stripes(n_features)
         load = Workload(
-            rows,
-            dtype.itemsize * rows * (n_lines + n_features),
+            max(stripe.stop - stripe.start for stripe in stripes),
+            gram.stripe_bytes(n_features, dtype),
             8 * n_features * (2 * n_features + 3 * n_lines),
         )
         self.cluster.check(load)
@@ -92,11 +91,8 @@ class ClusterSums:
         )
         shared = self.cluster.shared(gram)
         tasks = (at_one_thread(LabelGram.stripe, shared, deviations, rows) for rows in stripes)
-        half = np.zeros((n_features, n_features))
         with closing(self.cluster.in_order(tasks, stripes, load)) as parts:
-            for part in parts:
-                half += part.result()
-        return half + half.T
+            return gram.total((part.result() for part in parts), n_features)
 
     def placed(self, values: np.ndarray) -> np.ndarray:
         """Values in host memory, where products without the sums are computed."""
