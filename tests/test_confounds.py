@@ -430,6 +430,33 @@ def test_each_view_is_regressed_over_its_own_objects():
     np.testing.assert_allclose(found["y"], residuals(VIEWS[100:])["y"], atol=1e-10)
 
 
+@pytest.mark.parametrize("form", ["rows", "weights", "squares", "blocks", "Dask", "float32"])
+def test_columns_with_holes_are_regressed_over_the_rows_that_have_them(form):
+    draw = np.random.default_rng(3)
+    holes = {n: np.where(draw.random(X.shape) < 0.2, np.nan, X) for n, X in BLOCKS.items()}
+    holes["x"][:, 0] = BLOCKS["x"][:, 0]  # a complete column among others
+    views, weights = Views({**holes, "z": Z}), None
+    if form == "weights":
+        weights = draw.integers(0, 4, N)
+    if form == "Dask":
+        da = pytest.importorskip("dask.array")
+        views = Views({n: da.from_array(X, chunks=(77, -1)) for n, X in views.items()})
+    if form == "float32":
+        views = Views({n: X.astype(np.float32) for n, X in views.items()})
+    step = Deconfound("z", squares=form == "squares")
+    with mvcca.config_context(block_rows=7 if form == "blocks" else None):
+        found = step.fit(views, sample_weight=weights).transform(views).in_memory()
+    design = np.hstack([Z, Z**2]) if form == "squares" else Z
+    for name, X in holes.items():
+        for j, column in enumerate(X.T):
+            own = ~np.isnan(column)
+            w = None if weights is None else weights[own]
+            B = _coefficients(column[own, None], design[own], w)
+            expected = np.where(own, _less(column[:, None], design, B)[:, 0], np.nan)
+            atol = 1e-4 if form == "float32" else 1e-9
+            np.testing.assert_allclose(found[name][:, j], expected, atol=atol)
+
+
 def test_lazy_rows_stay_lazy():
     da = pytest.importorskip("dask.array")
     lazy = Views({n: da.from_array(X, chunks=(77, -1)) for n, X in VIEWS.items()})
@@ -464,6 +491,13 @@ def test_scorers_of_pipelines_rank_no_confounds():
     assert score(model, VIEWS) == pytest.approx(score(plain, residuals(VIEWS)), abs=1e-6)
 
 
+def _seen_in(n_rows):
+    """The views, with a column that so few rows have."""
+    X = BLOCKS["x"].copy()
+    X[n_rows:, 2] = np.nan
+    return {**BLOCKS, "x": X}
+
+
 @pytest.mark.parametrize(
     ("views", "message"),
     [
@@ -471,6 +505,8 @@ def test_scorers_of_pipelines_rank_no_confounds():
         ({**BLOCKS, "x": sp.csr_array(BLOCKS["x"]), "z": Z}, "'x' is sparse.*CCA"),
         ({**BLOCKS, "z": rng.normal(size=(N, N))}, "explain completely"),
         ({**BLOCKS, "z": Z * np.nan}, "'z'.*NaN"),
+        ({**_seen_in(4), "z": Z}, "View 'x', column 2: .*3 independent columns for 4 rows"),
+        ({**_seen_in(1), "z": Z}, "View 'x': column 2 is missing in all rows but 1"),
     ],
 )
 def test_deconfound_refuses(views, message):

@@ -66,7 +66,7 @@ from mvcca import (
     Views,
     config_context,
 )
-from mvcca.compose import RankGaussian
+from mvcca.compose import MomentPCA, RankGaussian
 from mvcca.linear import CovarianceCCA
 from mvcca.plotting import CorrelationDisplay
 from mvcca.retrieval.ranking import Ranking
@@ -147,7 +147,7 @@ STEPS = [
     PerView(StandardScaler()),
     PerView({"X": StandardScaler(with_std=False)}),  # which takes sample_weight; PCA does not
 ]
-_SETTINGS = [*SHALLOW, NCCA(), *STEPS, RankGaussian()]
+_SETTINGS = [*SHALLOW, NCCA(), *STEPS, RankGaussian(), MomentPCA()]
 _SETTINGS += [clone(est).set_params(max_epochs=1, batch_size=750) for est in DEEP[:1]]
 CHECKED = list({type(est): est for est in reversed(_SETTINGS)}.values())  # one of each class
 CHECKED_SLOWLY = [est for est in _SETTINGS if est not in CHECKED]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import real
+from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -143,6 +144,179 @@ def test_the_published_study_of_brain_and_cognition():
         assert sentence in readme
 
 
+# ---- holes ---------------------------------------------------------------------------------------
+
+HOW = pytest.mark.parametrize("missing", ["pairwise", "em"])
+
+
+def _with_holes(views, share=0.1, seed=0):
+    """The same without a share of the cells, drawn at random."""
+    rng = np.random.default_rng(seed)
+    return {n: np.where(rng.random(X.shape) < share, np.nan, X) for n, X in dict(views).items()}
+
+
+def _assert_same_study(found, expected, atol=1e-8):
+    """The same figures; components of either may have the other sign."""
+    for name, values in expected.columns().items():
+        np.testing.assert_allclose(found.columns()[name], values, atol=atol)
+    assert found.n_components == expected.n_components
+    for of in ("loadings", "cross_loadings"):
+        for name, values in getattr(expected, of).items():
+            own = getattr(found, of)[name]
+            signs = np.where((own * values).sum(axis=0) < 0, -1, 1)
+            np.testing.assert_allclose(own * signs, values, atol=atol)
+    for name in expected.variables:
+        widths = np.diff(expected.loading_ends[name], axis=0)
+        np.testing.assert_allclose(np.diff(found.loading_ends[name], axis=0), widths, atol=atol)
+        assert found.decay[name] == pytest.approx(expected.decay[name], abs=atol)
+        assert found.explained[name] == pytest.approx(expected.explained[name], abs=atol)
+
+
+@HOW
+@pytest.mark.parametrize("confounds", [False, True])
+def test_without_holes_it_is_the_study_of_complete_rows(missing, confounds):
+    X, Y, age = _cohort(150, effect=2.0)
+    options = {"n_components": {"X": 3, "y": 4}, "n_permutations": 49, "random_state": 0}
+    options["confounds"] = age if confounds else None
+    expected = study(X, Y, **options)
+    found = study(X, Y, missing=missing, **options)
+    _assert_same_study(found, expected)
+    assert "Missing" not in str(found)
+
+
+@HOW
+def test_held_out_rows_with_holes_take_part_in_no_step(missing):
+    """Fits to the others do not know them; their holes are filled by moments of the others."""
+    X, Y, age = _cohort(150, effect=2.0)
+    holes = _with_holes({"X": X, "y": Y}, 0.2)
+    options = {"missing": missing, "n_permutations": 19, "cv": 3, "random_state": 0}
+    result = study(holes, confounds=age, **options)
+    views, pooled = Views({**holes, "confounds": age}), []
+    for train, test in KFold(3, shuffle=True, random_state=0).split(X):
+        scores = clone(result.model).fit(views[train]).transform(views[test])
+        full = result.model.transform(views[test])
+        sign = np.sign(np.corrcoef(scores["X"][:, 0], full["X"][:, 0])[0, 1])
+        pooled.append(sign * np.column_stack([scores["X"][:, 0], scores["y"][:, 0]]))
+    expected = np.corrcoef(np.vstack(pooled).T)[0, 1]
+    assert result.held_out[0] == pytest.approx(expected, abs=1e-10)
+    assert result.held_out is result.intervals.held_out
+
+
+@HOW
+def test_an_effect_is_found_through_holes_and_confounds_are_not(missing):
+    X, Y, age = _cohort(effect=2.0, curved=1.0)
+    options = {"missing": missing, "n_permutations": 99, "random_state": 0}
+    expected = study(X, Y, confounds=age, n_permutations=99, random_state=0)
+    result = study(_with_holes({"X": X, "y": Y}), confounds=age, **options)
+    np.testing.assert_array_equal(result.significant, expected.significant)
+    assert abs(result.in_sample[0] - expected.in_sample[0]) < 0.08
+    assert result.in_sample[0] == pytest.approx(result.test.correlations[0], abs=1e-10)
+    for name, values in expected.loadings.items():
+        np.testing.assert_allclose(np.abs(result.loadings[name][0, 0]), values[0, 0], atol=0.1)
+        ends = result.loading_ends[name][:, 0, 0]
+        np.testing.assert_allclose(ends, expected.loading_ends[name][:, 0, 0], atol=0.1)
+    nothing = _with_holes(dict(zip("Xy", _cohort(curved=1.0)[:2], strict=True)))
+    options |= {"rank_gaussian": False}
+    assert study(nothing, **options).significant[0]
+    assert not study(nothing, confounds=age, **options).significant.any()
+
+
+@pytest.mark.needs_data("brain_cognition.npz")
+@pytest.mark.filterwarnings("ignore:The correlations of pairs")
+def test_brain_and_cognition_with_a_tenth_of_the_cells_missing(tmp_path):
+    """The published pipeline for tables with holes, without its defects."""
+    views = real.fetch_brain_cognition().views
+    rng = np.random.default_rng(0)
+    age = rng.standard_normal((len(views), 1))
+    holes = _with_holes(views)
+    options = {"n_permutations": 499, "random_state": 0}
+    result = study(holes, missing="pairwise", confounds=age, **options)
+    whole = study(views, confounds=age, **options)
+    assert result.n_missing == {n: int(np.isnan(X).sum()) for n, X in holes.items()}
+    assert not result.significant.any()
+    assert result.in_sample[0] == pytest.approx(whole.in_sample[0], abs=0.05)
+    assert result.test.p_values[0] == pytest.approx(whole.test.p_values[0], abs=0.2)
+    for of, least in (("loadings", 0.8), ("cross_loadings", 0.75)):
+        for name in views.names:
+            agreement = np.corrcoef(getattr(result, of)[name][:, 0], getattr(whole, of)[name][:, 0])
+            assert abs(agreement[0, 1]) > least
+    # Loadings are correlations with the original variables over the rows that have them.
+    rows = Views({**holes, "confounds": age})
+    prepared, scores = result.model[:2].transform(rows), result.model.transform(rows)
+    table = pd.DataFrame(prepared["thickness"])
+    expected = table.corrwith(pd.Series(scores["thickness"][:, 0]))
+    np.testing.assert_allclose(result.loadings["thickness"][:, 0], expected, atol=0.01)
+    # New subjects, also with holes, have scores.
+    save(result.model, tmp_path / "study.mvcca")
+    new = load(tmp_path / "study.mvcca").transform(rows[:5])
+    np.testing.assert_allclose(new["toolbox"], scores["toolbox"][:5], atol=1e-12)
+    text, page = str(result), tmp_path / "study.html"
+    count = result.n_missing["thickness"]
+    assert f"Missing: {count:,} of 9,452 cells of thickness ({count / 9452:.1%})" in text
+    result.write(page)
+    assert "from the rows that have both" in page.read_text()
+
+
+@pytest.mark.slow
+@HOW
+def test_p_values_are_uniform_if_there_is_nothing_to_find_through_holes(missing):
+    p_values = []
+    for seed in range(200):
+        rng = np.random.default_rng([3, seed])
+        Z = rng.standard_normal((80, 2))
+        views = {n: rng.standard_normal((80, 4)) + Z @ rng.standard_normal((2, 4)) for n in "xy"}
+        holes = _with_holes(views, 0.15, seed)
+        kept = ~np.any([np.isnan(X).all(axis=1) for X in holes.values()], axis=0)
+        rows, Z = {n: X[kept] for n, X in holes.items()}, Z[kept]
+        options = {"missing": missing, "squares": False, "n_permutations": 49, "cv": 2}
+        found = study(rows, confounds=Z, random_state=seed, **options)
+        p_values.append(found.test.p_values[0] - rng.uniform() / 50)
+    assert stats.kstest(p_values, "uniform").pvalue > 0.01
+
+
+def _table(change):
+    X, Y, age = _cohort(60)
+    X, Y, age = change(X.copy(), Y.copy(), age.copy())
+    return {"brain": X, "behaviour": Y}, age
+
+
+def _nothing_in(X, rows, columns):
+    X[rows, columns] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (
+            lambda X, Y, Z: (_nothing_in(X, 3, 1), Y, Z),
+            {},
+            r"'brain': Input contains NaN: first in row 3, column 1; .* missing=\"em\" or \"pair",
+        ),
+        (
+            lambda X, Y, Z: (_nothing_in(X, slice(12, None), 1), Y, Z),
+            {"missing": "em"},
+            "'brain': too few rows have 'brain 2': expected at least 15 in the training rows",
+        ),
+        (
+            lambda X, Y, Z: (X, _nothing_in(Y, [4, 9], slice(None)), Z),
+            {"missing": "pairwise"},
+            "'behaviour': all cells are missing in rows 4, 9. Leave these subjects out",
+        ),
+        (
+            lambda X, Y, Z: (X, Y, _nothing_in(Z, 7, 0)),
+            {"missing": "em"},
+            "'confounds': Input contains NaN: first in row 7",
+        ),
+        (lambda X, Y, Z: (X, Y, Z), {"missing": "mean"}, "missing to be 'error', 'pairwise' or"),
+    ],
+)
+def test_holes_that_cannot_be_dealt_with(change, options, message):
+    views, age = _table(change)
+    with pytest.raises(ValueError, match=message):
+        study(views, confounds=np.hstack([age] * 6), n_permutations=19, **options)
+
+
 # ---- mvcca test ----------------------------------------------------------------------------------
 
 
@@ -200,6 +374,26 @@ def test_groups_are_a_column_of_the_confounds_or_a_file(capsys):
     Path("confounds.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
     assert main([*arguments, "--groups", "families.txt"]) == 0
     assert capsys.readouterr().out == by_column
+
+
+@pytest.mark.usefixtures("files")
+def test_missing_values_are_treated_if_asked_for(capsys):
+    lines = Path("brain.csv").read_text().splitlines()
+    for row, blank in ((3, ""), (17, "NA"), (40, "nan")):
+        cells = lines[row].split(",")
+        lines[row] = ",".join([*cells[:2], blank, *cells[3:]])
+    Path("brain.csv").write_text("\n".join(lines))
+    arguments = ["test", "brain.csv", "behaviour.csv", "--ids", "subject", "--permutations", "19"]
+    assert main(arguments) == 1
+    message = capsys.readouterr().err
+    assert "'region 1' misses" in message
+    assert "--missing em" in message
+    for missing in ("pairwise", "em"):
+        assert main([*arguments, "--missing", missing, "--report", "report.html"]) == 0
+        assert f"of {110 * 6} cells of brain" in capsys.readouterr().out
+        assert "cells of brain" in Path("report.html").read_text()
+    assert main([*arguments, "--missing", "em", "--confounds", "brain.csv"]) == 1
+    assert "or impute them" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("files")

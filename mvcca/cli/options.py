@@ -250,6 +250,9 @@ files have the same subjects in the same order)"""
     text = """principal components of each set (default: as many as explain 90 %% of its variance,
 at most a tenth of the subjects)"""
     _add(command, "--components", text, values.positive_int)
+    text = """what to do with missing values of the two sets: refuse them, or learn from the values
+that are there, by pairs of variables or by maximum likelihood (EM) (default: error)"""
+    _choose(command, "--missing", ("error", "pairwise", "em"), text, default="error")
     text = "transform variables by their ranks to normal distributions (default: yes)"
     command.add_argument("--rank", action=BooleanOptionalAction, default=True, help=text)
     text = "remove squares of the confounds, too (default: yes)"

@@ -28,14 +28,16 @@ def run(options: Namespace) -> None:
     names = [Path(file).stem for file in files]
     if names[0] == names[1]:
         names[:2] = [f"{names[0]} {number}" for number in (1, 2)]
+    holes = options.missing != "error"
     result = study(
-        {names[0]: first.numbers(), names[1]: second.numbers()},
+        dict(zip(names, (table.numbers(holes=holes) for table in (first, second)), strict=False)),
         confounds=None if rest is None else rest.numbers(categories=True),
         groups=groups,
         within=options.within,
         rank_gaussian=options.rank,
         squares=options.squares,
         n_components=options.components,
+        missing=options.missing,
         n_permutations=options.permutations,
         level=options.level,
         n_jobs=options.jobs,

@@ -1,14 +1,15 @@
 """Pipeline steps that split a matrix into views, transform each view, and join views.
 
 `SplitViews` makes views from the columns of one matrix, `PerView` applies transformers such as
-`RankGaussian` to each view, `Encode` embeds items with a frozen encoder, `Tokens` turns texts into
-sequences of words, and `JoinViews` makes one matrix from several views. `Deconfound` removes one
-view from all others.
+`RankGaussian` and `MomentPCA` to each view, `Encode` embeds items with a frozen encoder, `Tokens`
+turns texts into sequences of words, and `JoinViews` makes one matrix from several views.
+`Deconfound` removes one view from all others.
 """
 
 from mvcca.compose._deconfound import Deconfound
 from mvcca.compose._encode import Encode
 from mvcca.compose._join_views import JoinViews
+from mvcca.compose._moment_pca import MomentPCA
 from mvcca.compose._per_view import PerView
 from mvcca.compose._rank_gaussian import RankGaussian
 from mvcca.compose._split_views import SplitViews
@@ -18,6 +19,7 @@ __all__ = [
     "Deconfound",
     "Encode",
     "JoinViews",
+    "MomentPCA",
     "PerView",
     "RankGaussian",
     "SplitViews",

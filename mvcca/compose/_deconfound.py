@@ -29,6 +29,8 @@ class Deconfound(OutputContainerMixin, BaseEstimator):
 
     with the means and coefficients of the training rows. In a pipeline, held-out rows therefore
     never take part in the regression; residuals computed before a cross-validation leak.
+    Missing cells of views (NaN) stay missing; the regression of their column is that of the rows
+    that have it. The confounds must be complete.
 
     Parameters
     ----------
@@ -107,8 +109,8 @@ class Deconfound(OutputContainerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are no such confounds, they are missing for an object or explain all rows, or a
-            view is sparse or holds NaN or infinity.
+            If there are no such confounds, they are missing for an object or explain all rows; if
+            a view is sparse or holds infinity, or a column is seen in too few rows.
         """
         self._validate_params()
         views = as_views(X)
@@ -221,7 +223,8 @@ class Deconfound(OutputContainerMixin, BaseEstimator):
                     "CCA(confounds=...) or MVCCA(confounds=...), which keep it sparse, or pass "
                     "dense rows."
                 )
-            blocks[name] = block.checked(self, name, ensure_min_samples=minimum)
+            options = {} if name == self.confounds else {"ensure_all_finite": "allow-nan"}
+            blocks[name] = block.checked(self, name, ensure_min_samples=minimum, **options)
         return Views.of(blocks, views.seen, views.ids)
 
     def _check_fitted_to(self, views: Views) -> None:

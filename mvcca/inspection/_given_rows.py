@@ -115,10 +115,10 @@ def frequencies_of(sample_weight: Any, views: Views) -> np.ndarray:
     return weights.astype(int)
 
 
-def numbers_of(what: str, block: Any) -> np.ndarray:
+def numbers_of(what: str, block: Any, **options: Any) -> np.ndarray:
     """A dense matrix of floats; errors begin with what it is."""
     try:
-        checked = check_numbers(block, None, dtype=float)
+        checked = check_numbers(block, None, dtype=float, **options)
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from None
     return np.asarray(as_block(checked).dense().matrix)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -222,26 +222,31 @@ def correlation_intervals(
     'not distinguishable from noise'
     """
     pair = Pair.of(X, y, confounds, "The interval of correlations")
-    check_level(level)
     rng = check_random_state(random_state)
+    found = inverse_result(pair, level, held_out_correlations(pair, cv, rng))
+    warn_near_edge(found.flags)
+    if method == "inverse":
+        return found
+    _check_bootstrap(method, pair)
+    low, high = bootstrap_intervals(pair, level, method, n_resamples, rng)
+    return replace(found, estimate=found.correlations, low=low, high=high, method=method)
+
+
+def inverse_result(pair: Pair, level: float, held_out: np.ndarray) -> CorrelationIntervals:
+    """Intervals by the method "inverse", beside correlations of held-out rows."""
     estimate, low, high, flags = inverse_intervals(pair, level)
-    warn_near_edge(flags)
-    new_rows = pair.bias.held_out(low), pair.bias.held_out(high)
-    if method != "inverse":
-        _check_bootstrap(method, pair)
-        estimate = pair.components.correlations
-        low, high = bootstrap_intervals(pair, level, method, n_resamples, rng)
     return CorrelationIntervals(
         pair.components.correlations,
         estimate,
         low,
         high,
-        held_out_correlations(pair, cv, rng),
-        *new_rows,
+        held_out,
+        pair.bias.held_out(low),
+        pair.bias.held_out(high),
         pair.bias.edge,
         flags,
         level,
-        method,
+        "inverse",
         pair.n_rows,
         pair.ranks,
     )
@@ -251,6 +256,7 @@ def inverse_intervals(
     pair: Pair, level: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
     """Estimates, ends of the intervals, and flags."""
+    check_level(level)
     r, bias = np.minimum(pair.components.correlations, _LARGEST), pair.bias
     u, v = pair.scores
     influence = u * v - r * (u**2 + v**2) / 2

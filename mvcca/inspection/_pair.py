@@ -24,7 +24,7 @@ from mvcca.inspection._given_rows import (
 from mvcca.inspection._two_views import orthonormal_basis, two_paired_views
 from mvcca.machine.warnings import warn
 from mvcca.problem import SampleBias
-from mvcca.views.validation import column_names
+from mvcca.views.validation import named_columns
 
 _LEAST_LEFT = 1e-10  # share of a direction that confounds leave, below which they explain it
 
@@ -93,7 +93,7 @@ class Pair:
             numbers = numbers_of(f"View {name!r}", block)[rows]
             bases.append(_without(name, numbers, Z))
             features.append(bases[-1].T @ (numbers - numbers.mean(axis=0)))
-            columns.append(_columns(name, block))
+            columns.append(named_columns(name, block))
         p, q = views.names
         pair = cls(
             (p, q), (columns[0], columns[1]), (bases[0], bases[1]), (features[0], features[1]), Z
@@ -111,14 +111,13 @@ class Pair:
         Z, of_views, columns = self.confounds, [], []
         for name in self.names:
             block = variables[name]
-            V = numbers_of(f"Variables of {name!r}", block)
+            V = numbers_of(f"Variables of {name!r}", block, ensure_all_finite="allow-nan")
             if len(V) != len(Z):
                 raise ValueError(
                     f"Expected {len(Z)} rows of the variables of {name!r}, got {len(V)}."
                 )
-            V = V - V.mean(axis=0)
-            of_views.append(V - Z @ (Z.T @ V))
-            columns.append(_columns(name, block))
+            of_views.append(_residuals(V, Z))
+            columns.append(named_columns(name, block))
         return replace(self, variables=(of_views[0], of_views[1]), columns=(columns[0], columns[1]))
 
     @property
@@ -265,20 +264,31 @@ class Pair:
             )
 
 
-def _columns(name: str, block: Any) -> tuple[str, ...]:
-    """Names of the columns of a matrix."""
-    return column_names(block) or tuple(f"{name}[{j}]" for j in range(block.shape[1]))
-
-
 def _weighted_correlations(V: np.ndarray, scores: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Correlations (..., d, k) of variables (n, d) and scores (..., n, k) of rows that count w."""
-    share = w / w.sum(axis=-1, keepdims=True)
-    means = share @ V, (share[..., None] * scores).sum(axis=-2)
-    cross = V.T @ (share[..., None] * scores) - means[0][..., None] * means[1][..., None, :]
-    squares = share @ V**2 - means[0] ** 2, (share[..., None] * scores**2).sum(-2) - means[1] ** 2
-    scale = np.sqrt(np.maximum(squares[0][..., None] * squares[1][..., None, :], 0))
+    seen = ~np.isnan(V)
+    # (n, d), or (n, 1) if no cell is missing: moments of the scores are then those of all columns.
+    mask = np.ones((len(V), 1)) if seen.all() else seen.astype(float)
+    V, of_rows = np.where(seen, V, 0), w[..., None] * scores
+    n = np.maximum(w @ mask, np.finfo(float).tiny)[..., None]
+    means = (w @ V)[..., None] / n, mask.T @ of_rows / n
+    cross = V.T @ of_rows / n - means[0] * means[1]
+    squares = (w @ V**2)[..., None] / n - means[0] ** 2, mask.T @ (of_rows * scores) / n
+    scale = np.sqrt(np.maximum(squares[0] * (squares[1] - means[1] ** 2), 0))
     found = np.divide(cross, scale, out=np.zeros_like(cross), where=scale > 0)
     return np.asarray(np.clip(found, -1, 1))
+
+
+def _residuals(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Variables less their regression on an orthonormal basis of confounds; NaN stays NaN."""
+    found, seen = V - np.nanmean(V, axis=0), ~np.isnan(V)
+    whole = seen.all(axis=0)
+    found[:, whole] -= Z @ (Z.T @ found[:, whole])
+    design = np.column_stack([np.ones(len(Z)), Z])
+    for j in np.flatnonzero(~whole):
+        own = design[seen[:, j]]
+        found[seen[:, j], j] -= own @ linalg.lstsq(own, found[seen[:, j], j])[0]
+    return found
 
 
 def _without(name: str, X: np.ndarray, Z: np.ndarray) -> np.ndarray:

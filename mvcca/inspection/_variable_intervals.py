@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from mvcca.inspection._intervals import (
     NOISE,
     OVERLAPS,
-    check_level,
     inverse_intervals,
     warn_near_edge,
 )
@@ -192,7 +191,8 @@ def loading_intervals(
         The second view, if X is a single matrix.
     variables : mapping of str to matrix of shape (n_rows, n_variables), optional
         By view name, the variables whose loadings are wanted: those that the principal components
-        X and y were computed from, for example. By default the columns of X and y.
+        X and y were computed from, for example. NaN is a missing cell; loadings are of the rows
+        that have the variable. By default the columns of X and y.
     level : float, default=0.9
         Nominal coverage of the two-sided intervals.
     confounds : str or matrix of shape (n_rows, n_confounds), optional
@@ -331,7 +331,6 @@ def _known(
     X: Any, y: Any, confounds: Any, level: float, who: str
 ) -> tuple[Pair, tuple[str, ...], list[tuple[int, ...]]]:
     """The rows, flags of the components, and groups of them that are to be seen together."""
-    check_level(level)
     pair = Pair.of(X, y, confounds, who)
     flags = inverse_intervals(pair, level)[-1]
     warn_near_edge(flags)

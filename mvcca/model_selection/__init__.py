@@ -12,6 +12,7 @@ from mvcca.model_selection._fold_statistics import InnerFolds, are_one_fold
 from mvcca.model_selection._goals import GOALS, HELD_OUT, MEASURES, Goal, goal_of
 from mvcca.model_selection._refits import OF_RIDGES, choices, chosen, space_of
 from mvcca.model_selection._sample_size import (
+    decay_of_variances,
     held_out_sample_size,
     required_correlation,
     sample_size,
@@ -50,6 +51,7 @@ __all__ = [
     "choice_of",
     "choices",
     "chosen",
+    "decay_of_variances",
     "fit_chosen",
     "goal_of",
     "held_out_sample_size",

@@ -199,10 +199,16 @@ def spectrum_decay(X: Any, *, explained: float = 0.3) -> float:
     if not 0 < explained < 1:
         raise ValueError(f"Expected a share of variance in (0, 1), got explained={explained}.")
     variances = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
-    if len(variances) < 2 or variances[1] <= len(X) * np.finfo(float).eps * variances[0]:
+    rank = int(np.sum(variances > len(X) * np.finfo(float).eps * variances[0]))
+    return decay_of_variances(variances[:rank], explained)
+
+
+def decay_of_variances(variances: np.ndarray, explained: float = 0.3) -> float:
+    """`spectrum_decay` of principal variances above 0, decreasing."""
+    if len(variances) < 2:
         raise ValueError(
-            "The decay of principal variances needs two independent features, got "
-            f"{X.shape[1]} columns of rank below 2."
+            "The decay of principal variances needs two independent features, got columns of rank "
+            f"{len(variances)}."
         )
     shares = np.cumsum(variances) / variances.sum()
     k = max(int(np.argmax(shares > explained)) + 1, 2)

@@ -10,11 +10,12 @@ stay sparse.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mvcca.blocks import Block, to_host
 from mvcca.machine.config import block_slices
 from mvcca.problem._rows import Exactness, Rows
 from mvcca.problem.linalg import AnyWhitener, Scaling, Whitener, rounding_of
@@ -76,8 +77,9 @@ def regression_on(
 ) -> tuple[Regression, dict[str, np.ndarray]]:
     """Regression of the rows of all other views on one of them, and their value at its mean.
 
-    Each view is regressed over all objects that are seen in it. Of wide views, `given` would need
-    the scatter of all features; here memory is that of the coefficients.
+    Each view is regressed over all objects that are seen in it, and a column with missing cells
+    (NaN) over the rows that have it. Of wide views, `given` would need the scatter of all features;
+    here memory is that of the coefficients, and of a scatter of the confounds per such column.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def regression_on(
     Raises
     ------
     ValueError
-        If the confounds explain all rows.
+        If the confounds explain all rows, or those that have a column.
     """
     coefficients, means, ranks, confounds = {}, {}, [], Moments.of(views.select([name]), weights)
     mean = confounds.mean()[name]
@@ -103,6 +105,11 @@ def regression_on(
         moments = Moments.of(Views({name: Z.matrix}), w)
         W, center = _whitener(moments, name), moments.mean()[name]
         means[other] = block.column_means(w)
+        if np.isnan(to_host(means[other])).any():
+            coefficients[other], means[other], rank = _regression_of_cells(other, block, Z, name, w)
+            means[other] -= (moments.mean()[name] - mean) @ coefficients[other]
+            ranks.append(rank)
+            continue
         products = np.zeros((len(mean), block.shape[1]))
         for rows in block_slices(block.shape[0], 8 * (len(mean) + block.shape[1])):
             U = Z.take(rows).dense().matrix.astype(np.float64) - center
@@ -113,6 +120,74 @@ def regression_on(
         means[other] = means[other] - (center - mean) @ coefficients[other]
         ranks.append(W.rank)
     return Regression(name, mean, coefficients, max(ranks, default=0)), means
+
+
+def _regression_of_cells(
+    other: str, block: Block, Z: Block, name: str, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Coefficients, values at the mean of the confounds, and rank, each column by its own rows."""
+    sums = _CellSums.of(block, Z, weights)
+    B, mean, ranks = np.zeros((Z.shape[1], block.shape[1])), np.zeros(block.shape[1]), [0]
+    for j, n in enumerate(sums.counts):
+        if not n > 1:
+            raise ValueError(
+                f"View {other!r}: column {j} is missing in all rows but {n:g}, which is too few to "
+                f"remove {name!r}. Leave it out."
+            )
+        u, x = sums.confounds[j] / n, sums.columns[j] / n
+        scatter = sums.scatter[j] - n * np.outer(u, u)
+        counts, means = np.full((1, 1), n), (sums.center + u)[None]
+        own = Moments({name: len(u)}, counts, means, np.zeros_like(means), scatter)
+        try:
+            W = _whitener(own, name)
+        except ValueError as error:
+            raise ValueError(f"View {other!r}, column {j}: {error}") from None
+        B[:, j] = W.lift(W.project(sums.products[j][:, None] - n * np.outer(u, x)))[:, 0]
+        mean[j] = sums.origin[j] + x - u @ B[:, j]
+        ranks.append(W.rank)
+    return B, mean, max(ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class _CellSums:
+    """Weighted sums over the rows that have a column, for each of d columns.
+
+    Confounds u are about `center`, columns about `origin`.
+    """
+
+    center: np.ndarray  # (k,)
+    origin: np.ndarray  # (d,)
+    counts: np.ndarray  # (d,)
+    confounds: np.ndarray  # (d, k), Σ w u
+    scatter: np.ndarray  # (d, k, k), Σ w u uᵀ
+    columns: np.ndarray  # (d,), Σ w x
+    products: np.ndarray  # (d, k), Σ w u x
+
+    @classmethod
+    def of(cls, block: Block, Z: Block, weights: np.ndarray | None) -> _CellSums:
+        """Sum up rows in blocks of bounded size."""
+        (n, k), d = Z.shape, block.shape[1]
+        center = to_host(Z.column_means(weights))
+        shapes: list[tuple[int, ...]] = [(), (k,), (k, k), (), (k,)]
+        origin, sums = np.zeros(d), [np.zeros((d, *shape)) for shape in shapes]
+        is_new = np.ones(d, dtype=bool)
+        for rows in block_slices(n, 8 * (k * k + 3 * d)):
+            U = to_host(Z.take(rows).dense().matrix).astype(np.float64) - center
+            X = to_host(block.take(rows).dense().matrix).astype(np.float64)
+            seen = ~np.isnan(X)
+            X[~seen] = 0
+            first = X.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+            origin = np.where(is_new, first, origin)  # products cancel less about it
+            is_new &= ~seen.any(axis=0)
+            w = seen * (1.0 if weights is None else weights[rows, None])
+            X = w * (X - origin)
+            pairs = (U[:, :, None] * U[:, None, :]).reshape(len(U), k * k)
+            found = (
+                w.sum(axis=0), w.T @ U, (w.T @ pairs).reshape(d, k, k), X.sum(axis=0), X.T @ U,
+            )  # fmt: skip
+            for total, part in zip(sums, found, strict=True):
+                total += part
+        return cls(center, origin, *sums)
 
 
 def exactness_given(moments: Moments, name: str) -> Exactness:

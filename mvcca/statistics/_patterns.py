@@ -269,7 +269,7 @@ def _moments_of_block(views: Views, weights: np.ndarray | None) -> PatternMoment
     """Statistic of rows in memory."""
     table = table_of(views)
     is_seen = ~np.isnan(table)
-    kept = is_seen.any(axis=1)
+    kept = is_seen.any(axis=1) & (True if weights is None else weights > 0)
     table, is_seen = table[kept], is_seen[kept]
     w = np.ones(len(table)) if weights is None else weights[kept]
     seen, codes = _distinct(is_seen)

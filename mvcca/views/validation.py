@@ -40,6 +40,16 @@ def column_names(block: Any) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
+def named_columns(name: str, block: Any) -> tuple[str, ...]:
+    """Names of the columns of a matrix, or numbers after the name of the view."""
+    return column_names(block) or numbered_columns(name, block.shape[1])
+
+
+def numbered_columns(name: str, width: int) -> tuple[str, ...]:
+    """Names of columns that have none: that of their view, and their number from 1."""
+    return tuple(f"{name} {number}" for number in range(1, width + 1))
+
+
 def check_column_names(
     name: str, fitted: tuple[str | int, ...] | None, found: tuple[str | int, ...] | None
 ) -> None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _ALPHA = 0.05
 _LISTED = 8  # variables of each view
+_SOURCES = {
+    "pairwise": "of pairs of variables, from the rows that have both",
+    "em": "by maximum likelihood (EM)",
+}
 _LOADINGS = ("view", "variable", "loading", "low", "high", "cross_loading")
 
 
@@ -37,6 +41,10 @@ class Study:
         All steps, fitted to all rows. It projects new rows, and can be cross-validated.
     variables : dict of str to tuple of str
         Names of the variables of both views.
+    missing : str
+        How missing cells were treated: "error", "pairwise" or "em".
+    n_missing : dict of str to int
+        Number of missing cells of each view.
     n_rows, n_independent, n_confounds : int
         Number of rows; of rows that are independent, one per group, which the intervals are of; and
         rank of the confounds that were removed, squares included.
@@ -49,9 +57,8 @@ class Study:
     in_sample : ndarray, shape (k,)
         Correlations of the rows, which are too large.
     intervals : CorrelationIntervals
-        Estimates for the population, and the noise edge.
-    held_out : ndarray, shape (k,)
-        Correlations of rows that were left out of every step, pooled over folds.
+        Estimates for the population, and the noise edge. Its ``held_out`` are the correlations of
+        rows that were left out of every step, pooled over folds.
     loadings : dict of str to ndarray, shape (n_variables, k)
         Correlations of the variables, after ranks and confounds, with their own view's variates.
     loading_ends : dict of str to ndarray, shape (2, n_variables, k)
@@ -64,6 +71,8 @@ class Study:
 
     model: Pipeline
     variables: Mapping[str, tuple[str, ...]]
+    missing: str
+    n_missing: Mapping[str, int]
     n_rows: int
     n_independent: int
     n_confounds: int
@@ -72,13 +81,17 @@ class Study:
     test: PermutationTest
     in_sample: np.ndarray
     intervals: CorrelationIntervals
-    held_out: np.ndarray
     loadings: Mapping[str, np.ndarray]
     loading_ends: Mapping[str, np.ndarray]
     cross_loadings: Mapping[str, np.ndarray]
     decay: Mapping[str, float]
 
     # ---- figures ---------------------------------------------------------------------------------
+
+    @property
+    def held_out(self) -> np.ndarray:
+        """Correlations of rows that were left out of every step, (k,)."""
+        return self.intervals.held_out
 
     @property
     def significant(self) -> np.ndarray:
@@ -266,7 +279,23 @@ class Study:
             found.append(
                 f"Intervals and the noise edge are of {self.n_independent} rows, one of each group."
             )
+        if any(self.n_missing.values()):
+            found.append(self._treatment())
         return found
+
+    def _treatment(self) -> str:
+        """How many cells were missing, and what was done about it."""
+        shares = ", ".join(
+            f"{count:,} of {self.n_rows * len(self.variables[name]):,} cells of {name} "
+            f"({count / (self.n_rows * len(self.variables[name])):.1%})"
+            for name, count in self.n_missing.items()
+        )
+        return (
+            f"Missing: {shares}. Principal components are of covariances {_SOURCES[self.missing]}; "
+            "cells of a row were replaced by their expectation given its others, and loadings are "
+            "of the rows that have a variable. P-values are valid if cells are missing completely "
+            "at random."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that `print` shows, in JSON-compatible values."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -16,25 +16,31 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.pipeline import Pipeline
 
-from mvcca.compose import Deconfound, PerView, RankGaussian
+from mvcca.blocks.checks import few
+from mvcca.compose import Deconfound, MomentPCA, PerView, RankGaussian
 from mvcca.inspection._correlations import variable_correlations
 from mvcca.inspection._folds import splits_of
-from mvcca.inspection._intervals import correlation_intervals
+from mvcca.inspection._given_rows import numbers_of
+from mvcca.inspection._intervals import inverse_result
+from mvcca.inspection._pair import Pair
 from mvcca.inspection._two_views import as_matrix, two_paired_views
 from mvcca.inspection._variable_intervals import VariableIntervals, loading_intervals
 from mvcca.inspection.permutation import permutation_test
 from mvcca.inspection.study._result import Study
 from mvcca.linear import CCA
 from mvcca.measures import column_correlations
-from mvcca.model_selection import spectrum_decay
+from mvcca.model_selection import decay_of_variances
+from mvcca.statistics import OF_HOLES
 from mvcca.views import Views
 from mvcca.views.by_view import value_by_view
 from mvcca.views.typing import MatrixLike, ViewsLike
-from mvcca.views.validation import column_names
+from mvcca.views.validation import named_columns
 
 _CONFOUNDS = "confounds"
 _VARIANCE = 0.9  # that the principal components of a view explain, unless rows are too few
 _ROWS_PER_COMPONENT = 10
+_LEAST_SHARE = 1e-12  # of the largest principal variance, below which one is rounding
+_REMEDY = ' Or learn from the cells that are seen: missing="em" or "pairwise".'
 
 
 def study(
@@ -47,6 +53,7 @@ def study(
     rank_gaussian: bool = True,
     squares: bool = True,
     n_components: int | Mapping[str, int] | None = None,
+    missing: Literal["error", "pairwise", "em"] = "error",
     n_permutations: int = 999,
     level: float = 0.9,
     cv: int = 10,
@@ -89,6 +96,11 @@ def study(
     n_components : int or mapping of str to int, optional
         Principal components of each view. By default as many as explain 90 % of its variance, at
         most one per ten subjects (or groups); smaller views are not reduced.
+    missing : {"error", "pairwise", "em"}, default="error"
+        What to do with missing cells (NaN) of the views: refuse them; or estimate principal
+        components from the cells that are seen, of pairs of variables or by maximum likelihood
+        (`mvcca.compose.MomentPCA`), in folds of the training rows. Ranks, regressions on confounds
+        and loadings are then of the subjects that have a variable. See Notes.
     n_permutations : int, default=999
         Number of permutations; the smallest possible p-value is 1 / (1 + n_permutations).
     level : float, default=0.9
@@ -109,14 +121,24 @@ def study(
     Raises
     ------
     ValueError
-        If there are not two paired views of numbers, if confounds have other rows, or if there are
-        too few rows for the number of principal components.
+        If there are not two paired views of numbers, if confounds have other rows or missing cells,
+        if there are too few rows for the number of principal components, if a subject has no cell
+        of a view, or if too few subjects have a variable.
     TypeError
         If X is an estimator.
 
     See Also
     --------
     mvcca.model_selection.sample_size : The subjects that a new study needs.
+
+    Notes
+    -----
+    With missing cells, the scores of a subject are expected values given the cells that it has, by
+    the covariance of the same view. They vary less than scores of complete subjects, so that all
+    correlations are somewhat smaller; intervals are of the correlation that can be seen through
+    the holes. Confounds are removed from the scores once more. Permutations exchange subjects of
+    one view together with their holes. P-values are valid if cells are missing completely at
+    random: neither the values of the other view nor its holes may tell which cells are missing.
 
     References
     ----------
@@ -136,18 +158,24 @@ def study(
     """
     views = two_paired_views(X, y, "A study")
     rows = views if confounds is None else _with_confounds(views, confounds)
-    steps = _preparation(rank_gaussian, confounds is not None, squares)
-    prepared = steps.fit_transform(rows) if steps.steps else rows
-    Z = None if confounds is None else _removed(steps, rows, squares)
+    folds = splits_of(len(views), cv, groups, random_state)
     independent = np.arange(len(views))  # one row of each family
     if groups is not None and not within:
         independent = np.unique(groups, return_index=True)[1]
+    holes = _holes(rows, missing)
+    parts = [independent, *(train for train, _ in folds)]
+    _check_seen(views, holes, parts, 0 if confounds is None else rows[_CONFOUNDS].shape[1], squares)
+    steps = _preparation(rank_gaussian, confounds is not None, squares, missing)
+    prepared = steps.fit_transform(rows) if steps.steps else rows
+    Z = None if confounds is None else _removed(steps, rows, squares)
     n_confounds = 0 if Z is None else steps[-1].rank_
-    reduce, explained = _reduction(prepared, n_components, len(independent) - n_confounds)
-    model = Pipeline([*steps.steps, ("pca", reduce), ("cca", CCA(None))])
+    prepared = prepared.select(list(views.names))
+    n_free = len(independent) - n_confounds
+    reduce, explained, decay = _reduction(prepared, n_components, n_free, missing)
+    model = _model(steps, reduce, missing)
     with warnings.catch_warnings(action="ignore", category=DataDimensionalityWarning):
         scores = model.fit_transform(rows)  # few rows are what the tests are for
-        folds = splits_of(len(views), cv, groups, random_state)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the fit has warned
         held_out = _held_out(model, rows, scores, folds)
     components = model[:-1].transform(rows)
     test = permutation_test(
@@ -160,7 +188,6 @@ def study(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    prepared = prepared.select(list(views.names))
     first, second = views.names
     own = variable_correlations(prepared, scores)
     crossed = {
@@ -170,13 +197,15 @@ def study(
     kept, options = components[independent], {"level": level, "random_state": random_state}
     options["confounds"] = None if Z is None else Z[independent]
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # notes say the same
-        intervals = correlation_intervals(kept, **options)
+        pair = Pair.of(kept, None, options["confounds"], "The interval of correlations")
         of_variables = loading_intervals(
             kept, variables=dict(prepared[independent].items()), **options
         )
     return Study(
         model=model,
-        variables={name: _variables(name, block) for name, block in views.items()},
+        variables={name: named_columns(name, block) for name, block in views.items()},
+        missing=missing,
+        n_missing={name: int(holes[name].sum()) for name in views.names},
         n_rows=len(views),
         n_independent=len(independent),
         n_confounds=n_confounds,
@@ -184,12 +213,11 @@ def study(
         explained=explained,
         test=test,
         in_sample=column_correlations(*(block for _, block in scores.items())),
-        intervals=intervals,
-        held_out=held_out,
+        intervals=inverse_result(pair, level, held_out),
         loadings=own,
         loading_ends={name: _ends(of_variables, name, own[name]) for name in own},
         cross_loadings=crossed,
-        decay={name: spectrum_decay(block) for name, block in prepared.items()},
+        decay=decay,
     )
 
 
@@ -202,14 +230,70 @@ def _with_confounds(views: Views, confounds: Any) -> Views:
     return Views({**dict(views.items()), _CONFOUNDS: as_matrix(confounds)})
 
 
-def _preparation(rank_gaussian: bool, has_confounds: bool, squares: bool) -> Pipeline:
+def _holes(rows: Views, missing: str) -> dict[str, np.ndarray]:
+    """Which cells of each view are missing; refused if `missing` does not allow it."""
+    if missing not in ("error", *OF_HOLES):
+        raise ValueError(f"Expected missing to be 'error', 'pairwise' or 'em', got {missing!r}.")
+    found = {}
+    for name, block in rows.items():
+        allowed = missing != "error" and name != _CONFOUNDS
+        options = {"ensure_all_finite": "allow-nan"} if allowed else {}
+        try:
+            found[name] = np.isnan(numbers_of(f"View {name!r}", block, **options))
+        except ValueError as error:
+            if name == _CONFOUNDS or "contains NaN" not in str(error):
+                raise
+            raise ValueError(f"{error}{_REMEDY}") from None
+    return found
+
+
+def _check_seen(
+    views: Views,
+    holes: Mapping[str, np.ndarray],
+    parts: list[np.ndarray],
+    n_confounds: int,
+    squares: bool,
+) -> None:
+    """Refuse rows without a cell, and variables that too few rows have in any part of the rows."""
+    least = 3 + n_confounds * (1 + squares)
+    for name, block in views.items():
+        if not holes[name].any():
+            continue
+        if len(empty := np.flatnonzero(holes[name].all(axis=1))):
+            named = few(empty).replace("'", "")
+            raise ValueError(
+                f"View {name!r}: all cells are missing in row{'s' * (len(empty) > 1)} {named}. "
+                "Leave these subjects out of both views and of the confounds."
+            )
+        counts = np.min([(~holes[name][rows]).sum(axis=0) for rows in parts], axis=0)
+        if len(rare := np.flatnonzero(counts < least)):
+            names = named_columns(name, block)
+            raise ValueError(
+                f"View {name!r}: too few rows have {few(names[j] for j in rare)}: expected at "
+                f"least {least} in the training rows of every fold and in one row per group, got "
+                f"{counts[rare].min()}. Leave out such variables."
+            )
+
+
+def _preparation(rank_gaussian: bool, has_confounds: bool, squares: bool, missing: str) -> Pipeline:
     """Steps before the principal components; none if there is nothing to do."""
     steps: list[tuple[str, Any]] = []
     if rank_gaussian:
         steps.append(("rank", PerView(RankGaussian())))
     if has_confounds:
-        steps.append(("deconfound", Deconfound(_CONFOUNDS, squares=squares)))
+        drop = missing == "error"  # else they are removed from the scores, too
+        steps.append(("deconfound", Deconfound(_CONFOUNDS, squares=squares, drop=drop)))
     return Pipeline(steps)
+
+
+def _model(steps: Pipeline, reduce: dict[str, Any], missing: str) -> Pipeline:
+    """All steps, up to CCA."""
+    last: list[tuple[str, Any]] = [("pca", PerView(reduce))]
+    if missing != "error" and "deconfound" in steps.named_steps:
+        # Filled cells make scores depend on the confounds again, by chance.
+        last = [("pca", PerView({**reduce, _CONFOUNDS: "passthrough"}))]
+        last.append(("deconfound scores", clone(steps[-1]).set_params(drop=True)))
+    return Pipeline([*steps.steps, *last, ("cca", CCA(None))])
 
 
 def _removed(steps: Pipeline, rows: Views, squares: bool) -> np.ndarray:
@@ -219,30 +303,33 @@ def _removed(steps: Pipeline, rows: Views, squares: bool) -> np.ndarray:
     return np.hstack([Z, Z**2]) if squares else Z
 
 
-def _variables(name: str, block: Any) -> tuple[str, ...]:
-    """Names of the variables of a view."""
-    return column_names(block) or tuple(f"{name} {j}" for j in range(1, block.shape[1] + 1))
-
-
 def _reduction(
-    prepared: Views, n_components: int | Mapping[str, int] | None, n_free: int
-) -> tuple[PerView, dict[str, float]]:
-    """The step that reduces views to principal components, and the variance that these explain."""
+    prepared: Views, n_components: int | Mapping[str, int] | None, n_free: int, missing: str
+) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+    """Each view's step to principal components, the variance that these explain, and its decay."""
     most = max(n_free // _ROWS_PER_COMPONENT, 1)
     given: Mapping[str, Any] = dict.fromkeys(prepared.names, n_components)
     if isinstance(n_components, Mapping):
         given = value_by_view("n_components", n_components, prepared.names)
     steps: dict[str, Any] = {}
-    explained = {}
+    explained, decay = {}, {}
     for name, block in prepared.items():
         k, width = given[name], block.shape[1]
+        steps[name], explained[name] = "passthrough", 1.0
+        pca: Any = PCA(svd_solver="full")
+        if missing != "error":
+            steps[name] = pca = MomentPCA(missing=missing)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the model warns, too
+            pca.fit(block)
+        variances = pca.explained_variance_
+        decay[name] = decay_of_variances(variances[variances > _LEAST_SHARE * variances[0]])
         if (most if k is None else k) >= width:
-            steps[name], explained[name] = "passthrough", 1.0
             continue
-        shares = np.cumsum(PCA(svd_solver="full").fit(block).explained_variance_ratio_)
+        shares = np.cumsum(pca.explained_variance_ratio_)
         k = min(int(np.searchsorted(shares, _VARIANCE)) + 1, most) if k is None else k
-        steps[name], explained[name] = PCA(k, svd_solver="full"), float(shares[k - 1])
-    return PerView(steps), explained
+        steps[name] = clone(pca).set_params(n_components=k)
+        explained[name] = float(shares[k - 1])
+    return steps, explained, decay
 
 
 def _ends(found: VariableIntervals, name: str, loadings: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from mvcca.blocks import NamedColumns, SourceError, as_block, cells_of_text, read_array
 from mvcca.blocks.checks import few
 from mvcca.blocks.sources import is_missing, is_number
+from mvcca.views.validation import numbered_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Table:
         """Some of the rows, in this order."""
         return Table(self.file, {name: cells[rows] for name, cells in self.columns.items()})
 
-    def numbers(self, *, categories: bool = False) -> NamedColumns:
+    def numbers(self, *, categories: bool = False, holes: bool = False) -> NamedColumns:
         """The columns as a matrix of numbers with names.
 
         Parameters
@@ -64,6 +65,8 @@ class Table:
         categories : bool, default=False
             Whether a column of text becomes a column of 0 and 1 for every text but the first in
             alphabetical order; else it is refused.
+        holes : bool, default=False
+            Whether missing cells become NaN; else they are refused.
 
         Raises
         ------
@@ -72,9 +75,12 @@ class Table:
         """
         found: dict[str, np.ndarray] = {}
         for name, cells in self.columns.items():
-            self._check_complete(name, cells)
+            missing = np.array([_is_hole(cell) for cell in cells])
+            if missing.any() and not holes:
+                remedy = "impute them" if categories else "keep them with --missing em"
+                raise self._missing_in(name, missing, remedy)
             try:
-                found[name] = cells.astype(float)
+                found[name] = np.where(missing, "nan", cells).astype(float)
             except ValueError:
                 if not categories:
                     raise self._text_in(name, cells) from None
@@ -82,22 +88,23 @@ class Table:
                     found[f"{name}={text}"] = (cells == text).astype(float)
         return NamedColumns.of(np.column_stack(list(found.values())), tuple(found))
 
-    def _check_complete(self, name: str, cells: np.ndarray) -> None:
-        missing = np.flatnonzero(
-            [is_missing(cell) or cell.strip().lower() == "nan" for cell in cells]
+    def _missing_in(self, name: str, missing: np.ndarray, remedy: str) -> SourceError:
+        return SourceError(
+            f"{self.file}: column {name!r} misses {missing.sum()} of {len(missing)} values, first "
+            f"in row {missing.argmax() + 1}; leave out the column or these rows, or {remedy}"
         )
-        if len(missing):
-            raise SourceError(
-                f"{self.file}: column {name!r} misses {len(missing)} of {len(cells)} values, first "
-                f"in row {missing[0] + 1}; leave out the column or these rows, or impute them"
-            )
 
     def _text_in(self, name: str, cells: np.ndarray) -> SourceError:
-        row = next(row for row, cell in enumerate(cells) if not is_number(cell))
+        row = next(i for i, cell in enumerate(cells) if not (is_number(cell) or _is_hole(cell)))
         return SourceError(
             f"{self.file}: expected a number in row {row + 1}, column {name!r}, got "
             f"{str(cells[row])!r}; leave out the column, or name it in --ids if it names the rows"
         )
+
+
+def _is_hole(cell: str) -> bool:
+    """Whether the value of a cell is missing."""
+    return is_missing(cell) or cell.strip().lower() == "nan"
 
 
 def read_table(file: str) -> Table:
@@ -117,15 +124,15 @@ def read_table(file: str) -> Table:
     if cells is None:
         cells = as_block(read_array(file)).dense().matrix.astype(str)
     if all(map(is_number, cells[0])):
-        names = [f"{Path(file).stem} {j}" for j in range(1, cells.shape[1] + 1)]
+        names = numbered_columns(Path(file).stem, cells.shape[1])
         return Table(file, dict(zip(names, cells.T, strict=True)))
-    names, rows = [name.strip() for name in cells[0].tolist()], cells[1:]
+    header, rows = [name.strip() for name in cells[0].tolist()], cells[1:]
     if not len(rows):
         raise SourceError(f"{file}: it has no rows under its header")
-    for name in names:
-        if names.count(name) > 1:
+    for name in header:
+        if header.count(name) > 1:
             raise SourceError(f"{file}: two columns have the name {name!r}; rename one")
-    return Table(file, dict(zip(names, rows.T, strict=True)))
+    return Table(file, dict(zip(header, rows.T, strict=True)))
 
 
 def matched(tables: Sequence[Table], ids: str) -> list[Table]:
