@@ -264,6 +264,15 @@ def test_rows_of_a_batch_are_positions_in_the_users_rows(given):
     model.set_params(validation_fraction=0.25).fit(data)
     assert sorted(seen[True] + seen[False]) == list(range(N))
     assert len(seen[False]) == 30
+    for rows in seen.values():
+        rows.clear()
+    weights = np.arange(N) % 3
+    model.set_params(batch_size=2, validation_fraction=0.5).fit(data, sample_weight=weights)
+    present = np.flatnonzero(weights)
+    held_out = set(seen[False])
+    assert len(held_out) == len(present) // 2
+    assert held_out.isdisjoint(seen[True])  # copies stay together
+    assert sorted(seen[True] + seen[False]) == np.repeat(np.arange(N), weights).tolist()
 
 
 @pytest.mark.parametrize(("n_features", "n_blocks"), [(6, 1), (5000, 4)])

@@ -59,6 +59,16 @@ def mean_average_precision(model, views, labels):
     return evaluate_retrieval(views, labels, estimator=model, measures="map").mean()["map"]
 
 
+@every_estimator
+def test_weights_of_unpaired_rows_are_repetitions(estimator):
+    views, labels = planted()
+    weights = np.random.default_rng(0).integers(0, 4, len(views))
+    y = np.concatenate(list(labels.values()))
+    objects = np.repeat(np.arange(len(views)), weights)
+    expected = clone(estimator).fit(views[objects], y[objects])
+    assert_equal_scores(clone(estimator).fit(views, labels, sample_weight=weights), expected)
+
+
 # ---- the sampler ---------------------------------------------------------------------------------
 
 

@@ -38,9 +38,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from mvcca import (
     CCA,
+    CMOLRS,
+    JRL,
     MLCCA,
     MVCCA,
     MVMLCCA,
+    NCCA,
+    Encode,
     FoldSearchCV,
     JoinViews,
     PerView,
@@ -477,6 +481,45 @@ def test_searches_fit_and_score_with_sample_weights(search):
         np.testing.assert_allclose(results[f"split{number}_test_score"], expected, atol=1e-9)
 
 
+SEARCHES = {
+    "NCCA": (NCCA(n_neighbors=10), {"bandwidth": [0.3, 1.0]}),
+    "JRL": (JRL(n_neighbors=5), {"reg": [0.01, 0.1]}),
+    "CMOLRS": (CMOLRS(n_epochs=2, random_state=0), {"learning_rate": [1.0, 3.0]}),
+}
+
+
+@pytest.mark.parametrize("name", [*SEARCHES, "DCCA"])
+def test_methods_that_repeat_rows_are_searched_with_sample_weights(name):
+    if name == "DCCA":
+        pytest.importorskip("torch")
+        from deep_estimators import small
+
+        estimator, grid = small(name, max_epochs=1), {"learning_rate": [1e-2]}
+    else:
+        estimator, grid = SEARCHES[name]
+    X, y = paired(), INDICATORS
+    weights = np.random.default_rng(0).integers(0, 4, N)
+    with config_context(enable_metadata_routing=True):
+        model = clone(estimator).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=True)
+        search = GridSearchCV(model, grid, cv=FOLDS).fit(X, y, sample_weight=weights)
+        params = {"sample_weight": weights}
+        crossed = cross_validate(model, X, y, cv=FOLDS, params=params, return_estimator=True)
+    [(parameter, values)] = grid.items()
+    for number, (train, test) in enumerate(FOLDS.split(X)):
+        taught, held_out = (np.repeat(part, weights[part]) for part in (train, test))
+        models = [clone(estimator).set_params(**{parameter: value}) for value in values]
+        expected = [own.fit(X[taught], y[taught]).score(X[held_out], y[held_out]) for own in models]
+        found = search.cv_results_[f"split{number}_test_score"]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        own = crossed["estimator"][number].score(X[test], y[test], sample_weight=weights[test])
+        assert crossed["test_score"][number] == pytest.approx(own)
+    objects = np.repeat(np.arange(N), weights)
+    whole = clone(estimator).set_params(**search.best_params_).fit(X[objects], y[objects])
+    for view, scores in whole.transform(X).items():
+        np.testing.assert_allclose(search.transform(X)[view], scores, atol=1e-6)
+
+
 def test_scores_alone_can_be_weighted():
     X, weights = paired(), np.random.default_rng(0).integers(0, 4, N)
     with config_context(enable_metadata_routing=True):
@@ -507,6 +550,11 @@ def test_transformers_without_weights_are_named():
         PerView(PCA(2)).fit(paired(), sample_weight=np.ones(N))
     unlearned = PerView("passthrough").fit(paired(), sample_weight=np.ones(N))
     assert unlearned.transform(paired()).names == paired().names
+    column = paired()["text"][:, :1]
+    encode = PerView(Encode(lambda items: np.reshape(items, (-1, 1)))).fit(
+        {"text": column}, sample_weight=np.ones(N)
+    )
+    np.testing.assert_array_equal(encode.transform({"text": column})["text"], column)
 
 
 # ---- output containers ---------------------------------------------------------------------------

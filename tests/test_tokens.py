@@ -162,3 +162,14 @@ def test_a_forged_vocabulary_is_refused(name, value, tmp_path):
     write_archive(path, arrays, content)
     with pytest.raises(ModelFileError, match="cannot be put together"):
         mvcca.load(path)
+
+
+def test_weights_count_texts():
+    texts, weights = ["a dog", "the cat runs away", "a cat", "cat"], [2, 0, 3, 1]
+    repeated = [text for text, weight in zip(texts, weights, strict=True) for _ in range(weight)]
+    found = Tokens(min_count=3).fit(texts, sample_weight=weights)
+    expected = Tokens(min_count=3).fit(repeated)
+    assert found.vocabulary_ == expected.vocabulary_ == {"a": 2, "cat": 3}
+    assert found.length_ == expected.length_ == 2
+    with pytest.raises(ValueError, match="Negative values"):
+        Tokens().fit(texts, sample_weight=[-1, 1, 1, 1])

@@ -60,7 +60,7 @@ from mvcca.retrieval.bank import bank_of
 from mvcca.retrieval.ranking import CORRECTED
 from mvcca.statistics import OF_HOLES, Regression
 from mvcca.statistics.passes import checkpoint_of_fit
-from mvcca.views import Labels, Views, as_views, holds_views, in_same_container
+from mvcca.views import Views, as_views, holds_views, in_same_container
 from mvcca.views.by_view import value_by_view
 from mvcca.views.labels_by_view import LabelsByView, is_per_view
 from mvcca.views.output import OutputContainerMixin
@@ -68,6 +68,7 @@ from mvcca.views.validation import (
     check_column_names,
     checked_sample_weight,
     read_small,
+    repeated_objects,
 )
 
 _INTEGERS = (np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8)
@@ -348,7 +349,11 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
                 "y and a label-supervised estimator. Use mvcca.retrieval_scorer."
             )
         if weights is not None:
-            X, y = _repeated(views, y, is_per_view(X, y) if holds_views(X) else False, weights)
+            labels = LabelsByView.of(views, y, is_per_view(X, y) if holds_views(X) else False)
+            reason = "a gallery holds whole items (set_score_request(sample_weight=False))"
+            X, repeated, _ = _repeated_rows(views, labels, weights, reason)
+            assert repeated is not None
+            y = {name: repeated[name] for name in X.names}
         return retrieval_scorer("map")(self, X, y)
 
     def _open_again(self, X: Any, y: Any) -> Views:
@@ -579,6 +584,23 @@ class MultiViewEstimator(ClassNamePrefixFeaturesOutMixin, OutputContainerMixin, 
             views, weights = views[kept], weights[kept]
         return views, labels, weights
 
+    def _open_repeated(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Views, LabelsByView | None]:
+        """What `_open_fit` returns, for methods without a weighted form: weights repeat rows."""
+        views, labels, _ = self._open_fit(X, y)
+        return self._repeated(views, labels, sample_weight)[:2]
+
+    def _repeated(
+        self, views: Views, labels: LabelsByView | None, sample_weight: Any, reset: bool = True
+    ) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
+        """Views with each object as often as it counts, labels of their rows, and the objects."""
+        if sample_weight is None:
+            return views, labels, None
+        weights = checked_sample_weight(sample_weight, views, reset)
+        reason = f"{type(self).__name__} learns from whole rows"
+        return _repeated_rows(views, labels, weights, reason)
+
     def _complete(self, views: Views, reset: bool) -> Views:
         """Check the number of views, or that a batch has the fitted ones; read small files."""
         found, name = len(views.names) - (self.confounds is not None), type(self).__name__
@@ -623,18 +645,19 @@ def _missing_y(name: str, labelled: bool) -> str:
     )
 
 
-def _repeated(
-    views: Views, y: Any, per_view: bool, weights: np.ndarray
-) -> tuple[Views, dict[str, Labels]]:
-    """Views with each object as often as it counts, and the labels of their rows."""
-    if (weights != np.rint(weights)).any():
-        raise ValueError(
-            "sample_weight of rows that are ranked must be whole numbers: a gallery cannot hold a "
-            'part of an item. Leave them out, or pass scoring=retrieval_scorer("map") to a search.'
-        )
-    objects = np.repeat(np.arange(len(views)), weights.astype(int))
-    labels = LabelsByView.of(views, y, per_view).take(views.rows_of(objects))
-    return views[objects], {name: labels[name] for name in views.names}
+def _repeated_rows(
+    views: Views, labels: LabelsByView | None, weights: np.ndarray, reason: str
+) -> tuple[Views, LabelsByView | None, np.ndarray | None]:
+    """Views with each object as often as it counts, labels of their rows, and the objects.
+
+    The objects are None if each occurs once, so that nothing is copied.
+    """
+    objects = repeated_objects(weights, reason)
+    if np.array_equal(objects, np.arange(len(views))):
+        return views, labels, None
+    if labels is not None:
+        labels = labels.take(views.rows_of(objects))
+    return views[objects], labels, objects
 
 
 def _mean_correlation(scores: Views, weights: np.ndarray | None) -> float | None:

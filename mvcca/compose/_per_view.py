@@ -345,7 +345,7 @@ def _in_view(
 
 def _weights_of(name: str, transformer: Any, weights: np.ndarray | None) -> dict[str, Any]:
     """The argument with the weights of a view's rows, for a transformer that learns from them."""
-    if weights is None or isinstance(transformer, FunctionTransformer):  # which learns nothing
+    if weights is None or not get_tags(transformer).requires_fit:  # it learns nothing
         return {}
     if not has_fit_parameter(transformer, "sample_weight"):
         raise ValueError(

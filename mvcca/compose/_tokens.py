@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from mvcca.compose._items import items_of
 
@@ -99,7 +99,7 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.min_length = min_length
         self.max_length = max_length
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the vocabulary and the length of the rows.
 
         Parameters
@@ -108,6 +108,8 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Strings, or lists of words.
         y : None
             Ignored.
+        sample_weight : array-like, shape (n_texts,), optional
+            How often each text counts. Texts of weight 0 are left out.
 
         Returns
         -------
@@ -119,12 +121,12 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             If an item is not a text, no word is left, or `token_pattern` is not a regular
             expression.
         """
-        self._fit(X)
+        self._fit(X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Learn the vocabulary and return the rows; see `fit` and `transform`."""
-        return self._rows(self._fit(X))
+        return self._rows(self._fit(X, sample_weight))
 
     def transform(self, X: Any) -> np.ndarray:
         """Turn texts into rows of positions.
@@ -146,25 +148,32 @@ class Tokens(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._rows(self._split(X))
 
-    def _fit(self, X: Any) -> list[list[str]]:
+    def _fit(self, X: Any, sample_weight: Any) -> list[list[str]]:
         self._validate_params()
         if self.max_length is not None and self.max_length < self.min_length:
             raise ValueError(
                 f"max_length={self.max_length} is smaller than min_length={self.min_length}."
             )
         texts = self._split(X)
-        counts = Counter(word for words in texts for word in words)
+        weights = np.ones(len(texts))
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, weights, ensure_non_negative=True)
+        counts: Counter[str] = Counter()
+        learned = [words for words, weight in zip(texts, weights, strict=True) if weight > 0]
+        for words, weight in zip(learned, weights[weights > 0], strict=True):
+            for word in words:
+                counts[word] += weight
         ordered = sorted(counts, key=lambda word: (-counts[word], word))
         kept = [word for word in ordered if counts[word] >= self.min_count][: self.max_words]
         if not kept:
             advice = "Lower min_count." if counts else "The texts are empty, or token_pattern is."
             raise ValueError(
-                f"No word is left: {len(texts)} texts have {len(counts)} different words, and "
+                f"No word is left: {len(learned)} texts have {len(counts)} different words, and "
                 f"none occurs min_count={self.min_count} times. {advice}"
             )
         self.vocabulary_ = {word: position for position, word in enumerate(kept, _FIRST)}
         self.n_words_ = _FIRST + len(kept)
-        longest = max(map(len, texts))
+        longest = max(map(len, learned))
         self.length_ = max(self.min_length, min(longest, self.max_length or longest))
         return texts
 

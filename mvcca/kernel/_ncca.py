@@ -184,7 +184,7 @@ class NCCA(MultiViewEstimator):
         return Space(values, has_prefixes=True, most_components=_MOST_SEARCHED, n_folds=3)
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the neighbours of every row in its view, and the functions.
 
         Parameters
@@ -193,6 +193,8 @@ class NCCA(MultiViewEstimator):
             Two views, paired. A lone matrix is the first of two views.
         y : matrix, optional
             The second view, if X is a lone matrix; ignored otherwise (labels in a pipeline).
+        sample_weight : array-like of int, shape (n_objects,), optional
+            How often each object counts: its rows are repeated.
 
         Returns
         -------
@@ -202,12 +204,12 @@ class NCCA(MultiViewEstimator):
         ------
         ValueError
             If a view holds NaN or infinity, never varies, or differs in rows from the other; if
-            an object is seen in one view only.
+            an object is seen in one view only; if weights are not whole numbers.
         """
         self._validate_params()
         if searched(self):
-            return self._fit_chosen(X, y)
-        views = self._open_fit(X, y)[0].in_memory()
+            return self._fit_chosen(X, y, sample_weight)
+        views = self._open_repeated(X, y, sample_weight)[0].in_memory()
         if not views.is_paired:
             raise ValueError(
                 f"NCCA learns from pairs, but {np.sum(~views.seen.all(axis=1))} of {len(views)} "

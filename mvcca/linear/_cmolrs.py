@@ -174,7 +174,7 @@ class CMOLRS(LinearEstimator):
         return Space({"learning_rate": (0.3, 1.0, 3.0, 10.0), "n_components": ranks}, n_folds=3)
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the similarity from labelled views, paired or not.
 
         Parameters
@@ -185,6 +185,8 @@ class CMOLRS(LinearEstimator):
         y : labels
             A class vector, indicator matrix, list of label sets or `Labels`, one per object; or a
             list or mapping with the labels of each view, whose heights may differ.
+        sample_weight : array-like of int, shape (n_objects,), optional
+            How often each object counts: its rows are repeated.
 
         Returns
         -------
@@ -194,12 +196,13 @@ class CMOLRS(LinearEstimator):
         ------
         ValueError
             If labels are missing, all the same or real-valued, no query has rows with and without
-            a label in common, or a view holds NaN, infinity or no variance.
+            a label in common, a view holds NaN, infinity or no variance, or weights are not whole
+            numbers.
         """
         self._validate_params()
         if searched(self):
-            return self._fit_chosen(X, y)
-        views, labels, _ = self._open_fit(X, y)
+            return self._fit_chosen(X, y, sample_weight)
+        views, labels = self._open_repeated(X, y, sample_weight)
         assert labels is not None
         views = views.in_memory()
         exponents = exponents_of(views)

@@ -132,12 +132,11 @@ class JRL(LinearEstimator):
 
     See Also
     --------
-    LGCFL : Without graphs and pairs; takes batches and sample weights.
+    LGCFL : Without graphs and pairs; takes batches.
 
     Notes
     -----
-    A row that is repeated is its own neighbour, so that weights of rows are not repetitions, and
-    `fit` takes none.
+    Weights repeat rows, and a row and its copies are neighbours of each other.
 
     References
     ----------
@@ -194,7 +193,9 @@ class JRL(LinearEstimator):
         return Space(values, n_folds=3)
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, X_unlabeled: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, X_unlabeled: Any = None
+    ) -> Self:
         """Find the maps from labelled views and, for the graphs, unlabelled rows.
 
         Parameters
@@ -205,6 +206,8 @@ class JRL(LinearEstimator):
             A class vector, indicator matrix, list of label sets, real label vectors or `Labels`,
             one per object; or a list or mapping with the labels of each view, whose heights may
             differ.
+        sample_weight : array-like of int, shape (n_objects,), optional
+            How often each object counts: its rows are repeated.
         X_unlabeled : as X, optional
             Rows without labels, of any of the views; views may differ in their number of rows.
             With the rows to be searched in, the fit is transductive, as published.
@@ -216,12 +219,13 @@ class JRL(LinearEstimator):
         Raises
         ------
         ValueError
-            If labels are missing or all the same, or a view holds NaN, infinity or no variance.
+            If labels are missing or all the same, a view holds NaN, infinity or no variance, or
+            weights are not whole numbers.
         """
         self._validate_params()
         if searched(self):
-            return self._fit_chosen(X, y, X_unlabeled=X_unlabeled)
-        given, of_rows, _ = self._open_fit(X, y)
+            return self._fit_chosen(X, y, sample_weight, X_unlabeled=X_unlabeled)
+        given, of_rows = self._open_repeated(X, y, sample_weight)
         assert of_rows is not None
         given = given.in_memory()
         exponents = exponents_of(given, by_column=given.names)  # they are standardised

@@ -85,6 +85,17 @@ def _as_array(names: tuple[str | int, ...]) -> np.ndarray:
     return array
 
 
+def repeated_objects(weights: np.ndarray, reason: str) -> np.ndarray:
+    """Positions of objects, each as often as its weight says; `reason` ends the error message."""
+    fractional = weights[weights != np.rint(weights)]
+    if len(fractional):
+        raise ValueError(
+            f"sample_weight must be whole numbers, got {fractional[0]:g}: {reason}. Round them, or "
+            "leave them out."
+        )
+    return np.repeat(np.arange(len(weights)), weights.astype(int))
+
+
 def checked_sample_weight(sample_weight: Any, views: Views, reset: bool) -> np.ndarray:
     """Validate sample weights; in a first batch their sum must exceed 1 in every view."""
     reject_masks(sample_weight)

@@ -187,7 +187,14 @@ class DeepEstimator(MultiViewEstimator):
     }
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
         """Train the networks, then find the map from their outputs to the scores.
 
         If `mvcca.config_context` names a checkpoint directory, an interrupted fit resumes from it:
@@ -205,6 +212,9 @@ class DeepEstimator(MultiViewEstimator):
             matrix, label sets or `Labels`, one per object; for unpaired views also a list or
             mapping with the labels of each view. Methods that learn from labels require them;
             others use them if `monitor` does.
+        sample_weight : array-like of int, shape (n_objects,), optional
+            How often each object counts: its rows are repeated, and copied unless they are in
+            files. `validation_fraction` keeps the copies of an object together.
         X_val : Views, mapping or list of matrices, optional
             Validation rows, used instead of `validation_fraction`. The loss of unpaired ones is
             that of the same pairs in every epoch.
@@ -222,11 +232,11 @@ class DeepEstimator(MultiViewEstimator):
             object is missing from a view; if a label of unpaired views does not occur in all of
             them; if a batch has no more rows than there are components; if
             a callback or `patience` needs validation rows and there are none; if labels are needed
-            and missing; if both `encoders` and parameters of the default networks are given; or if
-            the loss is never finite.
+            and missing; if both `encoders` and parameters of the default networks are given; if
+            weights are not whole numbers; or if the loss is never finite.
         """
         self._validate_params()
-        sample, validation = self._open_sample(X, y, reset=True), None
+        sample, validation = self._open_sample(X, y, sample_weight, reset=True), None
         if X_val is not None:
             validation = self._open_validation(X_val, y_val, sample.views.names)
         elif y_val is not None:
@@ -249,7 +259,7 @@ class DeepEstimator(MultiViewEstimator):
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train for one more epoch, continuing from the state that `fit` or `partial_fit` left.
 
         There are no validation rows, so `patience` and callbacks that need them are ignored. A
@@ -260,7 +270,7 @@ class DeepEstimator(MultiViewEstimator):
 
         Parameters
         ----------
-        X, y
+        X, y, sample_weight
             As in `fit`.
 
         Returns
@@ -275,7 +285,7 @@ class DeepEstimator(MultiViewEstimator):
         """
         self._validate_params()
         first = self._is_first_batch()
-        sample = self._open_sample(X, y, reset=first)
+        sample = self._open_sample(X, y, sample_weight, reset=first)
         seeds = self._draw_seeds() if first else [0] * 4  # resuming replaces everything drawn
         callbacks = [c for c in self._callbacks(validated=False) if not c.needs_validation]
         trainer = self._new_trainer(sample.views, seeds, callbacks, learn_scales=first)
@@ -401,18 +411,21 @@ class DeepEstimator(MultiViewEstimator):
             )
         return True
 
-    def _open_sample(self, X: Any, y: Any, *, reset: bool) -> Sample:
+    def _open_sample(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Sample:
         """The user's rows, with the codes of their labels if the training uses them."""
         labels: LabelsByView | None = None
-        if self.requires.labels or self._may_be_unpaired(X, y):
-            views, labels, _ = self._open_fit(X, y, reset=reset, labelled=True)
+        learns = self.requires.labels or self._may_be_unpaired(X, y)
+        if learns:
+            given, labels, _ = self._open_fit(X, y, reset=reset, labelled=True)
+        else:
+            given = self._open_fit(X, y, reset=reset)[0]
+            if y is not None and holds_views(X) and self._reads_labels():
+                labels = LabelsByView.of(given, y, is_per_view(X, y))
+        views, labels, objects = self._repeated(given, labels, sample_weight, reset)
+        if learns:
             assert labels is not None
             names = views.names[:1] if views.is_paired else views.names
             check_labels(LabelsByView(labels.distinct, {n: labels.codes[n] for n in names}))
-        else:
-            views = self._open_fit(X, y, reset=reset)[0]
-            if y is not None and holds_views(X) and self._reads_labels():
-                labels = LabelsByView.of(views, y, is_per_view(X, y))
         if self.requires.pairs and not views.is_paired:
             n_paired = int(views.seen.all(axis=1).sum())
             advice = (
@@ -437,7 +450,7 @@ class DeepEstimator(MultiViewEstimator):
         if reset:
             self._n_rows = len(views)
             self._n_words = {n: _vocabulary_size(n, views[n]) for n in self._views_of_words()}
-        return Sample(views, codes)
+        return Sample(views, codes, {} if objects is None else given.rows_of(objects), objects)
 
     def _may_be_unpaired(self, X: Any, y: Any) -> bool:
         """Whether rows are unpaired, and have labels by which the method can pair them."""
@@ -663,8 +676,13 @@ def _project(encoder: nn.Module, name: str, maps: Maps | None, block: Any) -> An
 def _split(sample: Sample, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Positions of the training and of the validation objects.
 
-    Unpaired ones are stratified by view and label, and none is held out that is alone.
+    Unpaired ones are stratified by view and label, and none is held out that is alone. Copies stay
+    together.
     """
+    if sample.objects is not None:
+        _, first, codes = np.unique(sample.objects, return_index=True, return_inverse=True)
+        train, valid = _split(sample.take(first), fraction, seed)
+        return np.flatnonzero(np.isin(codes, train)), np.flatnonzero(np.isin(codes, valid))
     n_rows, rng = len(sample.views), np.random.default_rng(seed)
     if sample.views.is_paired:
         order = rng.permutation(n_rows)

@@ -35,17 +35,15 @@ class Sample:
     # without labels, and where positions are 0, 1, 2, ..., empty.
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
     positions: Mapping[str, np.ndarray] = field(default_factory=dict)
+    objects: np.ndarray | None = None  # (n_objects,): equal for copies; None without copies
 
     def take(self, objects: np.ndarray) -> Sample:
-        """The rows of some objects, by increasing position."""
-        kept = {
-            name: np.flatnonzero(np.isin(self.views.objects(name), objects))
-            for name in self.views.names
-        }
+        """The rows of some objects."""
+        kept = self.views.rows_of(objects)
         return Sample(
             self.views[objects],
             {name: codes[kept[name]] for name, codes in self.labels.items()},
-            dict.fromkeys(kept, objects) if self.views.is_paired else kept,
+            {n: self.positions[n][rows] if self.positions else rows for n, rows in kept.items()},
         )
 
 
